@@ -37,8 +37,8 @@ def measure(ingested: IngestedSet, labelled_set: LabelledSet, console: Console) 
         chosen = [item.id for item in questions if low <= len(item.text.split()) < high]
         if not chosen:
             continue
-        of = {method: {name: found[name] for name in chosen} for method, found in scores.items()}
-        means = {method: round(fmean(found.values()), 2) for method, found in of.items()}
+        of = {method: {name: values[name] for name in chosen} for method, values in scores.items()}
+        means = {method: round(fmean(values.values()), 2) for method, values in of.items()}
         line = {"set": labelled_set.name, "words": words, "questions": len(chosen), **means}
         lines.append({**line, "difference": str(difference(of[KEYWORD], of[BASELINE]))})
         console.print(str(lines[-1]), highlight=False)

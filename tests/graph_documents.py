@@ -64,21 +64,21 @@ def put(
     core: Services,
     actor: Actor,
     title: str,
-    *told: NamedText,
+    *texts: NamedText,
     collection: str = "default",
     **fields: Any,
 ) -> str:
     """A document with these chunks; its id."""
     assert actor.org is not None
-    vectors = embed(core.embedder, [f"{title}\n{chunk.text}" for chunk in told])
+    vectors = embed(core.embedder, [f"{title}\n{chunk.text}" for chunk in texts])
     chunks, start = list[dict[str, Any]](), 0
-    for chunk, vector in zip(told, vectors, strict=True):
+    for chunk, vector in zip(texts, vectors, strict=True):
         chunks.append(chunk.row(start, vector))
         start += len(chunk.text) + 1
     document = {
         "org_id": actor.org.id,
         "title": title,
-        "content": "\n".join(chunk.text for chunk in told),
+        "content": "\n".join(chunk.text for chunk in texts),
         "embedding_model": core.embedder.model,
         "collection": collection,
         **fields,
@@ -92,6 +92,6 @@ def put(
 def put_all(core: Services, actor: Actor, collection: str = "default", **fields: Any) -> dict[str, str]:
     """All of them; their ids by their titles."""
     return {
-        title: put(core, actor, title, told, collection=collection, **fields)
-        for title, told in CHUNKS.items()
+        title: put(core, actor, title, chunks, collection=collection, **fields)
+        for title, chunks in CHUNKS.items()
     }

@@ -52,9 +52,9 @@ def test_every_curl_command_is_answered(
 ):
     variables = environment(people)
     (tmp_path / "guide.md").write_text("# The kiln\n\nThe kiln is fired for nine hours.")
-    found = [(page, command) for page in PAGES for command in commands(page)]
-    assert len(found) > 20
-    for page, command in found:
+    examples = [(page, command) for page in PAGES for command in commands(page)]
+    assert len(examples) > 20
+    for page, command in examples:
         with subtests.test(f"{page}: {command}"):
             process = subprocess.run(
                 ["bash", "-c", command.strip().replace("curl ", "curl --fail-with-body ", 1)],

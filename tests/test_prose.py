@@ -64,11 +64,11 @@ def _prose() -> Iterator[tuple[Path, str]]:
 
 
 def test_no_avoided_words():
-    found = [
+    faults = [
         f"{path.relative_to(ROOT)}: …{text[max(0, match.start() - 40) : match.end() + 40]!r}"
         for path, text in _prose()
         if not path.is_relative_to(ROOT / "tests" / "mutation" / "mutants")
         for match in AVOIDED.finditer(QUOTED.sub(lambda quoted: " " * len(quoted[0]), text))
         if not any(fixed in text for fixed in FIXED)
     ]
-    assert found == []
+    assert faults == []

@@ -46,27 +46,27 @@ def identifiers_in(text: str) -> list[Mention]:
     ]
 
 
-def _mention(found: re.Match[str]) -> Mention | None:
-    text, start = found[0], found.start()
-    match found.lastgroup:
+def _mention(identifier: re.Match[str]) -> Mention | None:
+    text, start = identifier[0], identifier.start()
+    match identifier.lastgroup:
         case "url":
-            return Mention(start, found.end(), "", "identifier")
+            return Mention(start, identifier.end(), "", "identifier")
         case "email":
             address = text.rstrip(".-")
             return Mention(start, start + len(address), address, "email")
         case "handle":
-            return mention_of(found, "team" if "/" in text else "person")
+            return mention_of(identifier, "team" if "/" in text else "person")
         case "code":
             code = text[1:-1].strip()
             if not _CODE.fullmatch(code) or not _LETTER.search(code):
                 return None
-            return Mention(start, found.end(), code.removesuffix("()"), kind_of_identifier(code))
+            return Mention(start, identifier.end(), code.removesuffix("()"), kind_of_identifier(code))
         case "path":
             path = text.rstrip(".")
             if not _REAL_PATH.search(path) or not _LETTER.search(path):
                 return None
             return Mention(start, start + len(path), path, "identifier")
         case "camel":
-            return None if UNIT.fullmatch(text) else mention_of(found, "name")
+            return None if UNIT.fullmatch(text) else mention_of(identifier, "name")
         case _:
-            return mention_of(found, kind_of_identifier(text))
+            return mention_of(identifier, kind_of_identifier(text))

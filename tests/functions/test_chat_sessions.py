@@ -20,7 +20,7 @@ TOLD = Message("assistant", "1,200 degrees.", {"sources": SOURCES, "usage": USAG
 Row = dict[str, Any]
 
 
-def kept(core: Services, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
+def save_session(core: Services, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
     assert actor.org is not None
     place = Session(session_id, actor.org.id, None)
     return sessions.save_turn(core.database, actor.principal, place, messages or (ASKED, TOLD))
@@ -34,8 +34,8 @@ def got(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
 
 
 def test_sessions_are_listed_in_the_contract_s_form(core: Services, people: People):
-    first, second = kept(core, people.ann), kept(core, people.ann)
-    kept(core, people.ann, Message("user", "And now?"), session_id=first)
+    first, second = save_session(core, people.ann), save_session(core, people.ann)
+    save_session(core, people.ann, Message("user", "And now?"), session_id=first)
     rows = got(people.ann)
     assert rows == got(people.ann, "/v1/chat/sessions")
     assert [(row["id"], row["message_count"]) for row in rows] == [(first, 3), (second, 2)]
@@ -55,7 +55,7 @@ def test_sessions_are_listed_in_the_contract_s_form(core: Services, people: Peop
 
 
 def test_messages_are_read_with_their_sources(core: Services, people: People):
-    session = kept(core, people.ann)
+    session = save_session(core, people.ann)
     question, answer = rows = got(people.ann, f"{PATH}/{session}/messages")
     assert rows == got(people.ann, f"/v1/chat/sessions/{session}/messages")
     assert set(question) == {"id", "session_id", "role", "content", "created_at"}
@@ -81,13 +81,13 @@ def test_details_in_an_unknown_form_are_omitted(subtests: pytest.Subtests, core:
     """As a member may keep them, past the routes."""
     for details in OTHER_DETAILS:
         with subtests.test(details=details):
-            session = kept(core, people.ann, Message("assistant", "So.", details))
+            session = save_session(core, people.ann, Message("assistant", "So.", details))
             (row,) = got(people.ann, f"{PATH}/{session}/messages")
             assert set(row) == {"id", "session_id", "role", "content", "created_at"}
 
 
 def test_a_session_is_deleted(core: Services, people: People):
-    first, second = kept(core, people.ann), kept(core, people.ann)
+    first, second = save_session(core, people.ann), save_session(core, people.ann)
     for path in (f"{PATH}/{first}", f"/v1/chat/sessions/{second}"):
         answer = people.ann.request("DELETE", path)
         assert (answer.status_code, answer.content) == (204, b"")
@@ -114,7 +114,7 @@ def test_an_invalid_page_is_refused(subtests: pytest.Subtests, people: People):
 
 
 def test_a_key_needs_the_scope_chat_read(core: Services, people: People):
-    session = kept(core, people.ann)
+    session = save_session(core, people.ann)
     for scopes, status in ((["chat:read"], 200), (["retrievals:read", "documents:write"], 403)):
         response = people.ann.post("/api/keys", {"name": "a key", "scopes": scopes})
         key = response.json()["key"]

@@ -61,7 +61,7 @@ def changed(actor: Actor, *documents: Row, name: str = "rag_index") -> Row:
     return body
 
 
-def found(actor: Actor, query: str, name: str = "rag_index", **more: Any) -> list[Row]:
+def retrieve(actor: Actor, query: str, name: str = "rag_index", **more: Any) -> list[Row]:
     answer = actor.post("/retrieve", {"index_name": name, "query": query, **more})
     assert answer.status_code == 200, answer.text
     results: list[Row] = answer.json()["results"]
@@ -84,7 +84,7 @@ def test_indexed_documents_are_searchable_at_once(people: People):
         "is_truncated": False,
     }
     assert second["doc_id"] == digest(TOASTER)
-    best = found(people.ann, "When does the kettle switch off?")[0]
+    best = retrieve(people.ann, "When does the kettle switch off?")[0]
     assert set(best) == {"doc_id", "node_id", "text", "score", "metadata"}
     assert (best["doc_id"], best["metadata"]) == (digest(KETTLE), {"author": "kaito"})
 
@@ -145,7 +145,7 @@ def test_indexes_are_listed_by_name_and_deleted_with_their_contents(people: Peop
     assert (answer.status_code, answer.json()) == (200, {"message": "Successfully deleted index a."})
     assert people.ann.request("GET", "/indexes").json() == ["b"]
     assert detail(people.ann.request("DELETE", path("a")), 404) == "No such index: 'a' exists."
-    assert found(people.ann, "kettle", "b") != []
+    assert retrieve(people.ann, "kettle", "b") != []
 
 
 def test_any_index_name_makes_the_round_trip(subtests: pytest.Subtests, world: World):
@@ -157,7 +157,7 @@ def test_any_index_name_makes_the_round_trip(subtests: pytest.Subtests, world: W
             assert listed(ann, name=name)["documents"][0]["doc_id"] == row["doc_id"]
             answer = changed(ann, {"doc_id": row["doc_id"], "text": TOASTER}, name=name)
             assert len(answer["updated_documents"]) == 1
-            assert found(ann, "toaster", name)[0]["text"] == TOASTER
+            assert retrieve(ann, "toaster", name)[0]["text"] == TOASTER
             gone = ann.post(path(name, "/documents/delete"), {"doc_ids": [row["doc_id"]]})
             assert gone.json() == {"deleted_doc_ids": [row["doc_id"]], "not_found_doc_ids": []}
             deleted = ann.request("DELETE", path(name)).json()
@@ -210,9 +210,9 @@ def test_changed_unchanged_and_missing_documents_are_reported_separately(people:
     assert [row["doc_id"] for row in answer["updated_documents"]] == [digest(KETTLE)]
     assert [row["doc_id"] for row in answer["unchanged_documents"]] == [digest(TOASTER)]
     assert [row["doc_id"] for row in answer["not_found_documents"]] == ["nobody"]
-    assert found(people.ann, "two litres")[0]["doc_id"] == digest(KETTLE)
-    assert found(people.ann, "two litres")[0]["metadata"] == {"author": "b"}
-    assert KETTLE not in [row["text"] for row in found(people.ann, KETTLE)]
+    assert retrieve(people.ann, "two litres")[0]["doc_id"] == digest(KETTLE)
+    assert retrieve(people.ann, "two litres")[0]["metadata"] == {"author": "b"}
+    assert KETTLE not in [row["text"] for row in retrieve(people.ann, KETTLE)]
 
 
 def test_changed_metadata_alone_is_a_change(people: People):
@@ -261,7 +261,7 @@ def test_documents_are_deleted_by_id_and_not_found_afterwards(people: People):
     request = {"doc_ids": [digest(KETTLE), "nobody", digest(KETTLE)]}
     answer = people.ann.post(path("rag_index", "/documents/delete"), request)
     assert answer.json() == {"deleted_doc_ids": [digest(KETTLE)], "not_found_doc_ids": ["nobody"]}
-    assert [row["text"] for row in found(people.ann, KETTLE)] == [TOASTER]
+    assert [row["text"] for row in retrieve(people.ann, KETTLE)] == [TOASTER]
 
 
 OPERATIONS: list[tuple[str, str, Any]] = [
@@ -322,7 +322,7 @@ def test_code_is_split_at_function_boundaries(people: People):
     )
     documents = [{"text": code, "metadata": {"split_type": "code", "language": "python"}}]
     people.ann.post("/index", {"index_name": "code", "documents": documents})
-    nodes = found(people.ann, "function_3", "code", max_node_count=50)
+    nodes = retrieve(people.ann, "function_3", "code", max_node_count=50)
     assert len(nodes) > 1
     assert all(node["text"].startswith("def function_") for node in nodes)
 
@@ -410,7 +410,7 @@ def test_documents_of_another_contract_are_listed_changed_and_deleted_by_id(peop
         len(changed(people.ann, {"doc_id": document_id, "text": TOASTER}, name=name)["updated_documents"])
         == 1
     )
-    assert found(people.ann, "toaster", name)[0]["doc_id"] == document_id
+    assert retrieve(people.ann, "toaster", name)[0]["doc_id"] == document_id
     gone = people.ann.post(path(name, "/documents/delete"), {"doc_ids": [document_id]})
     assert gone.json()["deleted_doc_ids"] == [document_id]
 
@@ -433,4 +433,6 @@ def test_a_large_batch_is_stored_in_order(
     page = listed(people.ann, "?limit=100")["documents"]
     assert [row["doc_id"] for row in page] == [row["doc_id"] for row in rows[:100]]
     place = count * 5 // 7
-    assert found(people.ann, f"Item {place} stands on shelf {place * 7}")[0]["doc_id"] == digest(texts[place])
+    assert retrieve(people.ann, f"Item {place} stands on shelf {place * 7}")[0]["doc_id"] == digest(
+        texts[place]
+    )

@@ -33,7 +33,7 @@ class Client:
         self._contested = contested
         self._headers = actor.headers()
         self._api = api
-        self.said: dict[str, str] = {}
+        self.texts_by_name: dict[str, str] = {}
 
     def run(self, operations: int) -> None:
         for _ in range(operations):
@@ -47,7 +47,7 @@ class Client:
         rows = self._post("/index", body)
         assert [row["doc_id"] for row in rows] == [digest(text) for text in texts]
         if own:
-            self.said |= {digest(text): text for text in texts}
+            self.texts_by_name |= {digest(text): text for text in texts}
 
     def _update(self, texts: list[str], own: bool) -> None:
         expected = {digest(text): sentence(self._draw) for text in texts}
@@ -55,16 +55,16 @@ class Client:
         answer = self._post(path(NAME, "/documents"), {"documents": documents})
         updated = {row["doc_id"] for row in answer["updated_documents"]}
         if own:
-            assert updated == {name for name in expected if name in self.said}
-            self.said |= {name: expected[name] for name in updated}
+            assert updated == {name for name in expected if name in self.texts_by_name}
+            self.texts_by_name |= {name: expected[name] for name in updated}
 
     def _delete(self, texts: list[str], own: bool) -> None:
         expected = [digest(text) for text in texts]
         answer = self._post(path(NAME, "/documents/delete"), {"doc_ids": expected})
         if own:
-            assert set(answer["deleted_doc_ids"]) == {name for name in expected if name in self.said}
+            assert set(answer["deleted_doc_ids"]) == {name for name in expected if name in self.texts_by_name}
             for name in expected:
-                self.said.pop(name, None)
+                self.texts_by_name.pop(name, None)
 
     def _post(self, address: str, body: Any) -> Any:
         answer = self._api.post(address, json=body, headers=self._headers)
@@ -85,7 +85,7 @@ def test_concurrent_changes_lose_and_restore_no_document(people: People, setting
             for end in [pool.submit(client.run, operations) for client in clients]:
                 end.result()
             there = everything(api, people.ann)
-        expected = {name: text for client in clients for name, text in client.said.items()}
+        expected = {name: text for client in clients for name, text in client.texts_by_name.items()}
         names = {digest(text) for text in contested}
         assert {name: text for name, text in there.items() if name not in names} == expected
         assert len(expected) > min(operations, 50)

@@ -245,18 +245,28 @@ def test_filters_are_typed_equalities_that_must_all_match(people: People):
     ]
     ingest(people.ann, *documents)
 
-    def found(**filters: Any) -> set[str]:
+    def retrieved_names(**filters: Any) -> set[str]:
         return {chunk["document_id"] for chunk in retrieve(people.ann, filters=filters)}
 
-    assert found() == {"a", "b", "c"}
-    assert found(topic="refunds") == {"a", "b"}
-    assert found(topic="refunds", year=2024) == {"a"}
-    assert found(year="2024") == {"b"}
-    assert found(tags=["x"]) == {"a"}
+    assert retrieved_names() == {"a", "b", "c"}
+    assert retrieved_names(topic="refunds") == {"a", "b"}
+    assert retrieved_names(topic="refunds", year=2024) == {"a"}
+    assert retrieved_names(year="2024") == {"b"}
+    assert retrieved_names(tags=["x"]) == {"a"}
     # No operators: an object is a value.
-    assert found(year={"$gte": 1.0}) == {"c"}
-    assert found(year={"$gte": 2}) == found(topic={"$nonsense": 1}) == found(**{"$or": []}) == set()
-    assert found(topic="refund") == found(topic=None) == found(nothing="x") == set()
+    assert retrieved_names(year={"$gte": 1.0}) == {"c"}
+    assert (
+        retrieved_names(year={"$gte": 2})
+        == retrieved_names(topic={"$nonsense": 1})
+        == retrieved_names(**{"$or": []})
+        == set()
+    )
+    assert (
+        retrieved_names(topic="refund")
+        == retrieved_names(topic=None)
+        == retrieved_names(nothing="x")
+        == set()
+    )
     answer = ask(people.ann, filters={"topic": "shipping"})
     assert {chunk["document_id"] for chunk in answer["chunks"]} == {"c"}
 

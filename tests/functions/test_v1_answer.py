@@ -189,10 +189,10 @@ def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
 
 
 def test_a_graph_answer_has_its_evidence_and_edges(core: Services, people: People):
-    for title, told in graph_documents.CHUNKS.items():
-        graph_documents.put(core, people.ann, title, told, collection="told")
+    for title, chunks in graph_documents.CHUNKS.items():
+        graph_documents.put(core, people.ann, title, chunks, collection="graph")
     request = {
-        "workspaceId": workspace_id(people.ann, "told"), "question": graph_documents.QUESTION, "topK": 3,
+        "workspaceId": workspace_id(people.ann, "graph"), "question": graph_documents.QUESTION, "topK": 3,
         "mode": "graph", "include": {"rationale": True},
     }  # fmt: skip
     body = ok(people.ann.post("/v1/answer", request))
@@ -329,9 +329,9 @@ def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_r
 
 
 def test_a_deleted_graph_source_ends_the_replay(core: Services, people: People):
-    documents = graph_documents.put_all(core, people.ann, "told")
+    documents = graph_documents.put_all(core, people.ann, "graph")
     request = {
-        "workspaceId": workspace_id(people.ann, "told"), "question": "What does Kestrel own?", "topK": 1,
+        "workspaceId": workspace_id(people.ann, "graph"), "question": "What does Kestrel own?", "topK": 1,
         "mode": "graph", "include": {"rationale": True},
     }  # fmt: skip
 

@@ -20,7 +20,7 @@ from tests.functions.test_v1_answer import HOLDS, INVENTED, KEY, MISQUOTED, QUES
 from tests.stand_in_server import Reply, StandIn
 
 
-def told(text: str) -> list[tuple[str, Any]]:
+def events_of(text: str) -> list[tuple[str, Any]]:
     """The events, by name."""
     results = []
     for block in text.split("\n\n"):
@@ -72,7 +72,7 @@ def test_sentences_are_checked_as_they_are_streamed(
     with with_model(settings, gateway) as core:
         answer = ask(core, home)
     assert answer.headers["content-type"].startswith("text/event-stream")
-    final = assert_whole(told(answer.text))
+    final = assert_whole(events_of(answer.text))
     assert final["answer"] == HOLDS.removesuffix(" [1].") + ". [1]"
     assert "4 million" not in answer.text
     assert "never have used" not in answer.text
@@ -81,12 +81,12 @@ def test_sentences_are_checked_as_they_are_streamed(
 
 
 def test_without_a_model_extracted_sentences_are_streamed(home: Workspace, core: Services):
-    final = assert_whole(told(ask(core, home).text))
+    final = assert_whole(events_of(ask(core, home).text))
     assert final["generation"]["model"] == "extractive"
 
 
 def test_insufficient_context_is_reported_in_a_stream(home: Workspace, core: Services):
-    events = told(ask(core, home, question="Who won the football world cup in Brazil?").text)
+    events = events_of(ask(core, home, question="Who won the football world cup in Brazil?").text)
     assert assert_whole(events)["answer"] == INSUFFICIENT
 
 
@@ -126,7 +126,7 @@ def test_a_disconnected_client_ends_the_model_call_and_releases_the_key(
         while (second := httpx.post(f"{url}/v1/answer", json=body, headers=headers)).status_code == 409:
             assert time.monotonic() < until
             time.sleep(0.05)
-    assert_whole(told(second.text))
+    assert_whole(events_of(second.text))
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_a_broken_stream_ends_with_an_error_and_without_a_final_event(
     gateway.replies(streams(chunks, drop=True))
     with with_model(settings, gateway) as core:
         answer = ask(core, home)
-    names = [name for name, _ in told(answer.text)]
+    names = [name for name, _ in events_of(answer.text)]
     assert names == ["meta", "token", "error"]
-    error = told(answer.text)[-1][1]
+    error = events_of(answer.text)[-1][1]
     assert error["error"]["code"] == "INTERNAL"
     assert error["requestId"]
     assert "secret" not in answer.text
@@ -159,7 +159,7 @@ def test_a_stored_stream_is_replayed_as_a_stream(home: Workspace, settings: Sett
     gateway.replies(streams(tokens(f"{HOLDS} {INVENTED}")))
     with with_model(settings, gateway) as core:
         first, second = (ask(core, home, key=KEY) for _ in range(2))
-    assert assert_whole(told(second.text)) == assert_whole(told(first.text))
+    assert assert_whole(events_of(second.text)) == assert_whole(events_of(first.text))
     assert second.headers["idempotency-replayed"] == "true"
     assert len(gateway.requests) == 1
 
@@ -168,5 +168,5 @@ def test_a_model_refusal_is_an_error_event(home: Workspace, settings: Settings, 
     gateway.replies(Reply(status=400, json={"error": "secret"}))
     with with_model(settings, gateway) as core:
         answer = ask(core, home)
-    assert [name for name, _ in told(answer.text)] == ["meta", "error"]
+    assert [name for name, _ in events_of(answer.text)] == ["meta", "error"]
     assert "secret" not in answer.text

@@ -207,7 +207,7 @@ def test_autoprompt_removes_phrases_and_adds_word_forms(home: Workspace):
 
 
 @pytest.fixture(scope="module")
-def told(core: Services, world: World) -> Workspace:
+def graph_workspace(core: Services, world: World) -> Workspace:
     """A workspace whose graph has an owner for a service. It is alone in its org, and no test changes it."""
     actor = world.user(world.org())
     documents = graph_documents.put_all(core, actor, "services")
@@ -217,10 +217,10 @@ def told(core: Services, world: World) -> Workspace:
 MODES_OF_THE_GRAPH = [("graph", "graph"), ("auto", "hybrid")]
 
 
-def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, told: Workspace):
+def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, graph_workspace: Workspace):
     for mode, router in MODES_OF_THE_GRAPH:
         with subtests.test(mode=mode):
-            body = told.search(graph_documents.QUESTION, mode=mode, topK=3, **EXPLAINED)
+            body = graph_workspace.search(graph_documents.QUESTION, mode=mode, topK=3, **EXPLAINED)
             assert graph_documents.TEAM in {result["title"] for result in body["results"]}
             assert body["rationale"]["routerMode"] == router
             graph = body["rationale"]["graph"]
@@ -236,7 +236,7 @@ def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, told: 
             owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
             assert graph["edges"][0] == owned
             assert {end for edge in graph["edges"] for end in (edge["from"], edge["to"])} <= set(entities)
-            texts = [chunk["text"] for chunk in told.contents(*graph["evidenceChunks"])["chunks"]]
+            texts = [chunk["text"] for chunk in graph_workspace.contents(*graph["evidenceChunks"])["chunks"]]
             assert len(texts) == len(graph["evidenceChunks"])
             assert any("Kestrel looks after it" in text for text in texts)
             assert body["usage"]["stages"]["graph"] > 0
@@ -254,28 +254,31 @@ def test_new_documents_are_queued_for_extraction(own_home: Workspace):
     assert ("northwind_gateway", "OWNED_BY", "kestrel_team") in edges
 
 
-def test_no_other_mode_uses_the_graph(subtests: pytest.Subtests, told: Workspace):
+def test_no_other_mode_uses_the_graph(subtests: pytest.Subtests, graph_workspace: Workspace):
     for mode in ["hybrid", "knowledge", "neural", "keyword", "fast"]:
         with subtests.test(mode=mode):
-            body = told.search(graph_documents.QUESTION, mode=mode, topK=3, **EXPLAINED)
+            body = graph_workspace.search(graph_documents.QUESTION, mode=mode, topK=3, **EXPLAINED)
             assert graph_documents.TEAM not in {result["title"] for result in body["results"]}
             assert body["rationale"]["graph"] == NO_GRAPH
             assert body["usage"]["stages"]["graph"] == 0
             assert not [rule for rule in rules(body) if rule.startswith("graph")]
 
 
-def test_auto_uses_the_graph_for_questions_with_names(subtests: pytest.Subtests, told: Workspace):
+def test_auto_uses_the_graph_for_questions_with_names(subtests: pytest.Subtests, graph_workspace: Workspace):
     for question in ["who owns the billing service?", "Who owns Billing Service?"]:
         with subtests.test(question=question):
-            rationale = told.search(question, **EXPLAINED)["rationale"]
+            rationale = graph_workspace.search(question, **EXPLAINED)["rationale"]
             assert "graph" in {rule["rule"] for rule in rationale["rules"]}
             assert {edge["type"] for edge in rationale["graph"]["edges"]} >= {"OWNED_BY"}
-            assert told.search("how do teams set goals?", **EXPLAINED)["rationale"]["graph"] == NO_GRAPH
+            assert (
+                graph_workspace.search("how do teams set goals?", **EXPLAINED)["rationale"]["graph"]
+                == NO_GRAPH
+            )
 
 
-def test_graph_mode_reports_a_question_without_known_names(told: Workspace):
+def test_graph_mode_reports_a_question_without_known_names(graph_workspace: Workspace):
     question = "what is read in the evening?"
-    body = told.search(question, mode="graph", **EXPLAINED)
+    body = graph_workspace.search(question, mode="graph", **EXPLAINED)
     assert body["results"]
     assert "graph_knows_none" in rules(body)
     assert body["rationale"]["graph"] == NO_GRAPH
@@ -295,8 +298,8 @@ def test_the_graph_stays_in_the_scope_of_the_search(own_home: Workspace, core: S
     assert "OWNED_BY" in {edge["type"] for edge in wide["rationale"]["graph"]["edges"]}
 
 
-def test_without_a_rationale_the_graph_is_not_explained(told: Workspace):
-    body = told.search(graph_documents.QUESTION, mode="graph")
+def test_without_a_rationale_the_graph_is_not_explained(graph_workspace: Workspace):
+    body = graph_workspace.search(graph_documents.QUESTION, mode="graph")
     assert body["rationale"] is None
     assert graph_documents.TEAM in {result["title"] for result in body["results"]}
 
@@ -484,11 +487,11 @@ def test_moderation_refuses_questions_and_omits_results(
 
 
 def test_the_graph_omits_results_that_moderation_rejects(
-    told: Workspace, settings: Settings, gateway: StandIn
+    graph_workspace: Workspace, settings: Settings, gateway: StandIn
 ):
     """Of two passages of which one is flagged, and the other was never judged."""
     body = {
-        "workspaceId": told.id, "q": graph_documents.QUESTION, "moderation": True, "mode": "graph", "topK": 1,
+        "workspaceId": graph_workspace.id, "q": graph_documents.QUESTION, "moderation": True, "mode": "graph", "topK": 1,
         **EXPLAINED,
     }  # fmt: skip
     with (
@@ -496,7 +499,7 @@ def test_the_graph_omits_results_that_moderation_rejects(
         client_of(v1_search.app, core) as client,
     ):
         gateway.replies(judged(False), judged(True))
-        results = ok(client.post("/v1/search", json=body, headers=told.actor.headers()))
+        results = ok(client.post("/v1/search", json=body, headers=graph_workspace.actor.headers()))
     assert results["results"] == []
     graph = results["rationale"]["graph"]
     assert ([entity["id"] for entity in graph["entities"]], graph["edges"]) == (["billing_service"], [])

@@ -20,14 +20,14 @@ def turn(org_id: str | None, session: str | None = None, text: str = SECRET, **m
     return {**place, "messages": [{"role": "user", "content": text}], **more}
 
 
-def kept(actor: Actor, org_id: str, token: str | None = None, **more: Any) -> str:
+def save_session(actor: Actor, org_id: str, token: str | None = None, **more: Any) -> str:
     """A session of the actor's with the secret in it."""
     answer = actor.rpc("rag_save_turn", turn(org_id, **more), token=token)
     assert answer.status_code == 200, answer.text
     return str(answer.json()["session_id"])
 
 
-def said(actor: Actor, session: str, token: str | None = None) -> list[str]:
+def message_texts(actor: Actor, session: str, token: str | None = None) -> list[str]:
     """Its messages, for that caller."""
     answer = actor.rpc("rag_list_session_messages", {"session_id": session}, token=token)
     return [row["content"] for row in answer.json()] if answer.status_code == 200 else []
@@ -74,12 +74,12 @@ def others(people: People) -> dict[str, Actor]:
 @pytest.mark.parametrize("who", OTHERS)
 def test_another_user_s_session_is_out_of_reach_by_id(people: People, who: str):
     attacker = others(people)[who]
-    session = kept(people.ann, people.acme.id)
+    session = save_session(people.ann, people.acme.id)
     assert attempts(attacker, session) == [NO_SESSION] * 4
     assert over_http(attacker, session) == [404, 404, 200]
     # It is as if there were none.
     assert attempts(attacker, str(uuid4())) == [NO_SESSION] * 4
-    assert said(people.ann, session) == [SECRET]
+    assert message_texts(people.ann, session) == [SECRET]
 
 
 @pytest.mark.parametrize(
@@ -94,16 +94,16 @@ def test_another_user_s_session_is_out_of_reach_by_id(people: People, who: str):
 )
 def test_a_forged_claim_is_ignored(people: People, claims: dict[str, Any]):
     """No claim but the subject identifies a user."""
-    session = kept(people.ann, people.acme.id)
+    session = save_session(people.ann, people.acme.id)
     for actor in (people.alf, people.ada):
         token = actor.token(**claims)
         assert attempts(actor, session, token) == [NO_SESSION] * 4
-    assert said(people.ann, session) == [SECRET]
+    assert message_texts(people.ann, session) == [SECRET]
 
 
 def test_sql_access_reveals_no_session(people: People, world: World):
     """In SQL, where nothing but the policies stands before the rows: not even how many there are."""
-    session = kept(people.ann, people.acme.id)
+    session = save_session(people.ann, people.acme.id)
     for attacker in others(people).values():
         for table, key in (("sessions", "id"), ("messages", "session_id")):
             read = f"select count(*) from rag.{table} where {key} = %s"
@@ -136,7 +136,7 @@ def test_sql_access_reveals_no_session(people: People, world: World):
 
 @pytest.mark.parametrize("path", ["sessions", "messages"])
 def test_postgrest_reveals_no_session(people: People, path: str):
-    kept(people.ann, people.acme.id)
+    save_session(people.ann, people.acme.id)
     for headers in ({}, {"Accept-Profile": "rag", "Content-Profile": "rag"}):
         for method in ("GET", "POST", "PATCH", "DELETE"):
             body = None if method in ("GET", "DELETE") else {"title": "x"}
@@ -145,12 +145,12 @@ def test_postgrest_reveals_no_session(people: People, path: str):
 
 
 def test_a_key_of_the_same_user_continues_the_conversation(people: People):
-    session = kept(people.ann, people.acme.id)
+    session = save_session(people.ann, people.acme.id)
     token = people.ann.key_token(scopes=["chat:read"])
-    assert said(people.ann, session, token) == [SECRET]
-    assert kept(people.ann, people.acme.id, token, session=session) == session
+    assert message_texts(people.ann, session, token) == [SECRET]
+    assert save_session(people.ann, people.acme.id, token, session=session) == session
     assert people.ann.rpc("rag_delete_session", {"session_id": session}, token=token).status_code == 204
-    assert said(people.ann, session) == []
+    assert message_texts(people.ann, session) == []
 
 
 def collection(actor: Actor, name: str) -> str:
@@ -159,7 +159,7 @@ def collection(actor: Actor, name: str) -> str:
 
 def test_a_key_bound_to_another_collection_is_refused(people: People):
     home, other = collection(people.ann, "home"), collection(people.ann, "other")
-    wide, inside = (kept(people.ann, people.acme.id, collection_id=place) for place in (None, home))
+    wide, inside = (save_session(people.ann, people.acme.id, collection_id=place) for place in (None, home))
     bound, here = (people.ann.key_token(scopes=["chat:read"], collection=place) for place in (other, home))
     for session in (wide, inside):
         assert attempts(people.ann, session, bound) == [NO_SESSION] * 4
@@ -168,8 +168,8 @@ def test_a_key_bound_to_another_collection_is_refused(people: People):
     for place, status in (({"collection_id": home}, 404), ({}, 403)):
         answer = people.ann.rpc("rag_save_turn", turn(people.acme.id, **place), token=bound)
         assert answer.status_code == status, answer.text
-    assert said(people.ann, wide, here) == []
-    assert said(people.ann, inside, here) == [SECRET]
+    assert message_texts(people.ann, wide, here) == []
+    assert message_texts(people.ann, inside, here) == [SECRET]
     # Where it does not say, it is its own.
     body = people.ann.rpc("rag_open_session", token=here).json()
     assert (body["collection_id"], body["messages"]) == (home, [])
@@ -178,18 +178,18 @@ def test_a_key_bound_to_another_collection_is_refused(people: People):
 def test_a_bound_key_sees_no_messages_of_other_collections(people: People):
     """Not even text about its collection, in a conversation that began elsewhere."""
     home = collection(people.ann, "home")
-    session = kept(people.ann, people.acme.id)
-    kept(people.ann, people.acme.id, session=session, collection_id=home, text="And in here?")
+    session = save_session(people.ann, people.acme.id)
+    save_session(people.ann, people.acme.id, session=session, collection_id=home, text="And in here?")
     token = people.ann.key_token(scopes=["chat:read"], collection=home)
     assert attempts(people.ann, session, token) == [NO_SESSION] * 4
-    assert said(people.ann, session) == [SECRET, "And in here?"]
+    assert message_texts(people.ann, session) == [SECRET, "And in here?"]
 
 
 @pytest.mark.parametrize(
     "scopes", [[], ["retrievals:read"], ["documents:read", "documents:write", "collections:manage"]], ids=str
 )
 def test_a_key_without_the_scope_is_refused(people: People, world: World, scopes: list[str]):
-    session = kept(people.ann, people.acme.id)
+    session = save_session(people.ann, people.acme.id)
     token = people.ann.key_token(scopes=scopes)
     assert attempts(people.ann, session, token) == [(403, "missing_scope")] * 4
     for function in ("rag_open_session", "rag_list_sessions"):
@@ -203,13 +203,13 @@ def test_a_key_without_the_scope_is_refused(people: People, world: World, scopes
 
 def test_a_key_of_another_org_is_refused(people: People):
     """kim belongs to both; her key to one."""
-    session = kept(people.kim, people.bolt.id)
+    session = save_session(people.kim, people.bolt.id)
     assert attempts(people.kim, session, people.kim.key_token()) == [NO_SESSION] * 4
-    assert said(people.kim, session) == [SECRET]
+    assert message_texts(people.kim, session) == [SECRET]
 
 
 def test_missing_and_expired_tokens_are_refused(people: People):
-    session = kept(people.ann, people.acme.id)
+    session = save_session(people.ann, people.acme.id)
     past = int((datetime.now(UTC) - timedelta(hours=1)).timestamp())
     for token in (people.ann.stack.anon_key, people.ann.token(exp=past)):
         for function in ("rag_open_session", "rag_list_session_messages", "rag_delete_session"):
@@ -218,19 +218,19 @@ def test_missing_and_expired_tokens_are_refused(people: People):
         assert people.ann.rpc("rag_list_sessions", token=token).status_code in (401, 403)
         assert people.ann.rpc("rag_save_turn", turn(people.acme.id), token=token).status_code in (401, 403)
         assert over_http(people.ann, session, token) == [401] * 3
-    assert said(people.ann, session) == [SECRET]
+    assert message_texts(people.ann, session) == [SECRET]
 
 
 def test_a_former_member_reads_no_session(people: People, world: World):
     """No caller reads their messages, which are theirs again when they are back."""
-    session = kept(people.ann, people.acme.id)
+    session = save_session(people.ann, people.acme.id)
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     for token in (None, people.ann.key_token()):
         assert attempts(people.ann, session, token) == [NO_SESSION] * 4
         answer = people.ann.rpc("rag_save_turn", turn(people.acme.id), token=token)
         assert answer.json()["details"] == "org_not_found"
     world.sql("insert into rag.members (org_id, user_id) values (%s, %s)", people.acme.id, people.ann.id)
-    assert said(people.ann, session) == [SECRET]
+    assert message_texts(people.ann, session) == [SECRET]
 
 
 def test_a_turn_cannot_be_stored_in_another_org_or_collection(people: People):

@@ -18,7 +18,7 @@ def everything(library: Library, world: World) -> dict[str, list[str]]:
     return {"kinds": kinds, "ids": documents + chunks}
 
 
-def found(actor: Actor, request: dict[str, Any], token: str | None = None) -> set[str]:
+def visible_contents(actor: Actor, request: dict[str, Any], token: str | None = None) -> set[str]:
     answer = actor.rpc("rag_get_contents", {"chunks": True, **request}, token=token)
     assert answer.status_code == 200, answer.text
     return {whose for whose, secret in SECRETS.items() if secret in answer.text}
@@ -37,9 +37,9 @@ def test_contents_return_only_visible_documents(library: Library, world: World, 
         (people.kim, {"acme"}, {"bolt"}),
         (people.sam, set[str](), set[str]()),
     ):
-        assert found(actor, {**request, "org_id": people.acme.id}) == of_acme
-        assert found(actor, {**request, "org_id": people.bolt.id}) == of_bolt
-        assert found(actor, {**request, "org_id": str(uuid4())}) == set()
+        assert visible_contents(actor, {**request, "org_id": people.acme.id}) == of_acme
+        assert visible_contents(actor, {**request, "org_id": people.bolt.id}) == of_bolt
+        assert visible_contents(actor, {**request, "org_id": str(uuid4())}) == set()
 
 
 def test_hidden_and_missing_ids_are_indistinguishable(library: Library, world: World):
@@ -60,7 +60,7 @@ def test_collections_of_others_cannot_be_used_as_a_filter(library: Library, worl
     ((theirs,),) = world.sql(named, people.bolt.id)
     request = {**everything(library, world), "collection_id": theirs}
     for org in (people.acme, people.bolt):
-        assert found(people.alf, {**request, "org_id": org.id}) == set()
+        assert visible_contents(people.alf, {**request, "org_id": org.id}) == set()
 
 
 def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
@@ -72,7 +72,7 @@ def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
     request = everything(library, world)
     for place in (None, home, str(uuid4())):
         where = {**request, "org_id": people.acme.id, "collection_id": place}
-        assert found(people.ann, where, token) == set()
+        assert visible_contents(people.ann, where, token) == set()
     own = {"kinds": ["document"], "ids": [inside], "org_id": people.acme.id}
     assert inside in people.ann.rpc("rag_get_contents", own, token=token).text
 
@@ -80,8 +80,8 @@ def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
 def test_a_key_of_another_org_reads_nothing(library: Library, world: World):
     people = library.people
     request = {**everything(library, world), "org_id": people.bolt.id}
-    assert found(people.kim, request) == {"bolt"}
-    assert found(people.kim, request, people.kim.key_token()) == set()
+    assert visible_contents(people.kim, request) == {"bolt"}
+    assert visible_contents(people.kim, request, people.kim.key_token()) == set()
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_an_oversized_request_is_refused(shared_library: Library, asked: dict[st
 def test_an_unknown_kind_finds_nothing(shared_library: Library, kind: str | None):
     people = shared_library.people
     request = {"kinds": [kind], "ids": [shared_library.acme_document], "org_id": people.acme.id}
-    assert found(people.ann, request) == set()
+    assert visible_contents(people.ann, request) == set()

@@ -59,11 +59,11 @@ class Web:
 
     def seen(self, actor: Actor, token: str | None = None, question: str = QUESTION) -> dict[str, set[str]]:
         """Whose words are told on each way."""
-        return {name: whose(told) for name, told in self.ways(actor, token, question).items()}
+        return {name: whose(result) for name, result in self.ways(actor, token, question).items()}
 
 
-def whose(told: Any) -> set[str]:
-    text = str(told).lower()
+def whose(result: Any) -> set[str]:
+    text = str(result).lower()
     return {owner for owner, words in WORDS.items() if any(word in text for word in words)}
 
 
@@ -239,7 +239,7 @@ def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
         return over | straight
 
     before = ways()
-    assert {name: whose(told) for name, told in before.items()} == {name: set() for name in before}
+    assert {name: whose(result) for name, result in before.items()} == {name: set() for name in before}
     assert "inside" in str(before["rag_graph_search"]["entities"])
     put(web.core, ann, "Kestrel", ACME, PRIVATE)
     put(web.core, ann, "Billing Service", ACME, PRIVATE, private=True)

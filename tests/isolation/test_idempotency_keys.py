@@ -29,8 +29,8 @@ def keep(actor: Actor, org_id: str, held: str, token: str | None = None, **more:
 
 def answered(actor: Actor, org_id: str, token: str | None = None) -> None:
     """The secret, stored for that caller."""
-    _, found = claim(actor, org_id, token)
-    assert keep(actor, org_id, found["claim"], token) is True
+    _, row = claim(actor, org_id, token)
+    assert keep(actor, org_id, row["claim"], token) is True
     assert claim(actor, org_id, token)[1]["body"] == SECRET
 
 
@@ -45,8 +45,8 @@ everybody_else = pytest.mark.parametrize("who", ["a member of her org", "its adm
 def test_the_same_key_and_body_replay_nothing_of_another_user(people: People, who: str):
     """Each has replies of their own, and cannot tell whether other users have any."""
     answered(people.ann, people.acme.id)
-    status, found = claim(others(people)[who], people.acme.id)
-    assert (status, found["outcome"], found["body"]) == (200, "go", None)
+    status, row = claim(others(people)[who], people.acme.id)
+    assert (status, row["outcome"], row["body"]) == (200, "go", None)
     assert claim(people.ann, people.acme.id)[1]["body"] == SECRET
 
 
@@ -62,12 +62,12 @@ def test_another_org_s_id_replays_nothing(people: People, who: str):
 def test_a_stolen_claim_replays_nothing(people: People, who: str):
     """Its holder can neither set her response nor take her claim away."""
     attacker = others(people)[who]
-    _, found = claim(people.ann, people.acme.id)
-    assert keep(attacker, people.acme.id, found["claim"], body="{}") is False
-    arguments = {"org_id": people.acme.id, "key_hash": HASH, "claim": found["claim"]}
+    _, row = claim(people.ann, people.acme.id)
+    assert keep(attacker, people.acme.id, row["claim"], body="{}") is False
+    arguments = {"org_id": people.acme.id, "key_hash": HASH, "claim": row["claim"]}
     assert attacker.rpc("rag_release_response", arguments).json() is False
     assert claim(people.ann, people.acme.id)[1]["outcome"] == "busy"
-    assert keep(people.ann, people.acme.id, found["claim"]) is True
+    assert keep(people.ann, people.acme.id, row["claim"]) is True
 
 
 def test_a_guessed_claim_replays_nothing(people: People):
@@ -76,9 +76,9 @@ def test_a_guessed_claim_replays_nothing(people: People):
 
 
 def test_a_stored_response_cannot_be_changed(people: People):
-    _, found = claim(people.ann, people.acme.id)
-    keep(people.ann, people.acme.id, found["claim"])
-    assert keep(people.ann, people.acme.id, found["claim"], body="{}") is False
+    _, row = claim(people.ann, people.acme.id)
+    keep(people.ann, people.acme.id, row["claim"])
+    assert keep(people.ann, people.acme.id, row["claim"], body="{}") is False
     assert claim(people.ann, people.acme.id)[1]["body"] == SECRET
 
 
@@ -96,8 +96,8 @@ def test_a_key_bound_to_another_collection_replays_nothing(people: People):
     key = str(uuid4())
     bound, elsewhere = (people.ann.key_token(key=key, collection=str(uuid4())) for _ in range(2))
     answered(people.ann, people.acme.id, bound)
-    status, found = claim(people.ann, people.acme.id, elsewhere)
-    assert (status, found["outcome"], found["body"]) == (200, "busy", None)
+    status, row = claim(people.ann, people.acme.id, elsewhere)
+    assert (status, row["outcome"], row["body"]) == (200, "busy", None)
 
 
 def test_a_key_of_another_org_replays_nothing(people: People):
@@ -205,8 +205,8 @@ def test_a_forged_org_replays_no_creation(people: People):
     home, scope = home_of(people.bob, "plans"), "documents:write"
     forged = {"collection_id": home, "scope": scope}
     assert claim(people.ann, people.acme.id, **forged) == (404, "collection_not_found")
-    status, found = claim(people.kim, people.acme.id, **forged)
-    assert (status, found["outcome"], found["org_id"]) == (200, "go", people.bolt.id)
+    status, row = claim(people.kim, people.acme.id, **forged)
+    assert (status, row["outcome"], row["org_id"]) == (200, "go", people.bolt.id)
 
 
 def test_a_bound_key_replays_no_creation_outside_its_collection(people: People):
@@ -239,16 +239,16 @@ def test_a_key_without_the_write_scope_replays_no_creation(people: People, world
     home, key = home_of(people.ann), str(uuid4())
     more = {"collection_id": home, "scope": "documents:write"}
     writing = people.ann.key_token(key=key, scopes=["documents:write"])
-    _, found = claim(people.ann, None, writing, **more)
-    assert keep(people.ann, people.acme.id, found["claim"], writing) is True
+    _, row = claim(people.ann, None, writing, **more)
+    assert keep(people.ann, people.acme.id, row["claim"], writing) is True
     too_small = people.ann.key_token(key=key, scopes=scopes)
     assert claim(people.ann, None, too_small, **more) == (403, "missing_scope")
     for scope in ("documents:read", "admin", None):
         assert claim(people.ann, None, too_small, scope=scope) == (400, "invalid_scope")
     # By the scope that it has: neither what it says nor that it is there.
     if scopes != ["documents:read"]:
-        status, found = claim(people.ann, people.acme.id, too_small, scope=scopes[0])
-        assert (status, found["outcome"], found["body"]) == (200, "busy", None)
+        status, row = claim(people.ann, people.acme.id, too_small, scope=scopes[0])
+        assert (status, row["outcome"], row["body"]) == (200, "busy", None)
     rag = {"org": people.acme.id, "key": key, "scopes": scopes}
     assert world.as_user(people.ann, "select * from rag.stored_responses", rag=rag) == []
     real = people.ann.post("/api/keys", {"name": "ci", "scopes": scopes}).json()["key"]

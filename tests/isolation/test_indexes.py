@@ -12,7 +12,7 @@ from shared.text.uuids import NIL
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
-from tests.functions.test_indexes import digest, found, index, listed, path
+from tests.functions.test_indexes import digest, retrieve, index, listed, path
 from tests.isolation.victim_documents import INTERNALS
 
 SECRET = "The code of the vault door is ACME-4417."
@@ -35,7 +35,7 @@ def attack(actor: Actor, name: str, token: str | None = None) -> list[Any]:
 
 def assert_untouched(actor: Actor, name: str = "plans") -> None:
     assert [row["text"] for row in listed(actor, name=name)["documents"]] == [SECRET]
-    assert found(actor, "vault", name)[0]["text"] == SECRET
+    assert retrieve(actor, "vault", name)[0]["text"] == SECRET
 
 
 @pytest.mark.parametrize("who", ["bob", "sam"])
@@ -52,7 +52,9 @@ def test_another_org_s_index_is_out_of_reach_by_name(people: People, who: str):
 def test_an_index_of_the_same_name_in_another_org_is_separate(people: People):
     index(people.ann, SECRET, name="plans")
     index(people.bob, "The vault of Bolt has no door.", name="plans")
-    assert [row["text"] for row in found(people.bob, "vault", "plans")] == ["The vault of Bolt has no door."]
+    assert [row["text"] for row in retrieve(people.bob, "vault", "plans")] == [
+        "The vault of Bolt has no door."
+    ]
     assert people.bob.request("DELETE", path("plans")).status_code == 200
     assert_untouched(people.ann)
 

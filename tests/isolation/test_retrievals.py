@@ -23,7 +23,7 @@ def ask(actor: Actor, token: str | None = None, **body: Any) -> httpx.Response:
     return actor.post(PATH, {"query": QUESTION, "top_k": 100, **body}, token=token)
 
 
-def found(actor: Actor, token: str | None = None, **body: Any) -> set[str]:
+def visible_secrets(actor: Actor, token: str | None = None, **body: Any) -> set[str]:
     """Whose secrets they find."""
     answer = ask(actor, token, **body)
     assert answer.status_code == 200, answer.text
@@ -46,11 +46,11 @@ def stats(actor: Actor, token: str | None = None) -> Row:
 def test_every_mode_finds_only_the_caller_s_documents(shared_library: Library, mode: str, graph: bool):
     people = shared_library.people
     more: Row = {"mode": mode, "enable_graph": graph}
-    assert found(people.ann, **more) == {"acme", "ann"}
-    assert found(people.alf, **more) == {"acme"}
-    assert found(people.bob, **more) == {"bolt"}
-    assert found(people.sam, **more) == set()
-    assert found(people.ada, **more) == {"acme", "ann"}
+    assert visible_secrets(people.ann, **more) == {"acme", "ann"}
+    assert visible_secrets(people.alf, **more) == {"acme"}
+    assert visible_secrets(people.bob, **more) == {"bolt"}
+    assert visible_secrets(people.sam, **more) == set()
+    assert visible_secrets(people.ada, **more) == {"acme", "ann"}
 
 
 def test_another_org_s_collection_is_404(shared_library: Library):
@@ -72,9 +72,9 @@ def test_filters_that_match_documents_of_others_find_nothing(library: Library, w
         {"metadata_filter": {"level": {"$gt": 0, "$ne": 2}}},
         {"metadata_filter": {"none": {"$exists": False}}},
     ):
-        assert found(library.people.alf, **more) == {"acme"}
-        assert found(library.people.bob, **more) == {"bolt"}
-        assert found(library.people.sam, **more) == set()
+        assert visible_secrets(library.people.alf, **more) == {"acme"}
+        assert visible_secrets(library.people.bob, **more) == {"bolt"}
+        assert visible_secrets(library.people.sam, **more) == set()
 
 
 def test_another_member_s_private_collection_is_404(shared_library: Library):
@@ -88,7 +88,7 @@ def test_a_key_bound_to_another_collection_is_refused(shared_library: Library):
     ann = shared_library.people.ann
     other = ann.post("/api/v1/collections", {"name": "other"}).json()["id"]
     bound = key(ann, "retrievals:read", collection="other")
-    assert found(ann, bound) == found(ann, bound, collection_id=other) == set()
+    assert visible_secrets(ann, bound) == visible_secrets(ann, bound, collection_id=other) == set()
     platform_error(ask(ann, bound, collection_id=collection_of(ann)), 404)
 
 

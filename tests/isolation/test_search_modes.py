@@ -23,7 +23,7 @@ def search(library: Library, actor: Actor, token: str | None = None, **more: Any
     return actor.rpc("rag_search", body, token=token)
 
 
-def found(library: Library, actor: Actor, token: str | None = None, **more: Any) -> set[str]:
+def visible_secrets(library: Library, actor: Actor, token: str | None = None, **more: Any) -> set[str]:
     answer = search(library, actor, token, **more)
     assert answer.status_code == 200, answer.text
     return {whose for whose, secret in SECRETS.items() if secret in answer.text}
@@ -34,12 +34,12 @@ def found(library: Library, actor: Actor, token: str | None = None, **more: Any)
 def test_every_search_returns_only_visible_rows(shared_library: Library, mode: str, neighbours: int):
     people = shared_library.people
     arguments: dict[str, Any] = {"mode": mode, "expand_context": neighbours, "half_life_days": 30}
-    assert found(shared_library, people.ann, **arguments) == {"acme", "ann"}
-    assert found(shared_library, people.alf, **arguments) == {"acme"}
-    assert found(shared_library, people.ada, **arguments) == {"acme", "ann"}
-    assert found(shared_library, people.bob, **arguments) == {"bolt"}
-    assert found(shared_library, people.kim, **arguments) == {"acme", "bolt"}
-    assert found(shared_library, people.sam, **arguments) == set()
+    assert visible_secrets(shared_library, people.ann, **arguments) == {"acme", "ann"}
+    assert visible_secrets(shared_library, people.alf, **arguments) == {"acme"}
+    assert visible_secrets(shared_library, people.ada, **arguments) == {"acme", "ann"}
+    assert visible_secrets(shared_library, people.bob, **arguments) == {"bolt"}
+    assert visible_secrets(shared_library, people.kim, **arguments) == {"acme", "bolt"}
+    assert visible_secrets(shared_library, people.sam, **arguments) == set()
 
 
 @every_mode
@@ -70,7 +70,7 @@ def test_filters_with_ids_of_others_find_nothing(library: Library, world: World,
     ):
         answer = search(library, people.alf, mode=mode, filters=filters)
         assert (answer.status_code, answer.json()) == (200, []), (filters, answer.text)
-    assert found(library, people.bob, mode=mode, filters={"labels": ["secret"]}) == {"bolt"}
+    assert visible_secrets(library, people.bob, mode=mode, filters={"labels": ["secret"]}) == {"bolt"}
 
 
 @every_mode
@@ -82,8 +82,8 @@ def test_a_filter_that_excludes_shows_no_rows_of_others(library: Library, world:
         world.sql(statement, json.dumps(owned), people.bolt.id, people.ann.id)
         for condition in ({"$ne": "y"}, {"$nin": ["y", 1]}, {"$exists": False}, {"$ne": "x"}):
             filters = {"metadata": {"plan": condition}}
-            assert found(library, people.alf, mode=mode, filters=filters) == {"acme"}
-            assert found(library, people.sam, mode=mode, filters=filters) == set()
+            assert visible_secrets(library, people.alf, mode=mode, filters=filters) == {"acme"}
+            assert visible_secrets(library, people.sam, mode=mode, filters=filters) == set()
 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
@@ -168,7 +168,7 @@ def test_a_bound_key_searches_only_its_collection(library: Library, world: World
     assert {row["collection_id"] for row in before} == {collection}
     store(library.core, people.ann, f"vault door {SECRETS['acme']}")
     assert passages.untimed(search(library, people.ann, token, mode=mode).json()) == before
-    assert found(library, people.ann, token, mode=mode) == set()
+    assert visible_secrets(library, people.ann, token, mode=mode) == set()
     refused = people.ann.rpc("rag_similar", {"document_id": library.acme_document}, token=token)
     assert refused.status_code == 404
 
@@ -247,8 +247,8 @@ def test_a_poisoned_document_affects_no_other_org(library: Library, world: World
     text = fields.pop("text", "vault")
     passages.put(world, people.ann, text, **fields)
     for mode in MODES:
-        assert found(library, people.alf, mode=mode) == {"acme"}
-        assert found(library, people.ann, mode=mode) == {"acme", "ann"}
+        assert visible_secrets(library, people.alf, mode=mode) == {"acme"}
+        assert visible_secrets(library, people.ann, mode=mode) == {"acme", "ann"}
     request = {
         "query_text": text[:10_000],
         "mode": "keyword",

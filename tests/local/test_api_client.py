@@ -52,7 +52,7 @@ def test_an_exhausted_quota_is_not_waited_for(server: StandIn, api: ApiClient):
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "message"),
     [
         (error(429, **{"Retry-After": "7200"}), r"2\.0 hours"),
         (error(401), "401: Why"),
@@ -60,9 +60,9 @@ def test_an_exhausted_quota_is_not_waited_for(server: StandIn, api: ApiClient):
         (Reply(body=b"<html>"), "does not answer as this API"),
     ],
 )
-def test_an_error_of_every_request_ends_the_run(server: StandIn, api: ApiClient, reply: Reply, said: str):
+def test_an_error_of_every_request_ends_the_run(server: StandIn, api: ApiClient, reply: Reply, message: str):
     server.replies(reply)
-    with pytest.raises(StackError, match=said):
+    with pytest.raises(StackError, match=message):
         api.request("GET", "/")
     assert len(server.requests) == 1
 

@@ -49,7 +49,7 @@ def documents(world: World, people: People) -> dict[str, tuple[str, str, Any]]:
     return {path: (identity, status, changed) for path, identity, status, changed in rows}
 
 
-def found(actor: Actor, text: str) -> list[str]:
+def search_texts(actor: Actor, text: str) -> list[str]:
     answer = actor.search(text)
     assert answer.status_code == 200, answer.text
     return [result["snippet"] for result in answer.json()["results"]]
@@ -76,8 +76,10 @@ def test_a_folder_is_sent_once_and_searchable(people: People, world: World, fold
         "sent",
         "processed",
     ]
-    assert any("opened after a whole day" in text for text in found(people.alf, "When is the kiln opened?"))
-    assert found(people.bob, "When is the kiln opened?") == []
+    assert any(
+        "opened after a whole day" in text for text in search_texts(people.alf, "When is the kiln opened?")
+    )
+    assert search_texts(people.bob, "When is the kiln opened?") == []
     first = documents(world, people)
     assert set(first) == {"shelf/kiln.md", "shelf/deep/kiln.pdf", "shelf/deep/prices.csv"}
     assert {status for _, status, _ in first.values()} == {"completed"}
@@ -111,7 +113,7 @@ def test_a_changed_file_replaces_its_document_and_a_deleted_file_s_document_stay
     assert {path: row for path, row in second.items() if path != "shelf/kiln.md"} == {
         path: row for path, row in first.items() if path != "shelf/kiln.md"
     }
-    texts = " ".join(found(people.alf, "When is the kiln opened?"))
+    texts = " ".join(search_texts(people.alf, "When is the kiln opened?"))
     assert "opened after three days" in texts
     assert "opened after a whole day" not in texts
 

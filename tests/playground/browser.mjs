@@ -15,8 +15,8 @@ try {
   const page = await context.newPage();
   const faults = [];
   page.on("pageerror", (raised) => faults.push(raised.stack));
-  // What the policy forbade is said here.
-  page.on("console", (said) => said.type() === "error" && /Content Security Policy|TrustedHTML/.test(said.text()) && faults.push(said.text()));
+  // The browser reports here what the policy forbids.
+  page.on("console", (message) => message.type() === "error" && /Content Security Policy|TrustedHTML/.test(message.text()) && faults.push(message.text()));
   page.on("dialog", (asked) => asked.accept());
   await scenario(page, given);
   assert.deepEqual(faults, []);

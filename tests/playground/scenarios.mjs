@@ -80,7 +80,7 @@ export async function what_is_uploaded_is_found_by_its_org_alone(page, given) {
   await page.locator("#uploads").getByText(/ready: 1 chunk/).waitFor();
   await page.locator("#documents").getByText(given.filename).waitFor();
   const turn = await ask(page, given.question);
-  assert.match(await turn.locator(".answer").innerText(), new RegExp(given.told));
+  assert.match(await turn.locator(".answer").innerText(), new RegExp(given.answer));
   await page.getByRole("button", { name: "Sign out" }).click();
   await signIn(page, { ...given, token: given.stranger });
   await page.getByText("There is nothing here yet").waitFor();
@@ -88,7 +88,7 @@ export async function what_is_uploaded_is_found_by_its_org_alone(page, given) {
   assert.match(await other.innerText(), /low confidence/i);
   await page.getByText("Nothing that you may see was found.").waitFor();
   const seen = await page.locator("body").innerText();
-  for (const secret of [given.told, given.filename]) assert.ok(!seen.includes(secret), secret);
+  for (const secret of [given.answer, given.filename]) assert.ok(!seen.includes(secret), secret);
 }
 
 export async function nothing_of_who_leaves_stays_or_comes(page, given) {
@@ -196,8 +196,8 @@ export async function a_library_is_kept(page, given) {
     assert.ok(await page.locator("#library").evaluate((panel) => panel.scrollWidth <= panel.clientWidth), `too wide at ${width} pixels`);
   }
   await page.locator("#collections .choice", { hasText: given.target }).click();
-  await page.getByRole("button", { name: `Delete document: ${given.kept}` }).click();
-  await documents.getByText(given.kept, { exact: true }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: `Delete document: ${given.remaining}` }).click();
+  await documents.getByText(given.remaining, { exact: true }).waitFor({ state: "detached" });
   assert.ok(await page.locator("#library").evaluate((panel) => panel.contains(document.activeElement)), "the focus stays in the library");
   await page.getByRole("button", { name: `Delete collection: ${given.target}` }).click();
   await page.locator("#collections").getByText(given.target).waitFor({ state: "detached" });
@@ -282,8 +282,8 @@ export async function documents_and_models_are_text(page, given) {
 export async function a_long_answer_is_whole(page, given) {
   await signIn(page, given);
   const turn = await ask(page, given.question);
-  const said = await turn.locator(".answer").innerText();
-  assert.equal(said.replaceAll(/\s+/g, ""), given.said.replaceAll(/\[(\d+)\]/g, "$1").replaceAll(/\s+/g, ""));
+  const answer = await turn.locator(".answer").innerText();
+  assert.equal(answer.replaceAll(/\s+/g, ""), given.answer.replaceAll(/\[(\d+)\]/g, "$1").replaceAll(/\s+/g, ""));
   assert.equal(await turn.locator(".pill").count(), given.pills);
 }
 
@@ -294,8 +294,8 @@ export async function a_deep_answer_is_cited(page, given) {
   const turn = await ask(page, given.question);
   assert.ok((await turn.locator(".steps li").count()) > 2);
   for (const pill of await turn.locator(".pill").all()) {
-    const said = await pill.evaluate((node) => node.previousSibling.data);
-    const [, title] = said.match(/According to "([^"]+)"[^"]*$/);
+    const text = await pill.evaluate((node) => node.previousSibling.data);
+    const [, title] = text.match(/According to "([^"]+)"[^"]*$/);
     await pill.click();
     await page.locator("#passage h2").filter({ hasText: title }).waitFor();
     await page.locator("#passage mark").first().waitFor();
@@ -346,11 +346,11 @@ export async function a_token_expires_while_an_answer_comes(page, given) {
   await signIn(page, given);
   const turn = await ask(page, given.question);
   await page.getByText("Your sign-in has ended").waitFor();
-  assert.ok((await turn.locator(".answer").innerText()).includes(given.said), "what was said stays");
+  assert.ok((await turn.locator(".answer").innerText()).includes(given.answer), "the beginning of the answer stays");
   await page.getByLabel("Access token").fill(given.renewed);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.locator("#signin").waitFor({ state: "hidden" });
-  assert.ok((await turn.locator(".answer").innerText()).includes(given.said));
+  assert.ok((await turn.locator(".answer").innerText()).includes(given.answer));
   await ask(page, given.followed);
   assert.equal(await page.locator(".turn").count(), 2);
   await page.locator("#sessions .choice[aria-current]").waitFor();
@@ -360,7 +360,7 @@ export async function a_token_expires_while_an_answer_comes(page, given) {
 export async function a_stream_breaks_off(page, given) {
   await signIn(page, given);
   const turn = await ask(page, given.question);
-  assert.ok((await turn.locator(".answer").innerText()).includes(given.said));
+  assert.ok((await turn.locator(".answer").innerText()).includes(given.answer));
   assert.ok((await turn.locator(".problem").innerText()).length > 0);
   assert.equal(await turn.locator(".answer").getAttribute("aria-busy"), "false");
 }

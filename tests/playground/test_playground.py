@@ -106,7 +106,7 @@ def test_an_uploaded_document_is_found_only_in_its_org(
             filename="kiln <b>notes.txt",
             text="The kiln is fired at 1,240 degrees for nine hours.",
             question="At how many degrees is the kiln fired?",
-            told="1,240 degrees",
+            answer="1,240 degrees",
         )
 
 
@@ -142,7 +142,7 @@ def test_documents_are_listed_without_upload_support(
             token=readers.ann.token(),
             titles=["Billing outage", "Menu"],
             target="menus",
-            kept="Menu",
+            remaining="Menu",
             files=[
                 {"name": f"{long_name}.pdf", "text": "%PDF-1.7 and nothing that a reader understands"},
                 {"name": f"{long_name}.rtf", "text": "{\\rtf1 refused at once}"},
@@ -230,7 +230,7 @@ def test_a_20_page_answer_is_shown_completely(
             url=url,
             token=readers.ann.token(),
             question=QUESTION,
-            said=text,
+            answer=text,
             pills=len(pages),
         )
 
@@ -257,7 +257,7 @@ def test_a_token_that_expires_during_an_answer_is_requested_again(
             token=readers.ann.token(exp=int(time.time()) + 6),
             renewed=readers.ann.token(),
             question=QUESTION,
-            said="The queue was full.",
+            answer="The queue was full.",
             followed="Why was the queue full?",
         )
 
@@ -267,7 +267,9 @@ def test_a_broken_stream_keeps_its_text_and_shows_an_error(
 ):
     gateway.replies(Reply(chunks=encode(piece("The queue")), drop=True))
     with modelled(settings, gateway) as url:
-        browse("a_stream_breaks_off", url=url, token=readers.ann.token(), question=QUESTION, said="The queue")
+        browse(
+            "a_stream_breaks_off", url=url, token=readers.ann.token(), question=QUESTION, answer="The queue"
+        )
 
 
 def test_a_server_outage_and_its_end_are_shown(browse: Browse, readers: People, stack: Stack):

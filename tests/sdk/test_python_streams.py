@@ -198,9 +198,9 @@ def test_split_characters_are_joined_and_unknown_events_ignored(gateway: StandIn
     assert chunks[1].metadata.model_extra == {"of tomorrow": 1}
 
 
-@pytest.mark.parametrize("said", [b"data: [DONE]\n\n", b"data: [1]\n\n", b'data: {"type":"delta"}\n\n'])
-def test_an_invalid_event_is_an_error(gateway: StandIn, client: Mnemosyne, said: bytes):
-    gateway.replies(Reply(chunks=[delta("To"), said]))
+@pytest.mark.parametrize("event", [b"data: [DONE]\n\n", b"data: [1]\n\n", b'data: {"type":"delta"}\n\n'])
+def test_an_invalid_event_is_an_error(gateway: StandIn, client: Mnemosyne, event: bytes):
+    gateway.replies(Reply(chunks=[delta("To"), event]))
     with pytest.raises(UnexpectedResponseError):
         list(streamed(client))
 

@@ -270,7 +270,7 @@ def guide(typescript_examples: Package) -> Iterator[None]:
     path.unlink()
 
 
-def said(package: Package, script: str, actor: Actor, environment: dict[str, str]) -> str:
+def example_output(package: Package, script: str, actor: Actor, environment: dict[str, str]) -> str:
     with run_worker(actor.stack):
         return output_of(package.program(script), package.folder, environment)
 
@@ -279,18 +279,18 @@ def test_the_examples_run_unchanged(
     typescript_examples: Package, people: People, environment: dict[str, str], guide: None
 ):
     package = typescript_examples
-    quickstart = said(package, "quickstart.js", people.ann, environment)
+    quickstart = example_output(package, "quickstart.js", people.ann, environment)
     assert "Score: " in quickstart
     results, answered = quickstart.split("According to", 1)
     assert GUIDE in results
     assert GUIDE in answered
     # Only the stream is written without a line's end.
     assert quickstart.rpartition("\n")[2]
-    streaming = said(package, "streaming.js", people.ann, environment)
+    streaming = example_output(package, "streaming.js", people.ann, environment)
     assert "> And how do I roll it back?" in streaming
     assert streaming.count(" confidence)") == 2
     assert "4 messages kept" in streaming
-    assert said(package, "errors.js", people.ann, environment).splitlines() == [
+    assert example_output(package, "errors.js", people.ann, environment).splitlines() == [
         "the same name again: duplicate_collection",
         "too many at once: limit is not valid",
         "another id: there is no such thing (document_not_found)",

@@ -11,7 +11,7 @@ from tests.sql.passages import Row, call, model_of, written
 
 
 @dataclass(frozen=True)
-class Said:
+class NamedChunk:
     """A chunk: its text, the names in it, and (subject, type, object), perhaps with a confidence."""
 
     text: str
@@ -45,12 +45,12 @@ def put(
     world: World,
     actor: Actor,
     title: str,
-    *text: Said | str,
+    *text: NamedChunk | str,
     vectors: Sequence[Sequence[float]] | None = None,
     **fields: Any,
 ) -> str:
     """A document with that title and these chunks; its id. A text alone names nothing."""
-    chunks = [one if isinstance(one, Said) else Said(one) for one in text]
+    chunks = [one if isinstance(one, NamedChunk) else NamedChunk(one) for one in text]
     texts = [one.text for one in chunks]
     rows = passages.passages(texts, vectors)
     for row, one in zip(rows, chunks, strict=True):

@@ -98,11 +98,11 @@ def test_invalid_arguments_are_explained_to_the_model(
         ('{"query": "x", "include_sources": "yes"}', "include_sources:"),
         ('{"query": "x", "namespace": "other"}', "namespace: Extra inputs are not permitted"),
     ]  # fmt: skip
-    for arguments, told in cases:
+    for arguments, expected in cases:
         with subtests.test(arguments=arguments[:50]):
             result = tool(core, people.ann).run(arguments)
             assert (result.structured, result.error) == (None, "invalid_arguments")
-            assert told in result.text
+            assert expected in result.text
             assert len(result.text) <= 500
     assert people.ada.request("GET", "/api/v1/events").json()["data"] == []
 

@@ -23,7 +23,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         return pool.submit(asyncio.run, coroutine).result()
 
 
-def told(error: RagError) -> bytes:
+def encode_error(error: RagError) -> bytes:
     return event({"error": error.code})
 
 
@@ -66,7 +66,7 @@ def test_messages_are_followed_by_the_end_event():
         yield 1
         yield 2
 
-    got = run(answered(events(two(), event, told, b"data: [DONE]\n\n")))
+    got = run(answered(events(two(), event, encode_error, b"data: [DONE]\n\n")))
     assert got == [b"data: 1\n\n", b"data: 2\n\n", b"data: [DONE]\n\n"]
 
 
@@ -75,7 +75,7 @@ def test_an_error_during_the_stream_replaces_the_end_event():
         yield 1
         raise GenerationFailed(log_reason="secret")
 
-    got = run(answered(events(one(), event, told, b"data: [DONE]\n\n")))
+    got = run(answered(events(one(), event, encode_error, b"data: [DONE]\n\n")))
     assert got == [b"data: 1\n\n", b'data: {"error":"generation_failed"}\n\n']
 
 

@@ -51,7 +51,7 @@ def test_a_page_is_fetched_with_its_content_type(server: StandIn):
 
 def test_without_a_content_type_the_name_decides(subtests: pytest.Subtests):
     for text in ("text/plain; charset=utf-8", "application/octet-stream", ""):
-        with subtests.test(said=text), StandIn() as server:
+        with subtests.test(text=text), StandIn() as server:
             server.replies(page(b"# Kilns", **{"Content-Type": text}))
             assert fetch(f"{server.url}/docs/a%20guide.md?x=1", OWN).filename == "a guide.md"
 

@@ -21,7 +21,7 @@ def test_a_probe_s_result_is_cached_for_its_time():
         return len(ids)
 
     # The first is told for ten seconds, what comes then for one.
-    looks: CachedProbe[Thing, int] = CachedProbe(look, lambda found: 10 if found == 1 else 1)
+    looks: CachedProbe[Thing, int] = CachedProbe(look, lambda value: 10 if value == 1 else 1)
     thing = Thing()
     messages = [looks.at(thing, lambda now=now: now) for now in (0.0, 9.9, 10.0, 10.9, 11.0)]  # type: ignore[misc]
     assert messages == [1, 1, 2, 2, 3]

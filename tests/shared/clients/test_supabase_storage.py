@@ -82,7 +82,7 @@ def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):
         {"url": "/object/upload/sign/x"},
     ]
     for text in cases:
-        with subtests.test(said=text), server_and_storage() as (server, storage):
+        with subtests.test(text=text), server_and_storage() as (server, storage):
             server.replies(Reply(json=text))
             with pytest.raises(StorageFailed):
                 storage.upload_link(ANN, PATH)
@@ -92,7 +92,7 @@ def test_a_missing_object_is_not_found(subtests: pytest.Subtests):
     replies: list[Any] = [GONE, {"statusCode": "404", "error": "Not Found", "code": "NoSuchKey"}]
     for status in (400, 404):
         for text in replies:
-            with subtests.test(status=status, said=text), server_and_storage() as (server, storage):
+            with subtests.test(status=status, text=text), server_and_storage() as (server, storage):
                 server.replies(Reply(status=status, json=text))
                 for call in (storage.upload_link, storage.size_of, storage.download):
                     with pytest.raises(NotFound):
@@ -101,7 +101,7 @@ def test_a_missing_object_is_not_found(subtests: pytest.Subtests):
 
 def test_a_size_is_a_number(subtests: pytest.Subtests):
     for text in ({}, {"size": None}, {"size": "7"}):
-        with subtests.test(said=text), server_and_storage() as (server, storage):
+        with subtests.test(text=text), server_and_storage() as (server, storage):
             server.replies(Reply(json=text))
             with pytest.raises(StorageFailed):
                 storage.size_of(ANN, PATH)

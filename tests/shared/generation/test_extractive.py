@@ -29,7 +29,7 @@ def answer(embedder: Embedder, question: str, *matches: Match) -> GeneratedText:
     return extract(question, matches, cite(matches), lambda texts: embed(embedder, texts))
 
 
-def told(draft: GeneratedText, matches: Sequence[Match]) -> list[tuple[int, str]]:
+def cited_sentences(draft: GeneratedText, matches: Sequence[Match]) -> list[tuple[int, str]]:
     """Each sentence with its citation's number. Fails unless each paragraph cites the document of its title,
     and each sentence has the words that stand at its place in that document."""
     citations = cite(matches)
@@ -88,7 +88,7 @@ def test_every_sentence_about_the_demo_corpus_is_in_the_cited_document(
         with subtests.test(question=question):
             best = best_matches(question, corpus)
             draft = answer(embedder, question, *best)
-            spoken = told(draft, best)
+            spoken = cited_sentences(draft, best)
             assert draft.model == MODEL == "extractive"
             assert 1 <= len(spoken) <= MAX_ITEMS + 1
             assert len(set(spoken)) == len(spoken)
@@ -103,7 +103,7 @@ def test_the_answering_sentence_cites_its_document_s_number(embedder: Embedder):
         match("The kettle holds 1.7 litres of water. The kettle switches off at 100 degrees.", "Kettle"),
     )
     draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
-    assert (2, "The kettle switches off at 100 degrees.") in told(draft, matches)
+    assert (2, "The kettle switches off at 100 degrees.") in cited_sentences(draft, matches)
     assert INDIRECT not in draft.text
 
 
@@ -116,7 +116,7 @@ def test_headings_and_questions_are_not_answers(embedder: Embedder):
     )
     matches = (match(text, "Guide"),)
     draft = answer(embedder, "How long does the battery of the FL-300 logger last?", *matches)
-    assert told(draft, matches) == [(1, "The battery of the FL-300 logger lasts five years.")]
+    assert cited_sentences(draft, matches) == [(1, "The battery of the FL-300 logger lasts five years.")]
 
 
 def test_a_question_in_any_markup_is_not_an_answer(subtests: pytest.Subtests, embedder: Embedder):
@@ -130,7 +130,7 @@ def test_a_question_in_any_markup_is_not_an_answer(subtests: pytest.Subtests, em
         with subtests.test(case):
             matches = (match(f"{request}\nThe battery of the logger lasts five years.", "Guide"),)
             draft = answer(embedder, "How long does the battery of the logger last?", *matches)
-            assert told(draft, matches) == [(1, "The battery of the logger lasts five years.")]
+            assert cited_sentences(draft, matches) == [(1, "The battery of the logger lasts five years.")]
 
 
 def test_a_sentence_in_two_overlapping_chunks_is_used_once(embedder: Embedder):
@@ -145,14 +145,14 @@ def test_a_sentence_in_two_documents_is_used_once(embedder: Embedder):
     text = "The kettle switches off at 100 degrees."
     matches = (match(text, "Kettle"), match(text, "Copy"))
     draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
-    assert told(draft, matches) == [(1, text)]
+    assert cited_sentences(draft, matches) == [(1, text)]
 
 
 def test_a_sentence_repeated_in_a_document_is_used_once(embedder: Embedder):
     text = "The kettle switches off at 100 degrees."
     matches = (match(f"{text} {text}\n{text}", "Kettle"),)
     draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
-    assert told(draft, matches) == [(1, text)]
+    assert cited_sentences(draft, matches) == [(1, text)]
 
 
 def test_sentences_that_differ_in_a_number_are_both_used(subtests: pytest.Subtests, embedder: Embedder):
@@ -164,14 +164,14 @@ def test_sentences_that_differ_in_a_number_are_both_used(subtests: pytest.Subtes
         with subtests.test(one=one):
             matches = (match(one, "Old terms"), match(other, "New terms"))
             draft = answer(embedder, one.removesuffix(".") + "?", *matches)
-            assert told(draft, matches) == [(1, one), (2, other)]
+            assert cited_sentences(draft, matches) == [(1, one), (2, other)]
 
 
 def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
     matches = (match("The kettle holds 1.7 litres of water. It weighs 900 grams.", "Kettle"),)
     draft = answer(embedder, "Who won the football world cup?", *matches)
     assert draft.text.startswith(f"{INDIRECT}\n\nAccording to ")
-    assert told(draft, matches)
+    assert cited_sentences(draft, matches)
 
 
 def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
@@ -192,7 +192,9 @@ def test_a_passage_that_only_introduces_something_is_quoted(embedder: Embedder):
 def test_the_number_of_sentences_is_limited(embedder: Embedder):
     text = " ".join(f"Kettle number {number} switches off at {number + 90} degrees." for number in range(9))
     matches = (match(text, "Kettles"), match(text.replace("Kettle", "Boiler"), "Boilers"))
-    spoken = told(answer(embedder, "At how many degrees do the kettles switch off?", *matches), matches)
+    spoken = cited_sentences(
+        answer(embedder, "At how many degrees do the kettles switch off?", *matches), matches
+    )
     assert len(spoken) == MAX_SENTENCES <= 5
 
 
@@ -203,7 +205,10 @@ def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
     )
     matches = (match(text, "Kettles"),)
     spoken = [
-        sentence for _, sentence in told(answer(embedder, "Where was each kettle built?", *matches), matches)
+        sentence
+        for _, sentence in cited_sentences(
+            answer(embedder, "Where was each kettle built?", *matches), matches
+        )
     ]
     assert len(spoken) > 1
     assert [text.index(sentence) for sentence in spoken] == sorted(
@@ -217,7 +222,7 @@ def test_the_sentence_after_a_chosen_one_is_included(embedder: Embedder):
     matches = (
         match(f"The kettle stopped on Monday at noon. {follower} Lunch costs five euros a person.", "Review"),
     )
-    spoken = told(answer(embedder, "Why did the kettle stop?", *matches), matches)
+    spoken = cited_sentences(answer(embedder, "Why did the kettle stop?", *matches), matches)
     assert spoken == [(1, "The kettle stopped on Monday at noon."), (1, follower)]
 
 
@@ -235,7 +240,7 @@ def test_a_document_that_is_not_cited_is_not_quoted(embedder: Embedder):
         answering,
     )
     draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
-    assert {number for number, _ in told(draft, matches)} <= {1, 2, 3, 4, 5}
+    assert {number for number, _ in cited_sentences(draft, matches)} <= {1, 2, 3, 4, 5}
     assert answering.text not in draft.text
 
 
@@ -246,7 +251,7 @@ def test_a_row_is_told_with_the_names_of_the_columns_that_the_question_names(emb
     )
     matches = (match(text, "Bikes"),)
     draft = answer(embedder, "What is the maximum load of the M1 Swift?", *matches)
-    assert told(draft, matches)[0] == (1, "M1 Swift: Maximum load 80 kg.")
+    assert cited_sentences(draft, matches)[0] == (1, "M1 Swift: Maximum load 80 kg.")
     assert text[draft.sentences[0].start :].startswith("| M1 Swift | 2 |")
 
 
@@ -255,14 +260,16 @@ def test_a_limit_is_quoted_with_what_it_limits(embedder: Embedder):
         "Employees park free of charge. Beside the gate, spaces are meant for electric cars only. It rains."
     )
     matches = (match(text, "House rules"),)
-    spoken = told(answer(embedder, "Do employees park free of charge?", *matches), matches)
+    spoken = cited_sentences(answer(embedder, "Do employees park free of charge?", *matches), matches)
     assert " ".join(sentence for _, sentence in spoken) == text.removesuffix(" It rains.")
 
 
 def test_a_question_for_yes_or_no_begins_with_the_sentence_that_decides(embedder: Embedder):
     text = "Resetting a device takes a minute. Resetting a device never deletes its measurements."
     matches = (match(text, "Devices"),)
-    spoken = told(answer(embedder, "Does resetting a device delete its measurements?", *matches), matches)
+    spoken = cited_sentences(
+        answer(embedder, "Does resetting a device delete its measurements?", *matches), matches
+    )
     assert spoken[0] == (1, "Resetting a device never deletes its measurements.")
 
 
@@ -271,7 +278,7 @@ def test_a_question_for_a_reason_begins_with_the_sentence_that_gives_it(embedder
         match("The outage of the gateway began at 02:14.", "Outage"),
         match("The reason was an expired certificate of the gateway.", "Notice"),
     )
-    spoken = told(answer(embedder, "What caused the outage of the gateway?", *matches), matches)
+    spoken = cited_sentences(answer(embedder, "What caused the outage of the gateway?", *matches), matches)
     assert spoken[0] == (2, "The reason was an expired certificate of the gateway.")
 
 
@@ -280,7 +287,7 @@ def test_a_list_is_quoted_whole_and_in_order(embedder: Embedder):
     lead = "A new colleague goes through onboarding like this:"
     matches = (match("\n".join([lead, "", *items, "", "Lunch is at noon for all colleagues."]), "Start"),)
     draft = answer(embedder, "What are the steps of onboarding?", *matches)
-    assert [sentence for _, sentence in told(draft, matches)] == [lead, *items]
+    assert [sentence for _, sentence in cited_sentences(draft, matches)] == [lead, *items]
 
 
 def test_a_long_list_is_cut(embedder: Embedder):
@@ -291,7 +298,9 @@ def test_a_long_list_is_cut(embedder: Embedder):
 
 def test_items_without_words_are_left_out(embedder: Embedder):
     matches = (match("- the\n- a\n- The kettle switches off at 100 degrees", "Kettle"),)
-    spoken = told(answer(embedder, "At how many degrees does the kettle switch off?", *matches), matches)
+    spoken = cited_sentences(
+        answer(embedder, "At how many degrees does the kettle switch off?", *matches), matches
+    )
     assert spoken == [(1, "The kettle switches off at 100 degrees.")]
 
 
@@ -300,7 +309,7 @@ def test_a_fact_stands_under_its_heading(embedder: Embedder):
         "# Pump P-210\nMotor power: 5.5 kW\nWeight: 96 kg\n\n# Pump P-310\nMotor power: 9 kW\nWeight: 120 kg"
     )
     matches = (match(text, "Data sheets"),)
-    spoken = told(answer(embedder, "What is the motor power of pump P-310?", *matches), matches)
+    spoken = cited_sentences(answer(embedder, "What is the motor power of pump P-310?", *matches), matches)
     assert (1, "Pump P-310: Motor power: 9 kW.") in spoken
 
 

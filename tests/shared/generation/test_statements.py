@@ -15,7 +15,7 @@ LINES = st.lists(
 )  # fmt: skip
 
 
-def told(text: str, question: str = "") -> list[tuple[str, Kind]]:
+def texts_and_kinds(text: str, question: str = "") -> list[tuple[str, Kind]]:
     return [(item.text, item.kind) for item in statements(text, "en", frozenset(question.split()))]
 
 
@@ -43,7 +43,7 @@ def test_marks_of_markdown_are_removed(subtests: pytest.Subtests):
 
 def test_rows_have_the_names_of_their_columns():
     text = "| | Standard | Plus |\n|---|---|---|\n| Users | 25 | no limit |\n| Storage | | 7 years |"
-    assert told(text) == [
+    assert texts_and_kinds(text) == [
         ("Users: Standard 25, Plus no limit.", Kind.ROW),
         ("Storage: Plus 7 years.", Kind.ROW),
     ]
@@ -51,21 +51,26 @@ def test_rows_have_the_names_of_their_columns():
 
 def test_a_wide_row_has_only_the_columns_of_the_question():
     text = "| M | Load | B | C | D | E |\n|---|---|---|---|---|---|\n| M1 | 80 kg | 2 | 3 | 4 | 5 |"
-    assert told(text, "load") == [("M1: Load 80 kg.", Kind.ROW)]
-    assert told(text, "colour") == [("M1: Load 80 kg, B 2, C 3, D 4, E 5.", Kind.ROW)]
+    assert texts_and_kinds(text, "load") == [("M1: Load 80 kg.", Kind.ROW)]
+    assert texts_and_kinds(text, "colour") == [("M1: Load 80 kg, B 2, C 3, D 4, E 5.", Kind.ROW)]
 
 
 def test_lines_of_keys_are_facts_and_turns_of_speakers_are_not():
-    assert told("Weight: 96 kg\nColour: blue") == [
+    assert texts_and_kinds("Weight: 96 kg\nColour: blue") == [
         ("Weight: 96 kg.", Kind.FACT),
         ("Colour: blue.", Kind.FACT),
     ]
-    assert told("Ann: no\nBen: yes\nAnn: no") == [("Ann: no.", Kind.FACT), ("Ben: yes.", Kind.FACT)]
-    assert told("Ann: The kettle stopped at noon.\nBen: It started at once.")[0][1] is Kind.SENTENCE
+    assert texts_and_kinds("Ann: no\nBen: yes\nAnn: no") == [
+        ("Ann: no.", Kind.FACT),
+        ("Ben: yes.", Kind.FACT),
+    ]
+    assert (
+        texts_and_kinds("Ann: The kettle stopped at noon.\nBen: It started at once.")[0][1] is Kind.SENTENCE
+    )
 
 
 def test_headers_of_mails_are_left_out():
-    assert told("From: Ann of the sales team\nSubject: the new price list\nDate: today") == []
+    assert texts_and_kinds("From: Ann of the sales team\nSubject: the new price list\nDate: today") == []
 
 
 def test_a_question_is_the_heading_of_its_answer():

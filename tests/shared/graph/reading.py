@@ -19,6 +19,6 @@ def kinds(text: str, title: str = NOTES) -> dict[str, str]:
     return {name.name: name.kind for name in read(text, title).names}
 
 
-def said(text: str, title: str = NOTES) -> list[str]:
+def relation_texts(text: str, title: str = NOTES) -> list[str]:
     """The relations, as a reader would say them."""
     return [f"{one.subject} {one.type} {one.object}" for one in read(text, title).relations]

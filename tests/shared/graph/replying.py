@@ -20,9 +20,9 @@ def says(text: Any, usage: Any = TOKENS) -> Reply:
 
 def lists(*names: Any, relations: Any = ()) -> Reply:
     """A completion of names, each a text or (name, kind, *said), and relations."""
-    told = [name if isinstance(name, tuple) else (name, "name") for name in names]
+    entries = [name if isinstance(name, tuple) else (name, "name") for name in names]
     reply = {
-        "names": [{"name": name, "kind": kind, "said": said} for name, kind, *said in told],
+        "names": [{"name": name, "kind": kind, "said": spellings} for name, kind, *spellings in entries],
         "relations": [
             {"subject": subject, "type": type_, "object": other} for subject, type_, other in relations
         ],

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.graph.extractor import extract
-from tests.shared.graph.reading import names, read, said
+from tests.shared.graph.reading import names, read, relation_texts
 
 
 def test_a_surname_is_an_alias_of_the_full_name_and_keeps_its_spelling():
@@ -60,4 +60,4 @@ ALIASES = [
 def test_a_text_states_an_alias(subtests: pytest.Subtests):
     for text, expected in ALIASES:
         with subtests.test(text=text):
-            assert [one for one in said(text) if "ALIAS_OF" in one] == expected
+            assert [one for one in relation_texts(text) if "ALIAS_OF" in one] == expected

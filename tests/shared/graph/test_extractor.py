@@ -32,9 +32,9 @@ PIECES = [
 texts = some.lists(some.sampled_from(PIECES) | some.text(max_size=6), max_size=40).map(" ".join)
 
 
-def bounded(found: Extraction) -> None:
-    assert len(found.names) <= MAX_NAMES
-    assert len(found.relations) <= MAX_RELATIONS
+def bounded(extraction: Extraction) -> None:
+    assert len(extraction.names) <= MAX_NAMES
+    assert len(extraction.relations) <= MAX_RELATIONS
 
 
 @settings(max_examples=300, deadline=None)
@@ -44,17 +44,17 @@ def bounded(found: Extraction) -> None:
 def test_any_text_can_be_processed_and_mentions_are_in_the_text(title: str, chunks: list[str]):
     read_ = extract(title, chunks)
     assert len(read_) == len(chunks)
-    for text, found in zip(chunks, read_, strict=True):
-        named = {fold(name.name) for name in found.names} | {fold(title)}
+    for text, extraction in zip(chunks, read_, strict=True):
+        named = {fold(name.name) for name in extraction.names} | {fold(title)}
         shown = text.translate(dict.fromkeys([0xD800, 0xE000], "\ufffd"))
-        for name in found.names:
+        for name in extraction.names:
             assert name.kind in KINDS
             assert 0 < name.weight <= 1
             assert is_name(name.name)
             assert name.surfaces
             assert all(one in shown for one in name.surfaces)
             assert name.name.encode()
-        for relation in found.relations:
+        for relation in extraction.relations:
             assert fold(relation.subject) != fold(relation.object)
             assert {fold(relation.subject), fold(relation.object)} <= named | {fold(title.strip("\"'“”«»` "))}
             assert 0 < relation.confidence <= 1
@@ -90,9 +90,9 @@ def test_an_adversarial_text_is_processed_to_its_end(size: int, subtests: pytest
 
 
 def test_a_chunk_with_ten_thousand_names_is_bounded():
-    found = read(" and ".join(f"Name{number} depends on Other{number}." for number in range(10_000)))
-    assert len(found.names) == MAX_NAMES
-    bounded(found)
+    extraction = read(" and ".join(f"Name{number} depends on Other{number}." for number in range(10_000)))
+    assert len(extraction.names) == MAX_NAMES
+    bounded(extraction)
 
 
 def test_the_length_of_a_name_is_bounded():
@@ -119,9 +119,9 @@ SUBJECTS = {
 def test_the_first_lines_have_the_subject_by_their_form(subtests: pytest.Subtests):
     for text, subjects in SUBJECTS.items():
         with subtests.test(text=text[:60]):
-            found = read(text, "note 17")
-            assert {name.name for name in found.names if name.weight == 1} == subjects
-            bounded(found)
+            extraction = read(text, "note 17")
+            assert {name.name for name in extraction.names if name.weight == 1} == subjects
+            bounded(extraction)
 
 
 def test_titles_weigh_most_and_frequent_names_more_than_rare_ones():
@@ -154,12 +154,12 @@ def test_no_chunks_have_no_names():
 
 
 def test_a_quoted_name_keeps_its_inner_names():
-    (found,) = extract(
+    (extraction,) = extract(
         "Notes", ['They wrote the "Runbook for INC-4821" and "Me and Bobby McGee" that night.']
     )
-    names = {name.name for name in found.names}
+    names = {name.name for name in extraction.names}
     assert {"Runbook for INC-4821", "Me and Bobby McGee"} <= names
-    assert "\x00" not in str(found.row())
+    assert "\x00" not in str(extraction.row())
 
 
 NEUTRAL = "Note 17"

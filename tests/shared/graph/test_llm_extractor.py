@@ -126,9 +126,9 @@ REPLY_NAMES: list[tuple[str, list[str]]] = [
 
 
 def test_a_name_is_kept_only_in_the_text_s_spelling(subtests: pytest.Subtests):
-    for said, shown in REPLY_NAMES:
-        with subtests.test(said=said), StandIn() as api:
-            api.replies(lists(said))
+    for reply_name, shown in REPLY_NAMES:
+        with subtests.test(reply_name=reply_name), StandIn() as api:
+            api.replies(lists(reply_name))
             assert names(read(model(api))) == shown
 
 
@@ -142,9 +142,9 @@ SCRIPTS = [
 
 
 def test_names_of_every_script_are_found_in_their_text(subtests: pytest.Subtests):
-    for said, text in SCRIPTS:
-        with subtests.test(said=said), StandIn() as api:
-            api.replies(lists(said))
+    for reply_name, text in SCRIPTS:
+        with subtests.test(reply_name=reply_name), StandIn() as api:
+            api.replies(lists(reply_name))
             assert len(names(read(model(api), text))) == 1
 
 

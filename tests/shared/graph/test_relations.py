@@ -3,7 +3,7 @@
 import pytest
 
 from shared.graph.extractor import extract
-from tests.shared.graph.reading import said
+from tests.shared.graph.reading import relation_texts
 
 OPERATIONS = [
     ("Rosa Keane owns billing-service.", ["billing-service OWNED_BY Rosa Keane"]),
@@ -99,13 +99,13 @@ NO_STATEMENTS = [
 def test_a_sentence_states_a_relation(subtests: pytest.Subtests):
     for text, expected in OPERATIONS + GENERAL + LANGUAGES:
         with subtests.test(text=text):
-            assert said(text) == expected
+            assert relation_texts(text) == expected
 
 
 def test_a_sentence_states_no_relation(subtests: pytest.Subtests):
     for text in NO_STATEMENTS:
         with subtests.test(text=text):
-            assert said(text) == []
+            assert relation_texts(text) == []
 
 
 PRONOUNS = [
@@ -125,7 +125,7 @@ PRONOUNS = [
 def test_a_pronoun_stands_for_the_title_in_the_first_paragraph(subtests: pytest.Subtests):
     for title, text, expected in PRONOUNS:
         with subtests.test(title=title, text=text):
-            assert said(text, title) == expected
+            assert relation_texts(text, title) == expected
 
 
 def test_a_code_block_may_begin_in_one_chunk_and_end_in_another():
@@ -137,4 +137,4 @@ def test_a_code_block_may_begin_in_one_chunk_and_end_in_another():
 
 def test_cycles_are_kept_as_stated():
     text = "The a-service depends on b-service. The b-service depends on a-service."
-    assert said(text) == ["a-service DEPENDS_ON b-service", "b-service DEPENDS_ON a-service"]
+    assert relation_texts(text) == ["a-service DEPENDS_ON b-service", "b-service DEPENDS_ON a-service"]

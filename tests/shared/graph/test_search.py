@@ -17,12 +17,12 @@ LEGS = [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID, Mode.HIERARCHICAL]
 ASKED = Query(QUESTION, top_k=3)
 
 
-def titles(found: SearchResult) -> list[str]:
-    return [match.title for match in found.matches]
+def titles(result: SearchResult) -> list[str]:
+    return [match.title for match in result.matches]
 
 
 @pytest.fixture(scope="module")
-def told(core: Services, shared_people: People) -> People:
+def graph_people(core: Services, shared_people: People) -> People:
     """People of whom ann's org knows this; for tests that only read."""
     put_all(core, shared_people.ann)
     return shared_people
@@ -31,52 +31,58 @@ def told(core: Services, shared_people: People) -> People:
 @pytest.mark.parametrize("query", [replace(ASKED, mode=mode, graph=True) for mode in LEGS] + [
     replace(ASKED, mode=Mode.GRAPH), replace(ASKED, mode=Mode.GRAPH, graph=True)
 ], ids=lambda query: f"{query.mode}{'+' if query.graph else ''}")  # fmt: skip
-def test_a_connected_document_is_found_with_its_explanation(core: Services, told: People, query: Query):
-    found = pipeline.search(core, told.ann.principal, query)
-    brought = {match.title for match in found.matches if match.graph_sourced}
+def test_a_connected_document_is_found_with_its_explanation(
+    core: Services, graph_people: People, query: Query
+):
+    result = pipeline.search(core, graph_people.ann.principal, query)
+    brought = {match.title for match in result.matches if match.graph_sourced}
     legs = replace(query, mode=Mode.HYBRID if query.mode is Mode.GRAPH else query.mode, graph=False)
-    assert brought == set(titles(found)) - set(titles(pipeline.search(core, told.ann.principal, legs)))
+    assert brought == set(titles(result)) - set(
+        titles(pipeline.search(core, graph_people.ann.principal, legs))
+    )
     # By meaning alone everything is a little like the question: the graph has less to add.
     assert brought >= {"Billing Service"} | ({TEAM} if query.mode is not Mode.SEMANTIC else set())
-    scores = [match.score for match in found.matches]
+    scores = [match.score for match in result.matches]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
-    assert found.graph
-    edges = {(edge.source, edge.type, edge.target): edge for edge in found.graph.edges}
+    assert result.graph
+    edges = {(edge.source, edge.type, edge.target): edge for edge in result.graph.edges}
     owned = edges["billing_service", "OWNED_BY", "kestrel"]
     assert owned.confidence == pytest.approx(0.9)
-    assert set(owned.evidence) <= set(found.graph.evidence)
-    entities = {entity.id: entity for entity in found.graph.entities}
+    assert set(owned.evidence) <= set(result.graph.evidence)
+    entities = {entity.id: entity for entity in result.graph.entities}
     assert (entities["kestrel"].name, entities["kestrel"].kind) == (TEAM, "team")
-    assert [found.id for found in entities.values() if found.is_seed] == ["billing_service"]
-    assert {end for edge in found.graph.edges for end in (edge.source, edge.target)} <= set(entities)
-    assert (found.graph_ms > 0, found.graph.complete) == (True, True)
+    assert [result.id for result in entities.values() if result.is_seed] == ["billing_service"]
+    assert {end for edge in result.graph.edges for end in (edge.source, edge.target)} <= set(entities)
+    assert (result.graph_ms > 0, result.graph.complete) == (True, True)
 
 
 @pytest.mark.parametrize("mode", LEGS)
-def test_without_the_graph_the_connected_document_is_not_found(core: Services, told: People, mode: Mode):
-    found = pipeline.search(core, told.ann.principal, replace(ASKED, mode=mode))
-    assert TEAM not in titles(found)
-    assert (found.graph, found.graph_ms) == (None, 0)
-    assert not any(match.graph_sourced for match in found.matches)
+def test_without_the_graph_the_connected_document_is_not_found(
+    core: Services, graph_people: People, mode: Mode
+):
+    result = pipeline.search(core, graph_people.ann.principal, replace(ASKED, mode=mode))
+    assert TEAM not in titles(result)
+    assert (result.graph, result.graph_ms) == (None, 0)
+    assert not any(match.graph_sourced for match in result.matches)
 
 
-def test_without_known_names_the_graph_is_empty_and_the_best_hit_stays(core: Services, told: People):
+def test_without_known_names_the_graph_is_empty_and_the_best_hit_stays(core: Services, graph_people: People):
     asked = Query("what do people read in the evening?", top_k=5)
-    hybrid = pipeline.search(core, told.ann.principal, replace(asked, mode=Mode.HYBRID))
-    found = pipeline.search(core, told.ann.principal, replace(asked, mode=Mode.GRAPH))
-    assert found.matches[0].chunk_id == hybrid.matches[0].chunk_id
-    assert found.graph == Graph()
+    hybrid = pipeline.search(core, graph_people.ann.principal, replace(asked, mode=Mode.HYBRID))
+    result = pipeline.search(core, graph_people.ann.principal, replace(asked, mode=Mode.GRAPH))
+    assert result.matches[0].chunk_id == hybrid.matches[0].chunk_id
+    assert result.graph == Graph()
 
 
-def test_a_reranker_also_orders_graph_results(settings: Settings, told: People):
+def test_a_reranker_also_orders_graph_results(settings: Settings, graph_people: People):
     query = replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8)
     with hosted_reranker(f"{TEAM}\n") as reranker, services(settings, **reranker) as core:
-        found = pipeline.search(core, told.ann.principal, query)
-    assert found.reranked_by == MODEL
-    assert titles(found)[0] == TEAM
-    assert found.graph
-    assert found.graph.is_seeded
+        result = pipeline.search(core, graph_people.ann.principal, query)
+    assert result.reranked_by == MODEL
+    assert titles(result)[0] == TEAM
+    assert result.graph
+    assert result.graph.is_seeded
 
 
 def test_neighbours_and_a_half_life_work_with_the_graph(core: Services, people: People):
@@ -97,16 +103,16 @@ def test_a_name_alone_is_searched_by_keyword_with_its_graph(core: Services, peop
     )
     put(core, people.ann, "Duplicate invoices", ticket)
     put(core, people.ann, "Ledger", NamedText("It keeps what was paid."))
-    found = pipeline.search(core, people.ann.principal, Query("INC-4821", mode=Mode.GRAPH))
-    assert titles(found) == ["Duplicate invoices", "Ledger"]
-    assert found.considered == 0
-    assert found.graph
-    assert [edge.type for edge in found.graph.edges] == ["CAUSED_BY"]
+    result = pipeline.search(core, people.ann.principal, Query("INC-4821", mode=Mode.GRAPH))
+    assert titles(result) == ["Duplicate invoices", "Ledger"]
+    assert result.considered == 0
+    assert result.graph
+    assert [edge.type for edge in result.graph.edges] == ["CAUSED_BY"]
 
 
 def test_filters_apply_to_graph_results(core: Services, people: People):
     put_all(core, people.ann)
     put(core, people.ann, TEAM, NamedText("It is a bird."), source_type="profile")
     query = replace(ASKED, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
-    found = pipeline.search(core, people.ann.principal, query)
-    assert {match.source_type for match in found.matches} <= {"profile"}
+    result = pipeline.search(core, people.ann.principal, query)
+    assert {match.source_type for match in result.matches} <= {"profile"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.shared.graph.reading import kinds, said
+from tests.shared.graph.reading import kinds, relation_texts
 
 SERVICE = "billing-service"
 LINES = [
@@ -41,27 +41,27 @@ TABLE = """
 def test_a_line_states_a_relation(subtests: pytest.Subtests):
     for text, expected in LINES:
         with subtests.test(text=text):
-            assert said(text, SERVICE) == expected
+            assert relation_texts(text, SERVICE) == expected
 
 
 def test_a_line_states_no_relation(subtests: pytest.Subtests):
     for text in SILENT:
         with subtests.test(text=text):
-            assert said(text, SERVICE) == []
+            assert relation_texts(text, SERVICE) == []
 
 
 def test_a_line_without_a_subject_states_no_relation():
-    assert said("Owner: Rosa Keane", "What we talked about") == []
+    assert relation_texts("Owner: Rosa Keane", "What we talked about") == []
 
 
 def test_a_line_s_subject_is_the_nearest_heading_that_is_a_name():
-    assert said("# Teams\n\nWe run Ledger API.\n\n## Ledger API\n\nOwner: Rosa Keane", SERVICE) == [
+    assert relation_texts("# Teams\n\nWe run Ledger API.\n\n## Ledger API\n\nOwner: Rosa Keane", SERVICE) == [
         "Ledger API OWNED_BY Rosa Keane"
     ]
 
 
 def test_table_rows_state_relations_by_their_columns():
-    assert said(TABLE) == [
+    assert relation_texts(TABLE) == [
         "a-service OWNED_BY Payments Team",
         "a-service DEPENDS_ON postgres",
         "b-service DEPENDS_ON Kafka",
@@ -69,12 +69,12 @@ def test_table_rows_state_relations_by_their_columns():
 
 
 def test_a_table_without_known_columns_states_no_relation():
-    assert said("| Place | Loggers |\n|---|---|\n| Mallow | 18 |") == []
+    assert relation_texts("| Place | Loggers |\n|---|---|\n| Mallow | 18 |") == []
 
 
 def test_code_owners_own_their_paths():
     text = "# who reviews what\n* @rosa.keane\n/services/billing/ @acme/payments bob@acme.example\n"
-    assert said(text) == [
+    assert relation_texts(text) == [
         "/services/billing/ OWNED_BY @acme/payments",
         "/services/billing/ OWNED_BY bob@acme.example",
     ]

@@ -22,7 +22,7 @@ def edge(source: str, kind: str, target: str, confidence: float) -> Edge:
 
 def graph(*edges: tuple[str, str, str, float]) -> Graph:
     names = {end for source, _, target, _ in edges for end in (source, target)}
-    return Graph(tuple(map(entity, sorted(names))), tuple(edge(*said) for said in edges))
+    return Graph(tuple(map(entity, sorted(names))), tuple(edge(*one) for one in edges))
 
 
 SENTENCES = [
@@ -54,17 +54,17 @@ def test_every_relation_type_becomes_a_sentence(subtests: pytest.Subtests):
 
 
 def test_stated_relations_come_before_co_occurrences_in_order_of_confidence():
-    said = graph(
+    one = graph(
         ("A1", "RELATED_TO", "B1", 0.99), ("A1", "PART_OF", "C1", 0.3), ("C1", "OWNED_BY", "D1", 0.8)
     )  # fmt: skip
-    assert graph_context(said) == "C1 is owned by D1. A1 is part of C1. A1 is named together with B1."
+    assert graph_context(one) == "C1 is owned by D1. A1 is part of C1. A1 is named together with B1."
 
 
 def test_few_co_occurrences_are_included():
     edges = [("Ledger", "RELATED_TO", f"Team {number:02}", 0.5 - number / 100) for number in range(20)]
-    told = graph_context(graph(*edges, ("Ledger", "PART_OF", "Billing", 0.2)))
+    text = graph_context(graph(*edges, ("Ledger", "PART_OF", "Billing", 0.2)))
     together = [f" Ledger is named together with Team {number:02}." for number in range(MAX_RELATED)]
-    assert told == "Ledger is part of Billing." + "".join(together)
+    assert text == "Ledger is part of Billing." + "".join(together)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_few_co_occurrences_are_included():
 )
 def test_dates_are_included_only_on_request(kind: str, is_asked_for: bool, is_told: bool):
     moment = replace(entity("14 March", seed=is_asked_for), kind=kind)
-    said = Graph((entity("Ledger"), moment), (edge("Ledger", "RELATED_TO", "14 March", 0.5),))
-    assert graph_context(said) == ("Ledger is named together with 14 March." if is_told else "")
+    one = Graph((entity("Ledger"), moment), (edge("Ledger", "RELATED_TO", "14 March", 0.5),))
+    assert graph_context(one) == ("Ledger is named together with 14 March." if is_told else "")
 
 
 def test_the_text_has_whole_sentences_and_bounded_length():

@@ -41,7 +41,7 @@ def bring(core: Services, actor: Actor, collection: str, text: str | bytes, **mo
     return documents.add(core.database, actor.principal, collection, document)
 
 
-def found(core: Services, actor: Actor, text: str) -> list[str]:
+def search_texts(core: Services, actor: Actor, text: str) -> list[str]:
     query = Query(text, mode=Mode.KEYWORD, filters=Filters())
     return [match.text for match in pipeline.search(core, actor.principal, query).matches]
 
@@ -57,15 +57,15 @@ def test_an_added_document_is_found_after_processing(
         core, people.ann, home, "The kiln becomes 1,280 degrees hot.", metadata={"author": "Ann"}
     )
     assert (document["status"], document["chunk_count"]) == ("processing", 0)
-    assert found(core, people.alf, "kiln") == []
+    assert search_texts(core, people.alf, "kiln") == []
     assert worker.work() == BatchResult(claimed=1, completed=1)
     row = seen(core, people.alf, document)
     assert (row["status"], row["chunk_count"], row["error_code"]) == ("completed", 1, None)
     assert row["content_hash"] == document["content_hash"]
     assert row["processing_info"]["service_used"] == "text"
     assert row["processing_info"]["embedding_model"] == core.embedder.model
-    assert found(core, people.alf, "kiln") == ["The kiln becomes 1,280 degrees hot."]
-    assert found(core, people.bob, "kiln") == []
+    assert search_texts(core, people.alf, "kiln") == ["The kiln becomes 1,280 degrees hot."]
+    assert search_texts(core, people.bob, "kiln") == []
     assert worker.work() == BatchResult()
 
 
@@ -238,7 +238,7 @@ def test_a_url_is_fetched_and_searchable(
     row = seen(core, people.ann, document)
     assert (row["title"], row["content_type"]) == ("All of kilns", "text/html; charset=utf-8")
     assert (row["size_bytes"], row["status"]) == (len(html), "completed")
-    assert found(core, people.ann, "kiln") == ["# Kilns\n\nThe kiln is hot."]
+    assert search_texts(core, people.ann, "kiln") == ["# Kilns\n\nThe kiln is hot."]
     original = people.ann.rpc("rag_get_original", {"document_id": document["id"]}).json()[0]
     assert base64.b64decode(original["bytes"]).decode() == html
 
@@ -251,7 +251,7 @@ def test_a_url_s_content_is_kept_until_it_changes(
     abroad.work()
     documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=site.url))
     assert abroad.work() == BatchResult(claimed=1, failed=1)
-    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
     assert (
         documents.original(core.database, people.ann.principal, first["id"]).data
         == b"<p>The kiln is hot.</p>"
@@ -290,9 +290,9 @@ def test_a_url_added_again_is_fetched_again_and_replaces_its_document(
     abroad.work()
     second = documents.add_from_url(core.database, people.ann.principal, home, named)
     assert second["id"] == first["id"]
-    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
     abroad.work()
-    assert found(core, people.ann, "kiln") == ["The kiln is cold."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is cold."]
     assert seen(core, people.ann, first)["title"] == "Mine"
 
 
@@ -531,7 +531,7 @@ def test_a_dead_worker_s_job_is_done_by_another_with_the_only_valid_lease(
         with pytest.raises(Conflict) as late:
             jobs.call(dead, function, arguments)
         assert late.value.code == "lease_lost"
-    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
 
 
 def test_a_job_that_kills_its_workers_is_given_up(
@@ -652,9 +652,9 @@ def test_the_old_version_is_found_until_the_new_one_is_ready(
     second = bring(core, people.ann, home, "The kiln is cold.", external_id="kiln", title="Kiln 2")
     assert second["id"] == first["id"]
     assert second["status"] == "processing"
-    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
     worker.work()
-    assert found(core, people.ann, "kiln") == ["The kiln is cold."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is cold."]
     assert seen(core, people.ann, first)["title"] == "Kiln 2"
 
 
@@ -664,7 +664,7 @@ def test_an_unreadable_version_keeps_the_old_one(core: Services, people: People,
     second = bring(core, people.ann, home, b"%PDF-", external_id="kiln")
     worker.work()
     assert seen(core, people.ann, second)["status"] == "failed"
-    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
 
 
 def test_a_document_replaced_during_processing_has_the_newest_content(
@@ -677,7 +677,7 @@ def test_a_document_replaced_during_processing_has_the_newest_content(
     with pytest.raises(Conflict):
         worker._store(late, [[1.0] * 1536])
     worker.work()
-    assert found(core, people.ann, "kiln") == ["The kiln is cold."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is cold."]
 
 
 def test_a_busy_org_does_not_delay_another(core: Services, people: People, jobs: Jobs, home: str):
@@ -724,7 +724,7 @@ def test_changes_during_processing_are_kept(core: Services, people: People, work
         {"state": "open"},
         "completed",
     )
-    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
 
 
 def test_an_admin_adds_documents_to_a_member_s_private_collection(
@@ -734,8 +734,8 @@ def test_an_admin_adds_documents_to_a_member_s_private_collection(
     own = collections.create(core.database, people.ann.principal, request)["id"]
     bring(core, people.ada, own, "The kiln is hot.")
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
-    assert found(core, people.alf, "kiln") == []
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
+    assert search_texts(core, people.alf, "kiln") == []
 
 
 def test_a_failed_document_can_be_added_again(core: Services, people: People, worker: Worker, home: str):
@@ -766,7 +766,7 @@ def test_a_synchronous_version_is_newer_than_a_pending_one(
     new = NewDocument(people.acme.id, "Kiln", "The kiln is cold.", external_id="kiln", collection="docs")
     stored = ingest(core.database, core.embedder, people.ann.principal, new)
     assert worker.work() == BatchResult()
-    assert found(core, people.ann, "kiln") == ["The kiln is cold."]
+    assert search_texts(core, people.ann, "kiln") == ["The kiln is cold."]
     assert documents.get(core.database, people.ann.principal, stored.document_id)["status"] == "completed"
 
 

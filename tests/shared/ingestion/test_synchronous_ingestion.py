@@ -221,12 +221,12 @@ def test_every_chunk_is_the_stored_text_of_its_span(core: Services, people: Peop
 
 def test_embeddings_are_stored_in_the_column_s_precision(core: Services, people: People, world: World):
     stored = put(core, people.ann)
-    ((kept,),) = world.sql(
+    ((embedding,),) = world.sql(
         "select embedding::real[] from rag.chunks where document_id = %s", stored.document_id
     )
     (vector,) = embed(core.embedder, [f"Kettle manual\n{KETTLE}"])
     # A half has eleven binary digits.
-    assert kept == pytest.approx(vector, rel=2**-10, abs=1e-7)
+    assert embedding == pytest.approx(vector, rel=2**-10, abs=1e-7)
 
 
 def test_a_document_has_its_fields_and_searches_filter_by_them(core: Services, people: People):

@@ -22,7 +22,7 @@ def made(world: World) -> Made:
     """Makes a workspace of an org; its id."""
 
     def make(org_id: str, owner: Actor | None = None, loads: str | None = None) -> str:
-        ((found,),) = world.sql(
+        ((collection_id,),) = world.sql(
             "insert into rag.collections (org_id, owner_id, name, loading_name) values (%s, %s, %s, %s) "
             "returning id::text",
             org_id,
@@ -30,7 +30,7 @@ def made(world: World) -> Made:
             str(uuid4()),
             loads,
         )
-        return str(found)
+        return str(collection_id)
 
     return make
 

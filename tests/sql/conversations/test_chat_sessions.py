@@ -18,7 +18,7 @@ ASKED = {"role": "user", "content": "How?"}
 TOLD = {"role": "assistant", "content": "So.", "details": {"sources": [{"document_id": NOBODYS}]}}
 
 
-def said(number: int) -> Row:
+def message(number: int) -> Row:
     return {"role": "user", "content": str(number)}
 
 
@@ -37,7 +37,7 @@ def keep(actor: Actor, session: str | None = None, *messages: Row, **more: Any) 
     return actor.rpc("rag_save_turn", place | {"messages": list(messages or (ASKED, TOLD))} | more)
 
 
-def kept(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> str:
+def save_session(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> str:
     """The id of the session that has them now."""
     return str(ok(keep(actor, session, *messages, **more))["session_id"])
 
@@ -64,8 +64,8 @@ def messages(actor: Actor, session: str, **page: Any) -> list[Row]:
 
 def test_a_turn_creates_a_session_and_the_next_continues_it(people: People):
     home = collection(people.ann)
-    session = kept(people.ann, collection_id=home)
-    assert kept(people.ann, session, said(1)) == session
+    session = save_session(people.ann, collection_id=home)
+    assert save_session(people.ann, session, message(1)) == session
     (row,) = listed(people.ann)
     moments = row.pop("created_at"), row.pop("last_message_at")
     assert moments[0] <= moments[1]
@@ -88,28 +88,28 @@ def test_a_turn_creates_a_session_and_the_next_continues_it(people: People):
 
 
 def test_a_session_is_opened_with_its_latest_messages(people: People):
-    session = kept(people.ann, None, *map(said, range(200)))
+    session = save_session(people.ann, None, *map(message, range(200)))
     row = opened(people.ann, session)
-    assert row["messages"] == [said(number) for number in range(100, 200)]
+    assert row["messages"] == [message(number) for number in range(100, 200)]
     assert (row["session_id"], row["org_id"], row["collection_id"]) == (
         session,
         people.acme.id,
         None,
     )
     assert (row["title"], row["message_count"]) == ("How?", 200)
-    assert opened(people.ann, session, history=2)["messages"] == [said(198), said(199)]
+    assert opened(people.ann, session, history=2)["messages"] == [message(198), message(199)]
     assert opened(people.ann, session, history=0)["messages"] == []
 
 
 def test_history_is_limited_and_newest_first(people: People, world: World):
     """Counted in bytes: of texts that are too far back only the sizes are read."""
     longest = {"role": "user", "content": "\U0001f525" * 100_000}
-    whole = kept(people.ann, None, ASKED, longest)
+    whole = save_session(people.ann, None, ASKED, longest)
     assert opened(people.ann, whole)["messages"] == [longest]
-    session = kept(people.ann, None, *(said(number) for number in range(3)))
+    session = save_session(people.ann, None, *(message(number) for number in range(3)))
     world.sql("update rag.messages set content = repeat('x', 100000) where session_id = %s", session)
     assert len(opened(people.ann, session)["messages"]) == 3
-    kept(people.ann, session, {"role": "user", "content": "x" * 100_000}, said(4))
+    save_session(people.ann, session, {"role": "user", "content": "x" * 100_000}, message(4))
     results = opened(people.ann, session)["messages"]
     assert [len(message["content"]) for message in results] == [100_000, 100_000, 100_000, 1]
 
@@ -131,7 +131,7 @@ def test_without_a_session_the_id_is_returned_and_none_created(people: People):
 
 def test_a_turn_needs_an_accessible_collection(people: People, world: World):
     home, other, theirs = collection(people.ann), collection(people.ann, "other"), collection(people.bob)
-    session = kept(people.ann, collection_id=home)
+    session = save_session(people.ann, collection_id=home)
     no_collection, no_session = (404, "collection_not_found"), (404, "session_not_found")
     for actor, arguments, error in (
         (people.ann, {"session_id": session, "collection_id": other}, (409, "session_of_another_collection")),
@@ -147,7 +147,7 @@ def test_a_turn_needs_an_accessible_collection(people: People, world: World):
     ):
         assert refused(actor.rpc("rag_open_session", arguments)) == error, arguments
     # One about all collections of an org, and a collection of the other.
-    wide = kept(people.kim, org_id=people.acme.id)
+    wide = save_session(people.kim, org_id=people.acme.id)
     arguments = {"session_id": wide, "collection_id": theirs}
     assert refused(people.kim.rpc("rag_open_session", arguments)) == no_collection
     for place, error in (
@@ -181,7 +181,7 @@ TURNS: list[tuple[Any, int]] = [
 
 def test_the_content_of_a_message_is_validated(people: People, subtests: pytest.Subtests):
     for text, status in TURNS:
-        with subtests.test(said=str(text)[:60]):
+        with subtests.test(message=str(text)[:60]):
             before = len(listed(people.ann))
             answer = keep(people.ann, None, messages=text)
             assert answer.status_code == status, answer.text
@@ -204,8 +204,8 @@ def test_the_title_of_a_session_is_validated(people: People, subtests: pytest.Su
 
 
 def test_sessions_are_ordered_by_their_latest_message(people: People):
-    first, second, third = (kept(people.ann) for _ in range(3))
-    kept(people.ann, first)
+    first, second, third = (save_session(people.ann) for _ in range(3))
+    save_session(people.ann, first)
     assert [row["id"] for row in listed(people.ann)] == [first, third, second]
     assert [row["id"] for row in listed(people.ann, limit=1, offset=1)] == [third]
     assert listed(people.ann, offset=3) == []
@@ -222,10 +222,10 @@ def test_sessions_are_ordered_by_their_latest_message(people: People):
 
 
 def test_concurrent_turns_are_all_stored_in_order(people: People):
-    session = kept(people.ann)
+    session = save_session(people.ann)
     turns = [[{**ASKED, "content": f"{number}a"}, {**ASKED, "content": f"{number}b"}] for number in range(12)]
     with ThreadPoolExecutor(6) as pool:
-        assert set(pool.map(lambda turn: kept(people.ann, session, *turn), turns)) == {session}
+        assert set(pool.map(lambda turn: save_session(people.ann, session, *turn), turns)) == {session}
     rows = messages(people.ann, session)[2:]
     assert [row["ordinal"] for row in rows] == list(range(2, 26))
     pairs = [(rows[place]["content"], rows[place + 1]["content"]) for place in range(0, 24, 2)]
@@ -235,7 +235,7 @@ def test_concurrent_turns_are_all_stored_in_order(people: People):
 
 def test_a_turn_of_a_deleted_session_is_reported(people: People):
     """The turn waits for who deletes, and finds nothing to add to."""
-    session = kept(people.ann)
+    session = save_session(people.ann)
     with psycopg.connect(people.ann.stack.database_url()) as deleting, ThreadPoolExecutor(1) as pool:
         become(deleting, people.ann)
         deleting.execute("select public.rag_delete_session(%s)", [session])
@@ -251,14 +251,14 @@ def test_a_turn_of_a_deleted_session_is_reported(people: People):
 
 def test_a_session_outlives_its_collection_and_cannot_change_it(people: People):
     home, other = collection(people.ann), collection(people.ann, "other")
-    session = kept(people.ann, collection_id=home)
+    session = save_session(people.ann, collection_id=home)
     ok(people.ann.rpc("rag_delete_collection", {"collection_id": home}))
     assert listed(people.ann)[0]["collection_id"] is None
     assert opened(people.ann, session)["collection_id"] is None
     assert opened(people.ann, session, collection_id=other)["collection_id"] == other
     assert listed(people.ann)[0]["collection_id"] is None
     # It narrows a turn, and not the session.
-    kept(people.ann, session, said(1), collection_id=other)
+    save_session(people.ann, session, message(1), collection_id=other)
     assert listed(people.ann)[0]["collection_id"] is None
     assert [row["content"] for row in messages(people.ann, session)] == ["How?", "So.", "1"]
     # A turn that began in a deleted session.
@@ -274,7 +274,7 @@ def rows_of(world: World, session: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("gone", ["the session", "its user", "the org"])
 def test_messages_are_deleted_with_their_session_user_or_org(people: People, world: World, gone: str):
-    session, beside = kept(people.ann), kept(people.bob)
+    session, beside = save_session(people.ann), save_session(people.bob)
     assert rows_of(world, session) == (1, 2)
     match gone:
         case "the session":
@@ -289,7 +289,7 @@ def test_messages_are_deleted_with_their_session_user_or_org(people: People, wor
 
 def test_a_message_belongs_to_a_session_of_its_own_user(people: People, world: World):
     """Whatever the policies were."""
-    session = kept(people.ann)
+    session = save_session(people.ann)
     for owner, org in ((people.alf.id, people.acme.id), (people.ann.id, people.bolt.id)):
         with pytest.raises(psycopg.errors.ForeignKeyViolation):
             world.sql(
@@ -300,7 +300,7 @@ def test_a_message_belongs_to_a_session_of_its_own_user(people: People, world: W
 
 
 def test_messages_cannot_be_changed(people: People, world: World):
-    session = kept(people.ann)
+    session = save_session(people.ann)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(
             people.ann, "update rag.messages set content = 'no' where session_id = %s returning 1", session
@@ -322,7 +322,7 @@ OF_MESSAGES = (
 
 def test_other_users_sessions_do_not_slow_a_query(people: People, world: World):
     """The functions' own conditions, as a signed-in user, beside another's thousands."""
-    session = kept(people.ann)
+    session = save_session(people.ann)
     arguments = {"org": people.acme.id, "user": people.ann.id, "owner": people.alf.id, "session": session}
     with psycopg.connect(people.ann.stack.database_url()) as connection:
         for statement in CROWD.split(";"):
@@ -344,7 +344,7 @@ def test_other_users_sessions_do_not_slow_a_query(people: People, world: World):
 
 
 def test_an_unknown_session_id_reveals_nothing(people: People):
-    kept(people.bob)
+    save_session(people.bob)
     for function in ("rag_list_session_messages", "rag_delete_session", "rag_open_session"):
         answer = people.ann.rpc(function, {"session_id": str(uuid4())})
         assert refused(answer) == (404, "session_not_found")

@@ -12,8 +12,8 @@ from tests.sql import passages
 
 def facet(world: World, kind: str, value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
-    ((found,),) = world.sql("select rag.facet_hash(%s, %s)", kind, text)
-    return str(found)
+    ((digest,),) = world.sql("select rag.facet_hash(%s, %s)", kind, text)
+    return str(digest)
 
 
 EQUAL_VALUES = [

@@ -32,8 +32,8 @@ def held(world: World, actor: Actor, row: Row, statement: str, *parameters: Any)
 
 def keep(world: World, actor: Actor, row: Row, first: int, chunks: list[Row], **more: Any) -> bool:
     arguments = {"first": first, "chunks": json.dumps(chunks), **more}
-    said = ", ".join(f"{name} => %s" for name in arguments)
-    statement = f"select public.rag_store_extraction({said})"
+    placeholders = ", ".join(f"{name} => %s" for name in arguments)
+    statement = f"select public.rag_store_extraction({placeholders})"
     ((is_more,),) = held(world, actor, row, statement, *arguments.values())
     return bool(is_more)
 

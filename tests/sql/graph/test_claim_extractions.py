@@ -54,12 +54,12 @@ def test_two_workers_never_lease_one_document(world: World, people: People):
     documents = {put(world, people.ann, TEXTS[0]) for _ in range(40)}
 
     def work(_: int) -> list[str]:
-        found: list[str] = []
+        document_ids: list[str] = []
         with closing(World(world.stack)) as own:
             # Those that another is just claiming are passed over.
             while own.sql("select 1 from rag.extractions where lease is null limit 1"):
-                found += [row["document_id"] for row in claim(own, 3)]
-        return found
+                document_ids += [row["document_id"] for row in claim(own, 3)]
+        return document_ids
 
     with ThreadPoolExecutor(4) as pool:
         claimed = [document for some in pool.map(work, range(4)) for document in some]

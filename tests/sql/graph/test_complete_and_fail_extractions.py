@@ -43,8 +43,8 @@ def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people
         "Bob Orr",
         "Cyd Fox",
     ]
-    said = [{"names": [], "relations": []}, {}, *names("Cyd")]
-    assert not keep(world, people.ann, row, 0, said, model="m", prompt_tokens=7, completion_tokens=2)
+    chunks = [{"names": [], "relations": []}, {}, *names("Cyd")]
+    assert not keep(world, people.ann, row, 0, chunks, model="m", prompt_tokens=7, completion_tokens=2)
     # The second one could not be read.
     assert mentions(world, document) == [(1, "bob orr"), (2, "cyd")]
     assert state(world, document) == (2, 0, 0, False, False, None)

@@ -7,7 +7,7 @@ import pytest
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.sql import naming, passages
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 from tests.sql.passages import Row
 
 OWNED = ("billing_service", "OWNED_BY", "kestrel")
@@ -18,22 +18,22 @@ BORN = ("priya_nair", "BORN_IN", "bergen")
 def graph_of(world: World, actor: Actor, document_ids: list[str], **arguments: Any) -> Row:
     org_id = arguments.pop("org_id", actor.org.id if actor.org else None)
     more = "".join(f", {name} => %s" for name in arguments)
-    ((found,),) = world.as_user(
+    ((graphs,),) = world.as_user(
         actor, f"select public.rag_graph_of(%s, %s::uuid[]{more})", org_id, document_ids, *arguments.values()
     )
-    graph: Row = found
+    graph: Row = graphs
     return graph
 
 
 @pytest.fixture
 def chain(world: World, people: People) -> list[str]:
     """Three documents, each of which leads to the next."""
-    said = {
-        "Billing Service": Said("a", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel", 0.8)]),
-        "Kestrel": Said("b", ["Priya Nair"], [("Kestrel", "LED_BY", "Priya Nair")]),
-        "Priya Nair": Said("c", ["Bergen"], [("Priya Nair", "BORN_IN", "Bergen")]),
+    documents = {
+        "Billing Service": NamedChunk("a", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel", 0.8)]),
+        "Kestrel": NamedChunk("b", ["Priya Nair"], [("Kestrel", "LED_BY", "Priya Nair")]),
+        "Priya Nair": NamedChunk("c", ["Bergen"], [("Priya Nair", "BORN_IN", "Bergen")]),
     }
-    return [naming.put(world, people.ann, title, one) for title, one in said.items()]
+    return [naming.put(world, people.ann, title, chunk) for title, chunk in documents.items()]
 
 
 HOPS: list[tuple[int, set[Any], set[str]]] = [
@@ -48,17 +48,17 @@ def test_a_document_s_graph_extends_with_each_hop_to_other_documents(
 ):
     for hops, edges, others in HOPS:
         with subtests.test(hops=hops):
-            found = graph_of(world, people.ann, chain[:1], hops=hops)
-            assert set(found) == {chain[0]}
-            graph = found[chain[0]]
+            graphs = graph_of(world, people.ann, chain[:1], hops=hops)
+            assert set(graphs) == {chain[0]}
+            graph = graphs[chain[0]]
             assert naming.edges(graph) == edges
             own = {entity["id"] for entity in graph["entities"] if entity["seed"]}
             assert own == {"billing_service", "kestrel"}
             assert set(naming.ids(graph)) == own | others
-            said_by = dict(zip((OWNED, LED, BORN), chain, strict=True))
+            document_of = dict(zip((OWNED, LED, BORN), chain, strict=True))
             for edge in graph["edges"]:
-                said = said_by[edge["from"], edge["type"], edge["to"]]
-                assert edge["evidence"] == naming.chunk_ids(world, said)
+                document_id = document_of[edge["from"], edge["type"], edge["to"]]
+                assert edge["evidence"] == naming.chunk_ids(world, document_id)
             assert sorted(graph["evidence"]) == sorted(
                 one for edge in graph["edges"] for one in edge["evidence"]
             )
@@ -76,12 +76,12 @@ def test_subjects_come_first_and_weights_are_shares(world: World, people: People
 def test_each_document_has_its_own_graph_and_missing_ones_have_none(
     world: World, people: People, chain: list[str]
 ):
-    found = graph_of(world, people.ann, [*chain, *chain, NOBODYS], hops=0)
-    assert {one: naming.edges(graph) for one, graph in found.items()} == dict(
+    graphs = graph_of(world, people.ann, [*chain, *chain, NOBODYS], hops=0)
+    assert {one: naming.edges(graph) for one, graph in graphs.items()} == dict(
         zip(chain, ({OWNED}, {LED}, {BORN}), strict=True)
     )
     assert graph_of(world, people.ann, []) == {}
-    empty = naming.put(world, people.ann, "🚀", Said("nothing"))
+    empty = naming.put(world, people.ann, "🚀", NamedChunk("nothing"))
     nothing: Row = {"entities": [], "edges": [], "evidence": []}
     assert graph_of(world, people.ann, [empty], hops=2) == {empty: nothing}
 
@@ -92,8 +92,8 @@ def test_another_org_or_collection_has_no_graph(world: World, people: People, ch
     assert graph_of(world, people.kim, chain, org_id=people.bolt.id) == {}
     assert graph_of(world, people.sam, chain, org_id=people.acme.id) == {}
     assert set(graph_of(world, people.kim, chain, org_id=people.acme.id)) == set(chain)
-    said = Said("d", ["Osprey"], [("Kestrel", "PART_OF", "Osprey")])
-    other = naming.put(world, people.ann, "Kestrel", said, collection="other")
+    chunk = NamedChunk("d", ["Osprey"], [("Kestrel", "PART_OF", "Osprey")])
+    other = naming.put(world, people.ann, "Kestrel", chunk, collection="other")
     homes = dict(world.sql("select name, id::text from rag.collections where org_id = %s", people.acme.id))
     within = graph_of(world, people.ann, [*chain, other], collection_id=homes["other"], hops=2)
     assert {one: naming.edges(graph) for one, graph in within.items()} == {
@@ -104,8 +104,8 @@ def test_another_org_or_collection_has_no_graph(world: World, people: People, ch
 
 
 def test_a_name_in_two_orgs_connects_nothing(world: World, people: People, chain: list[str]):
-    said = Said("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")])
-    bolt = naming.put(world, people.bob, "Kestrel", said)
+    chunk = NamedChunk("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")])
+    bolt = naming.put(world, people.bob, "Kestrel", chunk)
     graph = graph_of(world, people.kim, [bolt], org_id=people.bolt.id, hops=2)[bolt]
     assert naming.edges(graph) == {("kestrel", "LED_BY", "osprey")}
     for graph in graph_of(world, people.kim, chain, org_id=people.acme.id, hops=2).values():
@@ -120,7 +120,11 @@ def test_a_private_document_changes_nothing_for_others(world: World, people: Peo
     relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel")]
     named = {"name": "KESTREL", "kind": "person", "surfaces": ["K."], "weight": 1}
     mine = naming.put(
-        world, people.ann, "Kestrel", Said("e", ["Wren", named, "Billing Service"], relations), private=True
+        world,
+        people.ann,
+        "Kestrel",
+        NamedChunk("e", ["Wren", named, "Billing Service"], relations),
+        private=True,
     )
     assert {actor.id: seen(actor) for actor in (people.alf, people.kim, people.bob)} == before
     for actor in (people.ann, people.ada):
@@ -144,7 +148,7 @@ def test_cycles_end(world: World, people: People, subtests: pytest.Subtests):
                 ("Birch", "PART_OF", "Cedar"),
                 ("Cedar", "PART_OF", "Alder"),
             ]
-            document_id = naming.put(world, people.ann, "t", Said("x", names, ring))
+            document_id = naming.put(world, people.ann, "t", NamedChunk("x", names, ring))
             graph = graph_of(world, people.ann, [document_id], hops=hops)[document_id]
             assert naming.edges(graph) == {(one.lower(), kind, other.lower()) for one, kind, other in ring}
             assert len(graph["edges"]) == 3
@@ -153,7 +157,7 @@ def test_cycles_end(world: World, people: People, subtests: pytest.Subtests):
 def test_a_graph_is_limited_for_a_document_with_many_names(world: World, people: People):
     """All ends of edges are among the entities all the same."""
     chunks = [
-        Said(f"x{part}", [f"Name {part} {number}" for number in range(100)],
+        NamedChunk(f"x{part}", [f"Name {part} {number}" for number in range(100)],
              [(f"Name {part} {number}", "PART_OF", f"Name {part} {number + 1}") for number in range(99)])
         for part in range(20)
     ]  # fmt: skip

@@ -5,7 +5,7 @@ import pytest
 from tests.actors import World
 from tests.conftest import People
 from tests.sql import naming
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 from tests.sql.passages import Row
 
 FILTERS: list[tuple[str, Row, Row]] = [
@@ -15,9 +15,9 @@ FILTERS: list[tuple[str, Row, Row]] = [
 ]
 
 
-def kestrel(surface: str) -> Said:
+def kestrel(surface: str) -> NamedChunk:
     name = {"name": "Kestrel", "kind": "team", "surfaces": ["Kestrel", surface], "weight": 0.9}
-    return Said(f"Kestrel, {surface} and Heron", [name, "Heron"])
+    return NamedChunk(f"Kestrel, {surface} and Heron", [name, "Heron"])
 
 
 @pytest.mark.parametrize(("field", "ours", "theirs"), FILTERS, ids=[field for field, *_ in FILTERS])
@@ -35,11 +35,11 @@ def test_names_and_aliases_come_from_documents_within_the_filters(
 
 
 def test_an_alias_from_a_document_outside_the_filters_is_not_used(world: World, people: People):
-    naming.put(world, people.ann, "Notes", Said("Kestrel is here", ["Kestrel"]), source_type="doc")
-    said = Said(
+    naming.put(world, people.ann, "Notes", NamedChunk("Kestrel is here", ["Kestrel"]), source_type="doc")
+    chunk = NamedChunk(
         "Undisclosed is Kestrel", ["Undisclosed", "Kestrel"], [("Undisclosed", "ALIAS_OF", "Kestrel")]
     )
-    naming.put(world, people.ann, "Secrets", said, source_type="ticket")
+    naming.put(world, people.ann, "Secrets", chunk, source_type="ticket")
     everywhere = naming.graph(world, people.ann, "Who is Undisclosed?")
     assert "kestrel" in naming.ids(everywhere)
     within = naming.graph(world, people.ann, "Who is Undisclosed?", filters={"source_type": "doc"})
@@ -47,34 +47,34 @@ def test_an_alias_from_a_document_outside_the_filters_is_not_used(world: World, 
 
 
 def test_co_occurrences_start_at_the_document_s_subject(world: World, people: People):
-    naming.put(world, people.ann, "Heron", Said("It was made with Kestrel.", ["Kestrel"]))
+    naming.put(world, people.ann, "Heron", NamedChunk("It was made with Kestrel.", ["Kestrel"]))
     asked_of_the_other = naming.graph(world, people.ann, "Who is Kestrel?")
     asked_of_the_title = naming.graph(world, people.ann, "What is Heron?")
-    for found in (asked_of_the_other, asked_of_the_title):
-        assert naming.edges(found) <= {("heron", "RELATED_TO", "kestrel")}
+    for result in (asked_of_the_other, asked_of_the_title):
+        assert naming.edges(result) <= {("heron", "RELATED_TO", "kestrel")}
     assert naming.edges(asked_of_the_title) == {("heron", "RELATED_TO", "kestrel")}
 
 
 def test_an_entity_without_an_edge_has_its_chunk_as_evidence(world: World, people: People):
-    document_id = naming.put(world, people.ann, "t", Said("Kestrel alone", ["Kestrel"]))
-    found = naming.graph(world, people.ann, "Who is Kestrel?")
-    assert (naming.edges(found), found["evidence"]) == (set(), naming.chunk_ids(world, document_id))
+    document_id = naming.put(world, people.ann, "t", NamedChunk("Kestrel alone", ["Kestrel"]))
+    result = naming.graph(world, people.ann, "Who is Kestrel?")
+    assert (naming.edges(result), result["evidence"]) == (set(), naming.chunk_ids(world, document_id))
 
 
 def test_both_ends_of_an_edge_are_among_the_entities(world: World, people: People):
-    said = Said("Heron is Kestrel's", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
-    document_id = naming.put(world, people.ann, "t", said)
+    chunk = NamedChunk("Heron is Kestrel's", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    document_id = naming.put(world, people.ann, "t", chunk)
     world.sql("delete from rag.mentions where document_id = %s and entity = 'kestrel'", document_id)
-    found = naming.graph(world, people.ann, "Who owns Heron?")
-    assert (naming.ids(found), naming.edges(found)) == (["heron"], set())
+    result = naming.graph(world, people.ann, "Who owns Heron?")
+    assert (naming.ids(result), naming.edges(result)) == (["heron"], set())
 
 
 def test_a_small_collection_is_found_although_the_name_is_everywhere_in_the_org(world: World, people: People):
     for number in range(150):
         naming.put(
-            world, people.ann, f"n{number}", Said(f"{number} Kestrel", ["Kestrel"]), collection="large"
+            world, people.ann, f"n{number}", NamedChunk(f"{number} Kestrel", ["Kestrel"]), collection="large"
         )
-    document_id = naming.put(world, people.ann, "t", Said("Kestrel", ["Kestrel"]), collection="small")
-    found = naming.graph(world, people.ann, "Who is Kestrel?", filters={"collection": "small"})
-    assert [row["document_id"] for row in found["matches"]] == [document_id]
-    assert found["matches"][0]["graph_score"] > 0
+    document_id = naming.put(world, people.ann, "t", NamedChunk("Kestrel", ["Kestrel"]), collection="small")
+    result = naming.graph(world, people.ann, "Who is Kestrel?", filters={"collection": "small"})
+    assert [row["document_id"] for row in result["matches"]] == [document_id]
+    assert result["matches"][0]["graph_score"] > 0

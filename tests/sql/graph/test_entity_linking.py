@@ -10,7 +10,7 @@ from local.stack import Stack
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.sql import naming
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 
 TITLES = [
     "Billing Service", "Billing", "Billing Service Runbook", "The Heron Project", "Casablanca (film)",
@@ -41,9 +41,11 @@ def known(stack: Stack) -> Iterator[Known]:
     ann, bob = world.user(world.org("known")), world.user(world.org("unknown"))
     for title in TITLES:
         naming.put(world, ann, title, title)
-    naming.put(world, ann, "t", Said("x", [*NAMES, "BillSvc", "Team Nine", "Billing Service"], RELATIONS))
-    naming.put(world, ann, "u", Said("x", ["Albatross"]), collection="other")
-    naming.put(world, bob, "Osprey", Said("x", ["Kestrel Nine"]))
+    naming.put(
+        world, ann, "t", NamedChunk("x", [*NAMES, "BillSvc", "Team Nine", "Billing Service"], RELATIONS)
+    )
+    naming.put(world, ann, "u", NamedChunk("x", ["Albatross"]), collection="other")
+    naming.put(world, bob, "Osprey", NamedChunk("x", ["Kestrel Nine"]))
     yield Known(world, ann, bob)
     world.close()
 
@@ -156,7 +158,7 @@ def test_a_long_question_is_linked_by_its_start(known: Known):
 
 def test_at_most_the_thirty_two_most_confident_entities_are_linked(world: World, people: People):
     names = [f"{chr(65 + number // 26)}{chr(97 + number % 26)}bird" for number in range(60)]
-    naming.put(world, people.ann, "t", Said("x", names))
+    naming.put(world, people.ann, "t", NamedChunk("x", names))
     question = " ".join(name.lower() for name in names[:30]) + " " + " ".join(names[30:])
     linked = naming.link(world, people.ann, question)
     assert len(linked) == 32
@@ -190,8 +192,8 @@ def test_only_the_caller_s_orgs_are_linked(known: Known):
 
 
 def test_private_documents_are_not_linked_for_others(world: World, people: People):
-    said = Said("x", ["Wren Secretive"], [("Albatross", "ALIAS_OF", "Wren Secretive")])
-    naming.put(world, people.ann, "Albatross", said, private=True)
+    chunk = NamedChunk("x", ["Wren Secretive"], [("Albatross", "ALIAS_OF", "Wren Secretive")])
+    naming.put(world, people.ann, "Albatross", chunk, private=True)
     for question in ("Albatross", "Albatros", "Wren", "Wren Secretive"):
         assert set(naming.link(world, people.ann, question)) == {"albatross", "wren secretive"}
         assert set(naming.link(world, people.ada, question)) == {"albatross", "wren secretive"}
@@ -200,9 +202,9 @@ def test_private_documents_are_not_linked_for_others(world: World, people: Peopl
 
 
 def test_deleted_names_are_not_linked(world: World, people: People):
-    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]), external_id="e")
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]), external_id="e")
     assert set(naming.link(world, people.ann, "Heron")) == {"heron"}
-    naming.put(world, people.ann, "t", Said("x", ["Egret"]), external_id="e")
+    naming.put(world, people.ann, "t", NamedChunk("x", ["Egret"]), external_id="e")
     assert naming.link(world, people.ann, "Heron") == {}
     assert set(naming.link(world, people.ann, "Egret")) == {"egret"}
     world.as_user(people.ann, "select public.rag_delete_document(%s)", document_id)
@@ -212,15 +214,15 @@ def test_deleted_names_are_not_linked(world: World, people: People):
 def test_a_title_of_common_words_is_no_name(world: World, people: People):
     """The words of one title are in two hundred documents, those of another one in no other."""
     for number in range(200):
-        naming.put(world, people.ann, f"t {number}", Said("open systems and large systems"))
-    naming.put(world, people.ann, "Open Systems", Said("x"))
-    naming.put(world, people.ann, "Marsh Heron", Said("y"))
+        naming.put(world, people.ann, f"t {number}", NamedChunk("open systems and large systems"))
+    naming.put(world, people.ann, "Open Systems", NamedChunk("x"))
+    naming.put(world, people.ann, "Marsh Heron", NamedChunk("y"))
     linked = naming.link(world, people.ann, "Are Open Systems like Marsh Heron?")
     assert set(linked) == {"marsh heron"}
 
 
 def test_a_name_in_many_places_is_a_name(world: World, people: People):
     for number in range(40):
-        said = Said("Open Systems", ["Open Systems"] if number < 10 else [])
-        naming.put(world, people.ann, f"t {number}", said)
+        chunk = NamedChunk("Open Systems", ["Open Systems"] if number < 10 else [])
+        naming.put(world, people.ann, f"t {number}", chunk)
     assert set(naming.link(world, people.ann, "Who owns Open Systems?")) == {"open systems"}

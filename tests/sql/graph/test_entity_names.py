@@ -61,9 +61,9 @@ def entity(world: World, name: str | None) -> Any:
 def test_names_that_differ_in_spelling_only_are_one_entity(world: World, subtests: pytest.Subtests):
     for names in SAME:
         with subtests.test(names=names):
-            found = {name: entity(world, name) for name in names}
-            assert len(set(found.values())) == 1, found
-            assert found[names[0]] != ""
+            result = {name: entity(world, name) for name in names}
+            assert len(set(result.values())) == 1, result
+            assert result[names[0]] != ""
 
 
 def test_other_names_are_different_entities(world: World, subtests: pytest.Subtests):
@@ -130,8 +130,8 @@ def test_often_confused_names_have_a_common_phonetic_start_or_end(world: World, 
                 one,
                 other,
             )
-            kept = max(2, (2 * len(second) + 2) // 3)
-            assert first[:kept] == second[:kept] or first[-kept:] == second[-kept:], (first, second)
+            common = max(2, (2 * len(second) + 2) // 3)
+            assert first[:common] == second[:common] or first[-common:] == second[-common:], (first, second)
 
 
 def test_similarity_is_between_0_and_1_and_highest_for_equal_names(world: World):
@@ -139,11 +139,11 @@ def test_similarity_is_between_0_and_1_and_highest_for_equal_names(world: World)
     rows = world.sql(
         "select entity, likeness from rag.bigram_similarity('kestrel', %s::text[])", [*others, "kestrel"]
     )
-    found = dict(rows)
-    assert found.pop("kestrel") == 1
-    assert "kestrel of the hill" not in found
-    assert all(0 < likeness < 1 for likeness in found.values())
-    assert min(found[one] for one in ("kestral", "kesterl", "kestrels")) > found["petrel"]
+    result = dict(rows)
+    assert result.pop("kestrel") == 1
+    assert "kestrel of the hill" not in result
+    assert all(0 < likeness < 1 for likeness in result.values())
+    assert min(result[one] for one in ("kestral", "kesterl", "kestrels")) > result["petrel"]
 
 
 TITLES: dict[str, dict[str, float]] = {

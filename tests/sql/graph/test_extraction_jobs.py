@@ -8,7 +8,7 @@ import pytest
 from tests.actors import MODEL, World
 from tests.conftest import People
 from tests.sql import naming, passages
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 
 STATE = "level, model, next_ordinal, prompt_tokens, completion_tokens, attempts, lease, error_code"
 NEW = (None, 0, 0, 0, 0, None, None)
@@ -29,19 +29,19 @@ def fail(world: World, document_id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "level"),
+    ("chunks", "level"),
     [
-        ([Said("x", [])], 1),
-        ([Said("x", ["Heron"]), Said("y", [])], 1),
-        ([Said("x", None)], 0),
-        ([Said("x", ["Heron"]), Said("y", None)], 0),
+        ([NamedChunk("x", [])], 1),
+        ([NamedChunk("x", ["Heron"]), NamedChunk("y", [])], 1),
+        ([NamedChunk("x", None)], 0),
+        ([NamedChunk("x", ["Heron"]), NamedChunk("y", None)], 0),
     ],
     ids=["nothing named", "all looked at", "nobody looked", "half looked at"],
 )
 def test_a_document_s_extractor_is_known_from_its_chunks(
-    world: World, people: People, said: list[Said], level: int
+    world: World, people: People, chunks: list[NamedChunk], level: int
 ):
-    document_id = naming.put(world, people.ann, "t", *said)
+    document_id = naming.put(world, people.ann, "t", *chunks)
     assert state(world, document_id) == [(level, *NEW)]
     due = "select user_id::text, due_at <= now() from rag.extractions where document_id = %s"
     assert world.sql(due, document_id) == [(people.ann.id, True)]
@@ -51,9 +51,9 @@ def test_a_document_s_extractor_is_known_from_its_chunks(
 def test_a_new_version_is_extracted_again_with_the_rights_of_its_author(
     world: World, people: People, names: list[str] | None, level: int
 ):
-    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]), external_id="e")
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]), external_id="e")
     fail(world, document_id)
-    naming.put(world, people.alf, "t", Said("y", names), external_id="e")
+    naming.put(world, people.alf, "t", NamedChunk("y", names), external_id="e")
     model, next_ordinal, *_, attempts, code, lease = NEW
     # What the old version cost was spent.
     assert state(world, document_id) == [(level, model, next_ordinal, 7, 8, attempts, code, lease)]
@@ -62,7 +62,7 @@ def test_a_new_version_is_extracted_again_with_the_rights_of_its_author(
 
 
 def test_a_new_title_is_extracted_again_and_keeps_the_usage(world: World, people: People):
-    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]))
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]))
     fail(world, document_id)
     passages.call(world, people.alf, "rag_update_document", document_id=document_id, changes={"title": "u"})
     ((level, _, ordinal, prompt, completion, attempts, lease, _),) = state(world, document_id)
@@ -89,7 +89,7 @@ def test_usage_of_a_document_s_parts_is_summed(world: World, people: People):
     )
     for text, names, level in (("x", ["Heron"], 1), ("y", ["Kestrel"], 1), ("", None, 0), ("", [], 0)):
         (chunk,) = passages.passages([text or "x"])
-        chunk |= Said(text, names).keys()
+        chunk |= NamedChunk(text, names).keys()
         world.as_user(
             people.ann,
             "select public.rag_load_chunks(%s, %s, %s, %s, false)",

@@ -11,28 +11,28 @@ from local.stack import Stack
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.sql import naming, passages
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 from tests.sql.passages import Row
 
-DOCUMENTS: dict[str, list[Said]] = {
-    "Billing Service": [Said("invoices", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel", 0.8)])],
+DOCUMENTS: dict[str, list[NamedChunk]] = {
+    "Billing Service": [NamedChunk("invoices", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel", 0.8)])],
     "Kestrel": [
-        Said("eleven people", ["Oslo"]),
-        Said("led well", ["Priya Nair"], [("Kestrel", "LED_BY", "Priya Nair")]),
+        NamedChunk("eleven people", ["Oslo"]),
+        NamedChunk("led well", ["Priya Nair"], [("Kestrel", "LED_BY", "Priya Nair")]),
     ],
-    "Priya Nair": [Said("chess", ["Bergen"], [("Priya Nair", "BORN_IN", "Bergen")])],
-    "Bergen": [Said("rain")],
+    "Priya Nair": [NamedChunk("chess", ["Bergen"], [("Priya Nair", "BORN_IN", "Bergen")])],
+    "Bergen": [NamedChunk("rain")],
     "Ring": [
-        Said("one", ["Alder", "Birch"], [("Alder", "PART_OF", "Birch")]),
-        Said("two", ["Birch", "Cedar"], [("Birch", "PART_OF", "Cedar")]),
-        Said("three", ["Cedar", "Alder"], [("Cedar", "PART_OF", "Alder"), ("Alder", "PART_OF", "Alder")]),
+        NamedChunk("one", ["Alder", "Birch"], [("Alder", "PART_OF", "Birch")]),
+        NamedChunk("two", ["Birch", "Cedar"], [("Birch", "PART_OF", "Cedar")]),
+        NamedChunk("three", ["Cedar", "Alder"], [("Cedar", "PART_OF", "Alder"), ("Alder", "PART_OF", "Alder")]),
     ],
-    "Egret": [Said("fishing", ["Owner", "Maker", "Friend"], [
+    "Egret": [NamedChunk("fishing", ["Owner", "Maker", "Friend"], [
         ("Egret", "OWNED_BY", "Owner"), ("Egret", "MADE_BY", "Maker")])],
-    "Owner": [Said("owns")],
-    "Maker": [Said("makes")],
-    "Friend": [Said("comes along")],
-    "Unrelated": [Said("nothing of it")],
+    "Owner": [NamedChunk("owns")],
+    "Maker": [NamedChunk("makes")],
+    "Friend": [NamedChunk("comes along")],
+    "Unrelated": [NamedChunk("nothing of it")],
 }  # fmt: skip
 
 
@@ -53,39 +53,39 @@ class Web:
 def web(stack: Stack) -> Iterator[Web]:
     world = World(stack)
     ann = world.user(world.org("web"))
-    documents = {title: naming.put(world, ann, title, *said) for title, said in DOCUMENTS.items()}
+    documents = {title: naming.put(world, ann, title, *chunk) for title, chunk in DOCUMENTS.items()}
     yield Web(world, ann, documents)
     world.close()
 
 
-def reached(found: Row) -> dict[str, float]:
+def reached(result: Row) -> dict[str, float]:
     """The texts that the graph led to, and how surely."""
-    return {row["content"]: row["graph_score"] for row in found["matches"] if row["graph_score"] > 0}
+    return {row["content"]: row["graph_score"] for row in result["matches"] if row["graph_score"] > 0}
 
 
 def test_one_hop_reaches_documents_about_the_name_and_chunks_with_it(web: Web):
-    found = web.graph("Kestrel", hops=1)
-    scores = reached(found)
+    result = web.graph("Kestrel", hops=1)
+    scores = reached(result)
     assert set(scores) == {"eleven people", "led well", "invoices"}
     assert scores["eleven people"] > scores["invoices"]
-    assert naming.ids(found) == ["kestrel"]
-    assert naming.edges(found) == set()
+    assert naming.ids(result) == ["kestrel"]
+    assert naming.edges(result) == set()
 
 
 def test_two_hops_reach_their_names_and_no_further(web: Web):
-    found = web.graph("Who leads the team that owns the Billing Service?")
-    scores = reached(found)
+    result = web.graph("Who leads the team that owns the Billing Service?")
+    scores = reached(result)
     assert set(scores) == {"invoices", "eleven people", "led well"}
     assert scores["invoices"] > scores["eleven people"]
-    assert naming.ids(found) == ["billing_service", "kestrel"]
-    found = web.graph("Who leads Kestrel?")
-    assert set(reached(found)) == {"eleven people", "led well", "invoices", "chess"}
-    assert "rain" not in reached(found)
+    assert naming.ids(result) == ["billing_service", "kestrel"]
+    result = web.graph("Who leads Kestrel?")
+    assert set(reached(result)) == {"eleven people", "led well", "invoices", "chess"}
+    assert "rain" not in reached(result)
 
 
 def test_entities_have_their_name_and_whether_they_are_seeds(web: Web):
-    found = web.graph("the billing service")
-    seed, other = found["entities"]
+    result = web.graph("the billing service")
+    seed, other = result["entities"]
     assert web.ann.org
     assert seed == {
         "id": "billing_service", "org_id": web.ann.org.id, "name": "Billing Service", "kind": "name",
@@ -96,20 +96,20 @@ def test_entities_have_their_name_and_whether_they_are_seeds(web: Web):
 
 
 def test_edges_connect_returned_entities_and_have_their_chunks(web: Web):
-    found = web.graph("Kestrel")
-    assert naming.edges(found) == {
+    result = web.graph("Kestrel")
+    assert naming.edges(result) == {
         ("billing_service", "OWNED_BY", "kestrel"), ("kestrel", "LED_BY", "priya_nair"),
         ("kestrel", "RELATED_TO", "oslo"),
     }  # fmt: skip
-    evidence = {edge["type"]: edge["evidence"] for edge in found["edges"]}
+    evidence = {edge["type"]: edge["evidence"] for edge in result["edges"]}
     assert evidence == {
         "OWNED_BY": web.evidence("Billing Service"),
         "LED_BY": web.evidence("Kestrel")[1:],
         "RELATED_TO": web.evidence("Kestrel")[:1],
     }
-    assert sorted(found["evidence"]) == sorted(one for chunks in evidence.values() for one in chunks)
-    assert {one for edge in found["edges"] for one in (edge["from"], edge["to"])} <= set(naming.ids(found))
-    by_type = {edge["type"]: edge["confidence"] for edge in found["edges"]}
+    assert sorted(result["evidence"]) == sorted(one for chunks in evidence.values() for one in chunks)
+    assert {one for edge in result["edges"] for one in (edge["from"], edge["to"])} <= set(naming.ids(result))
+    by_type = {edge["type"]: edge["confidence"] for edge in result["edges"]}
     assert by_type["OWNED_BY"] == pytest.approx(0.8)
     assert 0 < by_type["RELATED_TO"] < 0.5
 
@@ -121,13 +121,13 @@ def test_the_most_confident_edges_come_first_and_stated_before_co_occurrences(we
 
 def test_cycles_end_and_no_entity_is_related_to_itself(web: Web):
     for hops in (1, 2):
-        found = web.graph("Alder", hops=hops)
-        assert set(reached(found)) >= {"one", "three"}
-        assert len({row["chunk_id"] for row in found["matches"]}) == len(found["matches"])
-    assert naming.edges(found) == {
+        result = web.graph("Alder", hops=hops)
+        assert set(reached(result)) >= {"one", "three"}
+        assert len({row["chunk_id"] for row in result["matches"]}) == len(result["matches"])
+    assert naming.edges(result) == {
         ("alder", "PART_OF", "birch"), ("birch", "PART_OF", "cedar"), ("cedar", "PART_OF", "alder"),
-    } | {edge for edge in naming.edges(found) if edge[1] == "RELATED_TO"}  # fmt: skip
-    assert all(edge["from"] != edge["to"] for edge in found["edges"])
+    } | {edge for edge in naming.edges(result) if edge[1] == "RELATED_TO"}  # fmt: skip
+    assert all(edge["from"] != edge["to"] for edge in result["edges"])
 
 
 def test_several_paths_to_a_chunk_raise_its_score(web: Web):
@@ -138,20 +138,20 @@ def test_several_paths_to_a_chunk_raise_its_score(web: Web):
 def test_several_documents_of_one_title_share_its_weight(world: World, people: People):
     scores = []
     for number in range(3):
-        naming.put(world, people.ann, "Heron", Said(f"heron {number}"))
-        found = naming.graph(world, people.ann, "Heron")
-        scores.append(max(reached(found).values()))
-        assert len(reached(found)) == number + 1
+        naming.put(world, people.ann, "Heron", NamedChunk(f"heron {number}"))
+        result = naming.graph(world, people.ann, "Heron")
+        scores.append(max(reached(result).values()))
+        assert len(reached(result)) == number + 1
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == 3
 
 
 def test_a_name_of_two_chunks_connects_them_more_than_a_frequent_name(world: World, people: People):
-    naming.put(world, people.ann, "Log 1", Said("grebe dives", ["Grebe", "Wherry", "Harbour"]))
-    naming.put(world, people.ann, "Log 2", Said("first", ["Wherry"]))
-    naming.put(world, people.ann, "Log 3", Said("second", ["Harbour"]))
+    naming.put(world, people.ann, "Log 1", NamedChunk("grebe dives", ["Grebe", "Wherry", "Harbour"]))
+    naming.put(world, people.ann, "Log 2", NamedChunk("first", ["Wherry"]))
+    naming.put(world, people.ann, "Log 3", NamedChunk("second", ["Harbour"]))
     for number in range(4, 10):
-        naming.put(world, people.ann, f"Log {number}", Said(f"more {number}", ["Harbour"]))
+        naming.put(world, people.ann, f"Log {number}", NamedChunk(f"more {number}", ["Harbour"]))
     scores = reached(naming.graph(world, people.ann, "Grebe", top_k=100))
     assert scores["grebe dives"] > scores["first"] > 1.3 * scores["second"] > 0
 
@@ -163,16 +163,16 @@ def test_a_relation_in_several_chunks_has_the_highest_confidence_and_all_evidenc
     documents: list[str] = []
     for number in range(1, 8):
         confidence = 0.6 if number == 2 else 0.5
-        said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
-        documents.append(naming.put(world, people.ann, "t", said))
+        chunk = NamedChunk("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
+        documents.append(naming.put(world, people.ann, "t", chunk))
         if number in confidences:
-            found = naming.graph(world, people.ann, "Heron and Kestrel")
-            (edge,) = found["edges"]
+            result = naming.graph(world, people.ann, "Heron and Kestrel")
+            (edge,) = result["edges"]
             assert edge["confidence"] == pytest.approx(confidences[number], abs=3e-3)
             chunks = {naming.chunk_ids(world, one)[0] for one in documents}
             assert len(edge["evidence"]) == min(5, number)
             assert set(edge["evidence"]) <= chunks
-            assert sorted(found["evidence"]) == sorted(edge["evidence"])
+            assert sorted(result["evidence"]) == sorted(edge["evidence"])
     for one in documents[1:]:
         passages.delete(world, people.ann, one)
     (edge,) = naming.graph(world, people.ann, "Heron and Kestrel")["edges"]
@@ -180,12 +180,12 @@ def test_a_relation_in_several_chunks_has_the_highest_confidence_and_all_evidenc
 
 
 def test_the_nearest_chunks_of_a_long_document_are_reached(world: World, people: People):
-    texts = [Said(f"part {number}") for number in range(40)]
+    texts = [NamedChunk(f"part {number}") for number in range(40)]
     vectors = [passages.written(number) for number in range(40)]
     naming.put(world, people.ann, "Heron", *texts, vectors=vectors)
     for near, expected in ((5, "part 5"), (31, "part 31"), (35, None)):
-        found = naming.graph(world, people.ann, "Heron", query_vector=vectors[near], hops=1)
-        scores = reached(found)
+        result = naming.graph(world, people.ann, "Heron", query_vector=vectors[near], hops=1)
+        scores = reached(result)
         assert len(scores) == 2
         assert expected is None or max(scores, key=lambda one: scores[one]) == expected
 
@@ -193,7 +193,7 @@ def test_the_nearest_chunks_of_a_long_document_are_reached(world: World, people:
 def test_aliases_are_other_spellings_in_documents(world: World, people: People):
     curtiz = {"name": "Michael Curtiz", "kind": "person", "surfaces": ["M. Curtiz", "Curtiz"], "weight": 0.9}
     other = {"name": "MICHAEL CURTIZ", "kind": "name", "surfaces": ["Michael Curtiz"], "weight": 0.2}
-    naming.put(world, people.ann, "t", Said("x", [curtiz]), Said("y", [other]))
+    naming.put(world, people.ann, "t", NamedChunk("x", [curtiz]), NamedChunk("y", [other]))
     (entity,) = naming.graph(world, people.ann, "Michael Curtiz")["entities"]
     assert (entity["name"], entity["kind"]) == ("Michael Curtiz", "person")
     assert entity["aliases"] == ["Curtiz", "M. Curtiz", "MICHAEL CURTIZ"]
@@ -202,23 +202,23 @@ def test_aliases_are_other_spellings_in_documents(world: World, people: People):
 def test_all_seeds_and_at_most_sixteen_other_entities_are_returned(world: World, people: People):
     names = [f"Bird {chr(65 + number)}" for number in range(26)]
     relations = [("Heron", "RELATIVE_OF", name) for name in names]
-    naming.put(world, people.ann, "Heron", Said("x", names, relations))
-    found = naming.graph(world, people.ann, "Heron")
-    assert len(naming.ids(found)) == 17
-    assert [entity["seed"] for entity in found["entities"]] == [True] + [False] * 16
-    assert len(found["edges"]) == 16
+    naming.put(world, people.ann, "Heron", NamedChunk("x", names, relations))
+    result = naming.graph(world, people.ann, "Heron")
+    assert len(naming.ids(result)) == 17
+    assert [entity["seed"] for entity in result["entities"]] == [True] + [False] * 16
+    assert len(result["edges"]) == 16
 
 
 def test_at_the_time_limit_a_partial_result_is_returned_and_marked(world: World, people: People):
     """A thousand places of ten names take longer than a millisecond."""
     names = [f"{chr(65 + number)}bird" for number in range(10)]
-    naming.put(world, people.ann, "t", *[Said(f"x{number}", names) for number in range(100)])
+    naming.put(world, people.ann, "t", *[NamedChunk(f"x{number}", names) for number in range(100)])
     question = " ".join(names)
     with passages.deployed_with(world, graph_milliseconds=1):
-        found = naming.graph(world, people.ann, question)
-    assert found["complete"] is False
-    assert len(found["matches"]) == 10
-    assert len(reached(found)) > 0
-    assert {entity["seed"] for entity in found["entities"]} == {True}
+        result = naming.graph(world, people.ann, question)
+    assert result["complete"] is False
+    assert len(result["matches"]) == 10
+    assert len(reached(result)) > 0
+    assert {entity["seed"] for entity in result["entities"]} == {True}
     with passages.deployed_with(world, graph_milliseconds=10_000):
         assert naming.graph(world, people.ann, question)["complete"] is True

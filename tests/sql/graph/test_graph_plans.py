@@ -13,7 +13,7 @@ from local.stack import Stack
 from tests.actors import MODEL, Actor, World
 from tests.databases import clone
 from tests.sql import naming, passages
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 from tests.sql.search.test_match_plans import uses
 
 # Four thousand documents of four chunks; each chunk names Everywhere and a thing, and says that the one is a
@@ -63,10 +63,13 @@ def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
     world = World(stack, database)
     ann, bob = world.user(world.org("small")), world.user(world.org("large"))
     naming.put(
-        world, ann, "Billing", Said("x", ["Everywhere", "Kestrel"], [("Billing", "OWNED_BY", "Kestrel")])
+        world,
+        ann,
+        "Billing",
+        NamedChunk("x", ["Everywhere", "Kestrel"], [("Billing", "OWNED_BY", "Kestrel")]),
     )
-    naming.put(world, ann, "Kestrel", Said("x", ["Oslo"]))
-    naming.put(world, bob, "Heron", Said("y", ["Everywhere"], [("Heron", "PART_OF", "Everywhere")]))
+    naming.put(world, ann, "Kestrel", NamedChunk("x", ["Oslo"]))
+    naming.put(world, bob, "Heron", NamedChunk("y", ["Everywhere"], [("Heron", "PART_OF", "Everywhere")]))
     assert bob.org
     with psycopg.connect(stack.database_url("supabase_admin", database)) as connection:
         # Of vectors that are all the same.
@@ -79,9 +82,9 @@ def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
     migrations.drop_database(stack.postgres, database)
 
 
-def assert_uses(found: Counter[str], *indexes: str) -> None:
-    assert set(indexes) <= set(found), found
-    assert not TABLES & set(found), found
+def assert_uses(result: Counter[str], *indexes: str) -> None:
+    assert set(indexes) <= set(result), result
+    assert not TABLES & set(result), result
 
 
 def rows_read(world: World, call: Callable[[], Any]) -> Counter[str]:
@@ -108,8 +111,8 @@ def graph(world: World, actor: Actor, question: str, **arguments: Any) -> Callab
 @pytest.mark.parametrize("who", ["small", "large"])
 def test_names_and_their_aliases_use_indexes(crowd: Crowd, who: str):
     world, ann, bob = crowd
-    found = uses(world, lambda: naming.link(world, ann if who == "small" else bob, "where is everywhere"))
-    assert_uses(found, *BY_NAME, *ALIASES)
+    result = uses(world, lambda: naming.link(world, ann if who == "small" else bob, "where is everywhere"))
+    assert_uses(result, *BY_NAME, *ALIASES)
 
 
 def test_misspelled_names_use_the_phonetic_indexes(crowd: Crowd):
@@ -138,12 +141,12 @@ def test_a_name_in_every_document_reads_a_bounded_part(crowd: Crowd, question: s
     ((rows,),) = world.sql("select count(*) from rag.mentions where entity = 'everywhere'")
     assert rows > 16_000
     linked: dict[str, float] = {}
-    found = rows_read(world, lambda: linked.update(naming.link(world, bob, question)))
+    result = rows_read(world, lambda: linked.update(naming.link(world, bob, question)))
     assert "everywhere" in linked
-    assert sum(found[table] for table in TABLES) < 2500, found
+    assert sum(result[table] for table in TABLES) < 2500, result
     for hops in (1, 2):
-        found = rows_read(world, graph(world, bob, question, hops=hops))
-        assert sum(found[table] for table in TABLES) < 6000, found
+        result = rows_read(world, graph(world, bob, question, hops=hops))
+        assert sum(result[table] for table in TABLES) < 6000, result
 
 
 def test_the_settings_raise_the_bound(crowd: Crowd):
@@ -167,5 +170,5 @@ def test_a_document_s_graph_reads_a_bounded_part(crowd: Crowd, hops: int):
 
     by_ends = ("relations_by_subject", "relations_by_object") if hops else ("relations_pkey",)
     assert_uses(uses(world, around), *by_ends, *BY_NAME)
-    found = rows_read(world, around)
-    assert sum(found[table] for table in TABLES) < 6000, found
+    result = rows_read(world, around)
+    assert sum(result[table] for table in TABLES) < 6000, result

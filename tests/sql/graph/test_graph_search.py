@@ -9,7 +9,7 @@ import pytest
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
 from tests.sql import naming, passages
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 from tests.sql.passages import Row
 
 MODES = ["graph", "semantic", "keyword", "hybrid", "hierarchical"]
@@ -19,13 +19,13 @@ QUESTION = "Who owns the Billing Service?"
 def fill(world: World, people: People) -> None:
     """What answers says nothing of the question's words, and lies behind thirty that are nearer to it."""
     put = naming.put
-    said = Said("invoices and bills", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel")])
-    put(world, people.ann, "Billing Service", said, vectors=[vector(1)])
-    put(world, people.ann, "Kestrel", Said("eleven people in Oslo"), vectors=[vector(2)])
+    chunk = NamedChunk("invoices and bills", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel")])
+    put(world, people.ann, "Billing Service", chunk, vectors=[vector(1)])
+    put(world, people.ann, "Kestrel", NamedChunk("eleven people in Oslo"), vectors=[vector(2)])
     near = vector(7)
     for number in range(30):
         mixed = [one / 7 + other for one, other in zip(near, vector(100 + number), strict=True)]
-        put(world, people.ann, "t", Said(f"who owns what {number}"), vectors=[mixed])
+        put(world, people.ann, "t", NamedChunk(f"who owns what {number}"), vectors=[mixed])
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +42,24 @@ def graph(world: World, people: People, question: str = QUESTION, **arguments: A
 def test_the_graph_adds_results_in_every_mode(world: World, shelf: People, subtests: pytest.Subtests):
     for mode in MODES:
         with subtests.test(mode=mode):
-            found = graph(world, shelf, mode=mode, top_k=10)
-            texts = naming.contents(found["matches"])
+            result = graph(world, shelf, mode=mode, top_k=10)
+            texts = naming.contents(result["matches"])
             assert len(texts) == 10
             assert {"invoices and bills", "eleven people in Oslo"} <= set(texts)
-            sourced = {row["content"] for row in found["matches"] if row["graph_sourced"]}
+            sourced = {row["content"] for row in result["matches"] if row["graph_sourced"]}
             legs = {"graph": "hybrid"}.get(mode, mode)
             alone = passages.search(world, shelf.ann, QUESTION, mode=legs, query_vector=vector(7))
             assert sourced == set(texts) - set(naming.contents(alone))
             assert "eleven people in Oslo" in sourced
-            for row in found["matches"]:
+            for row in result["matches"]:
                 assert 0 <= row["score"] <= 1
                 assert 0 <= row["graph_score"] < 1
                 assert row["similarity"] is not None
                 worded = mode != "semantic" and (mode != "keyword" or not row["graph_sourced"])
                 assert (row["word_score"] is not None) is worded
-            scores = [row["score"] for row in found["matches"]]
+            scores = [row["score"] for row in result["matches"]]
             assert scores == sorted(scores, reverse=True)
-            assert naming.edges(found) == {("billing_service", "OWNED_BY", "kestrel")}
+            assert naming.edges(result) == {("billing_service", "OWNED_BY", "kestrel")}
 
 
 def test_a_score_combines_the_legs_and_the_graph_by_its_share(world: World, shelf: People):
@@ -76,15 +76,15 @@ def test_a_question_without_names_uses_the_legs_only(world: World, shelf: People
     for question in ["who owns what", "and of the", "unheard", "🚀"]:
         for mode in MODES:
             with subtests.test(question=question, mode=mode):
-                found = graph(world, shelf, question, mode=mode, top_k=7)
+                result = graph(world, shelf, question, mode=mode, top_k=7)
                 legs = {"graph": "hybrid"}.get(mode, mode)
                 alone = passages.search(
                     world, shelf.ann, question, mode=legs, query_vector=vector(7), top_k=7
                 )
                 rest = {"graph_score": 0, "graph_sourced": False}
-                assert passages.untimed(found["matches"]) == [row | rest for row in passages.untimed(alone)]
-                assert (found["entities"], found["edges"], found["evidence"]) == ([], [], [])
-                assert found["complete"] is True
+                assert passages.untimed(result["matches"]) == [row | rest for row in passages.untimed(alone)]
+                assert (result["entities"], result["edges"], result["evidence"]) == ([], [], [])
+                assert result["complete"] is True
 
 
 def test_the_names_of_the_best_hit_count_by_its_lead(world: World, subtests: pytest.Subtests):
@@ -101,20 +101,20 @@ def test_the_names_of_the_best_hit_count_by_its_lead(world: World, subtests: pyt
             documents = (
                 [str(UUID(int=place % len(scores))) for place in range(len(scores) + 1)] if scores else []
             )
-            found = world.sql(
+            result = world.sql(
                 "select rag.lead_of_best_hit(array(select rag.candidate(org_id => %s, document_id => id, "
                 "ordinal => 0, score => score) from unnest(%s::uuid[], %s::float8[]) as hit (id, score)))",
                 str(UUID(int=0)),
                 documents,
                 [*scores, *scores[:1]],
             )
-            assert found == [(pytest.approx(lead),)]
+            assert result == [(pytest.approx(lead),)]
 
 
 def test_keyword_mode_needs_no_vector(world: World, shelf: People):
-    found = graph(world, shelf, mode="keyword", query_vector=None)
-    assert {row["similarity"] for row in found["matches"]} == {None}
-    assert {"invoices and bills", "eleven people in Oslo"} <= set(naming.contents(found["matches"]))
+    result = graph(world, shelf, mode="keyword", query_vector=None)
+    assert {row["similarity"] for row in result["matches"]} == {None}
+    assert {"invoices and bills", "eleven people in Oslo"} <= set(naming.contents(result["matches"]))
 
 
 def test_collections_without_hybrid_search_use_vectors_and_the_graph(world: World, people: People):
@@ -123,40 +123,44 @@ def test_collections_without_hybrid_search_use_vectors_and_the_graph(world: Worl
     rows = world.sql(
         "update rag.collections set config = %s where org_id = %s returning id::text", config, people.acme.id
     )
-    found = graph(world, people, filters={"collection_id": rows[0][0]})
-    assert {row["word_score"] for row in found["matches"]} == {None}
-    assert any(row["graph_sourced"] for row in found["matches"])
+    result = graph(world, people, filters={"collection_id": rows[0][0]})
+    assert {row["word_score"] for row in result["matches"]} == {None}
+    assert any(row["graph_sourced"] for row in result["matches"])
 
 
 def test_a_long_page_has_every_result_once(world: World, shelf: People):
-    found = graph(world, shelf, top_k=300)
-    assert len(found["matches"]) == len({row["chunk_id"] for row in found["matches"]}) == 32
-    assert not any(row["graph_sourced"] for row in found["matches"])
+    result = graph(world, shelf, top_k=300)
+    assert len(result["matches"]) == len({row["chunk_id"] for row in result["matches"]}) == 32
+    assert not any(row["graph_sourced"] for row in result["matches"])
     assert len(graph(world, shelf, top_k=1)["matches"]) == 1
 
 
 def test_neighbours_and_recency_apply(world: World, people: People):
     for date in ("2001-01-01T00:00:00Z", "2051-01-01T00:00:00Z"):
-        said = [Said(f"before {date[:4]}"), Said(f"heron {date[:4]}", ["Heron"]), Said(f"after {date[:4]}")]
-        naming.put(world, people.ann, "t", *said, occurred_at=date)
-    found = naming.graph(world, people.ann, "Heron", mode="keyword", query_vector=None)
-    old, new = sorted(found["matches"], key=lambda row: row["content"])
+        chunk = [
+            NamedChunk(f"before {date[:4]}"),
+            NamedChunk(f"heron {date[:4]}", ["Heron"]),
+            NamedChunk(f"after {date[:4]}"),
+        ]
+        naming.put(world, people.ann, "t", *chunk, occurred_at=date)
+    result = naming.graph(world, people.ann, "Heron", mode="keyword", query_vector=None)
+    old, new = sorted(result["matches"], key=lambda row: row["content"])
     assert old["score"] == pytest.approx(new["score"])
     arguments: Row = {"mode": "keyword", "query_vector": None, "half_life_days": 10, "expand_context": 1}
-    found = naming.graph(world, people.ann, "Heron", **arguments)
-    assert naming.contents(found["matches"]) == [
+    result = naming.graph(world, people.ann, "Heron", **arguments)
+    assert naming.contents(result["matches"]) == [
         f"before {year}\nheron {year}\nafter {year}" for year in ("2051", "2001")
     ]
-    assert found["matches"][1]["score"] == pytest.approx(old["score"] / 2, rel=1e-3)
-    assert [row["graph_score"] > 0 for row in found["matches"]] == [True, True]
+    assert result["matches"][1]["score"] == pytest.approx(old["score"] / 2, rel=1e-3)
+    assert [row["graph_score"] > 0 for row in result["matches"]] == [True, True]
 
 
 def test_a_preferred_type_comes_first_among_equals(world: World, people: People):
     for kind in ("doc", "email"):
-        naming.put(world, people.ann, "t", Said("heron", ["Heron"]), source_type=kind)
+        naming.put(world, people.ann, "t", NamedChunk("heron", ["Heron"]), source_type=kind)
     for kind in ("doc", "email"):
-        found = naming.graph(world, people.ann, "Heron", prefer=[kind])
-        assert found["matches"][0]["source_type"] == kind
+        result = naming.graph(world, people.ann, "Heron", prefer=[kind])
+        assert result["matches"][0]["source_type"] == kind
     plain = naming.graph(world, people.ann, "Heron", prefer=[])
     assert naming.untimed(plain) == naming.untimed(naming.graph(world, people.ann, "Heron"))
 
@@ -182,75 +186,81 @@ def test_filters_apply_to_seeds_hops_evidence_and_results(world: World, subtests
         with subtests.test(field=field):
             # An org for each filter: documents of another one would pass this one.
             ann = world.user(world.org())
-            kept = [
-                naming.put(world, ann, "Heron", Said("a", ["Kestrel"], relations), **fields),
-                naming.put(world, ann, "Kestrel", Said("b", ["Wren"]), **fields),
+            remaining = [
+                naming.put(world, ann, "Heron", NamedChunk("a", ["Kestrel"], relations), **fields),
+                naming.put(world, ann, "Kestrel", NamedChunk("b", ["Wren"]), **fields),
             ]
-            naming.put(world, ann, "Heron", Said("c", ["Kestrel", "Osprey", "Petrel"], relations))
-            naming.put(world, ann, "Kestrel", Said("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")]))
-            naming.put(world, ann, "Osprey", Said("e"))
-            naming.put(world, ann, "Petrel", Said("f"))
-            chunks = {chunk_id for one in kept for chunk_id in naming.chunk_ids(world, one)}
+            naming.put(world, ann, "Heron", NamedChunk("c", ["Kestrel", "Osprey", "Petrel"], relations))
+            naming.put(world, ann, "Kestrel", NamedChunk("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")]))
+            naming.put(world, ann, "Osprey", NamedChunk("e"))
+            naming.put(world, ann, "Petrel", NamedChunk("f"))
+            chunks = {chunk_id for one in remaining for chunk_id in naming.chunk_ids(world, one)}
             for question in ("Heron", "Who leads the owner of Heron?", "Heron and Kestrel"):
-                found = naming.graph(world, ann, question, filters=filters, top_k=50)
-                assert {row["document_id"] for row in found["matches"]} == set(kept)
-                assert set(found["evidence"]) <= chunks
-                assert {one for edge in found["edges"] for one in edge["evidence"]} <= chunks
-                assert set(naming.ids(found)) <= {"heron", "kestrel", "wren"}
-                assert ("heron", "OWNED_BY", "kestrel") in naming.edges(found)
-                owned = {edge["confidence"] for edge in found["edges"] if edge["type"] == "OWNED_BY"}
+                result = naming.graph(world, ann, question, filters=filters, top_k=50)
+                assert {row["document_id"] for row in result["matches"]} == set(remaining)
+                assert set(result["evidence"]) <= chunks
+                assert {one for edge in result["edges"] for one in edge["evidence"]} <= chunks
+                assert set(naming.ids(result)) <= {"heron", "kestrel", "wren"}
+                assert ("heron", "OWNED_BY", "kestrel") in naming.edges(result)
+                owned = {edge["confidence"] for edge in result["edges"] if edge["type"] == "OWNED_BY"}
                 assert owned == {0.5}
             if field != "model":
-                found = naming.graph(world, ann, "Petrel and Osprey", filters=filters)
-                assert (found["entities"], found["edges"]) == ([], [])
-                assert {row["document_id"] for row in found["matches"]} <= set(kept)
+                result = naming.graph(world, ann, "Petrel and Osprey", filters=filters)
+                assert (result["entities"], result["edges"]) == ([], [])
+                assert {row["document_id"] for row in result["matches"]} <= set(remaining)
 
 
 def test_an_excluded_document_leads_nowhere(world: World, people: People):
-    kept = naming.put(world, people.ann, "Heron", Said("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")]))
+    remaining = naming.put(
+        world, people.ann, "Heron", NamedChunk("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    )
     naming.put(
         world,
         people.ann,
         "Heron",
-        Said("b", ["Osprey"], [("Heron", "OWNED_BY", "Osprey")]),
+        NamedChunk("b", ["Osprey"], [("Heron", "OWNED_BY", "Osprey")]),
         metadata={"a": 1},
     )
     for metadata in ({"a": {"$ne": 1}}, {"a": {"$exists": False}}):
-        found = naming.graph(world, people.ann, "Who owns Heron?", filters={"metadata": metadata})
-        assert {row["document_id"] for row in found["matches"]} == {kept}
-        assert naming.edges(found) == {("heron", "OWNED_BY", "kestrel")}
-        assert set(found["evidence"]) <= set(naming.chunk_ids(world, kept))
+        result = naming.graph(world, people.ann, "Who owns Heron?", filters={"metadata": metadata})
+        assert {row["document_id"] for row in result["matches"]} == {remaining}
+        assert naming.edges(result) == {("heron", "OWNED_BY", "kestrel")}
+        assert set(result["evidence"]) <= set(naming.chunk_ids(world, remaining))
 
 
 def test_evidence_of_an_entity_without_an_edge_is_within_the_filters(world: World, people: People):
     """The most prominent mention of the name is in a document that the filter excludes."""
-    naming.put(world, people.ann, "t", Said("a", ["Heron"]), source_type="email")
+    naming.put(world, people.ann, "t", NamedChunk("a", ["Heron"]), source_type="email")
     prominent = {"name": "Heron", "kind": "name", "surfaces": ["Heron"], "weight": 1}
-    excluded = naming.put(world, people.ann, "t", Said("b", [prominent]), source_type="faq")
+    excluded = naming.put(world, people.ann, "t", NamedChunk("b", [prominent]), source_type="faq")
     assert naming.graph(world, people.ann, "Heron")["evidence"] == naming.chunk_ids(world, excluded)
-    found = naming.graph(world, people.ann, "Heron", filters={"source_type": "email"})
-    assert naming.ids(found) == ["heron"]
-    assert not set(naming.chunk_ids(world, excluded)) & set(found["evidence"])
+    result = naming.graph(world, people.ann, "Heron", filters={"source_type": "email"})
+    assert naming.ids(result) == ["heron"]
+    assert not set(naming.chunk_ids(world, excluded)) & set(result["evidence"])
 
 
 def test_two_orgs_of_one_user_are_not_connected(world: World, people: People):
     """A name that both know leads to both, each by itself."""
-    acme = naming.put(world, people.ann, "Heron", Said("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")]))
-    bolt = naming.put(world, people.bob, "Kestrel", Said("b", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")]))
-    found = naming.graph(world, people.kim, "Who leads the owner of Heron?")
-    assert set(naming.ids(found)) == {"heron", "kestrel"}
-    assert {entity["org_id"] for entity in found["entities"]} == {people.acme.id}
-    assert {row["document_id"] for row in found["matches"] if row["graph_score"] > 0} == {acme}
-    found = naming.graph(world, people.kim, "Kestrel")
-    homes = {(edge["org_id"], edge["from"], edge["to"]) for edge in found["edges"]}
+    acme = naming.put(
+        world, people.ann, "Heron", NamedChunk("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    )
+    bolt = naming.put(
+        world, people.bob, "Kestrel", NamedChunk("b", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")])
+    )
+    result = naming.graph(world, people.kim, "Who leads the owner of Heron?")
+    assert set(naming.ids(result)) == {"heron", "kestrel"}
+    assert {entity["org_id"] for entity in result["entities"]} == {people.acme.id}
+    assert {row["document_id"] for row in result["matches"] if row["graph_score"] > 0} == {acme}
+    result = naming.graph(world, people.kim, "Kestrel")
+    homes = {(edge["org_id"], edge["from"], edge["to"]) for edge in result["edges"]}
     assert homes == {(people.acme.id, "heron", "kestrel"), (people.bolt.id, "kestrel", "osprey")}
-    assert sorted(entity["org_id"] for entity in found["entities"] if entity["id"] == "kestrel") == sorted(
+    assert sorted(entity["org_id"] for entity in result["entities"] if entity["id"] == "kestrel") == sorted(
         [people.acme.id, people.bolt.id]
     )
     for org, document_id in ((people.acme.id, acme), (people.bolt.id, bolt)):
-        found = naming.graph(world, people.kim, "Kestrel", filters={"org_id": org})
-        assert {row["document_id"] for row in found["matches"]} == {document_id}
-        assert {entity["org_id"] for entity in found["entities"]} == {org}
+        result = naming.graph(world, people.kim, "Kestrel", filters={"org_id": org})
+        assert {row["document_id"] for row in result["matches"]} == {document_id}
+        assert {entity["org_id"] for entity in result["entities"]} == {org}
 
 
 def test_a_private_document_changes_nothing_for_others(
@@ -259,7 +269,7 @@ def test_a_private_document_changes_nothing_for_others(
     """Neither rows nor counts nor weights; its owner and the org's admins see what it adds."""
     fill(world, people)
     question = "Who leads Kestrel and the Billing Service?"
-    naming.put(world, people.alf, "Notes", Said("kestrel again", ["Kestrel", "Billing Service"]))
+    naming.put(world, people.alf, "Notes", NamedChunk("kestrel again", ["Kestrel", "Billing Service"]))
     everyone = [people.alf, people.kim, people.bob, people.sam]
 
     def seen(actor: Actor, mode: str) -> Row:
@@ -269,9 +279,9 @@ def test_a_private_document_changes_nothing_for_others(
     relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel"),
                  ("Wren", "ALIAS_OF", "Kestrel")]  # fmt: skip
     named = {"name": "KESTREL", "kind": "person", "surfaces": ["K."], "weight": 1}
-    said = Said("secretive", ["Wren", named, "Billing Service"], relations)
+    chunk = NamedChunk("secretive", ["Wren", named, "Billing Service"], relations)
     for title in ("Kestrel", "Billing Service", "Wren"):
-        naming.put(world, people.ann, title, said, said, private=True)
+        naming.put(world, people.ann, title, chunk, chunk, private=True)
     for mode in MODES:
         with subtests.test(mode=mode):
             for actor in everyone:
@@ -286,10 +296,10 @@ def test_results_are_deterministic(world: World, people: People):
     names = ["Heron", "Kestrel", "Osprey", "Petrel", "Wren", "Egret"]
     for number in range(40):
         chosen = draw.sample(names, 3)
-        said = Said(f"text {number}", chosen, [(chosen[0], "PART_OF", chosen[1], 0.5)])
-        naming.put(world, people.ann, chosen[2], said)
-    found = [naming.untimed(naming.graph(world, people.ann, "Heron and Wren")) for _ in range(3)]
-    assert found[0] == found[1] == found[2]
+        chunk = NamedChunk(f"text {number}", chosen, [(chosen[0], "PART_OF", chosen[1], 0.5)])
+        naming.put(world, people.ann, chosen[2], chunk)
+    result = [naming.untimed(naming.graph(world, people.ann, "Heron and Wren")) for _ in range(3)]
+    assert result[0] == result[1] == result[2]
 
 
 ERRORS: list[tuple[dict[str, Any], str]] = [

@@ -8,7 +8,7 @@ import pytest
 from tests.actors import World
 from tests.conftest import People
 from tests.sql import naming, passages
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 
 FULL = {"name": "Michael Curtiz", "kind": "person", "surfaces": ["Michael Curtiz", "Curtiz"], "weight": 0.75}
 
@@ -19,7 +19,7 @@ def rows(world: World, document_id: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_name_is_stored_unchanged_and_found_by_its_folded_form(world: World, people: People):
-    document_id = naming.put(world, people.ann, "t", Said("x"), Said("y", [FULL]))
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x"), NamedChunk("y", [FULL]))
     assert rows(world, document_id) == [
         (1, "michael curtiz", "Michael Curtiz", "person", ["Curtiz", "Michael Curtiz"], 0.75)
     ]
@@ -32,27 +32,29 @@ def test_an_entity_has_one_row_per_chunk(world: World, people: People):
         FULL,
         {"name": "MICHAEL CURTIZ", "kind": "place", "weight": 0.1},
     ]
-    document_id = naming.put(world, people.ann, "t", Said("x", names), Said("y", [FULL]))
-    said = ["Curtiz", "MICHAEL CURTIZ", "Michael Curtiz", "curtiz"]
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x", names), NamedChunk("y", [FULL]))
+    surfaces = ["Curtiz", "MICHAEL CURTIZ", "Michael Curtiz", "curtiz"]
     first, second = rows(world, document_id)
     assert (first[:4], sorted(first[4]), first[5]) == (
-        (0, "michael curtiz", "michael curtiz", "person"), said, pytest.approx(0.9)
+        (0, "michael curtiz", "michael curtiz", "person"), surfaces, pytest.approx(0.9)
     )  # fmt: skip
     assert second[0] == 1
 
 
 def test_names_are_replaced_with_their_chunks(world: World, people: People):
-    one = naming.put(world, people.ann, "t", Said("x", ["Heron"]), Said("y", ["Heron"]), external_id="e")
+    one = naming.put(
+        world, people.ann, "t", NamedChunk("x", ["Heron"]), NamedChunk("y", ["Heron"]), external_id="e"
+    )
     assert naming.mentions(world, one) == [(0, "heron"), (1, "heron")]
-    assert naming.put(world, people.ann, "t", Said("x", ["Kestrel"]), external_id="e") == one
+    assert naming.put(world, people.ann, "t", NamedChunk("x", ["Kestrel"]), external_id="e") == one
     assert naming.mentions(world, one) == [(0, "kestrel")]
-    naming.put(world, people.ann, "t", Said("x", None), external_id="e")
+    naming.put(world, people.ann, "t", NamedChunk("x", None), external_id="e")
     assert naming.mentions(world, one) == []
 
 
 def test_a_chunk_s_names_are_deleted_with_it(world: World, people: People):
-    said = Said("y", ["Heron", "Egret"], [("Heron", "PART_OF", "Egret")])
-    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]), said)
+    surfaces = NamedChunk("y", ["Heron", "Egret"], [("Heron", "PART_OF", "Egret")])
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]), surfaces)
     world.sql("delete from rag.chunks where document_id = %s and ordinal = 1", document_id)
     assert naming.mentions(world, document_id) == [(0, "heron")]
     assert naming.relations(world, document_id) == []
@@ -61,7 +63,7 @@ def test_a_chunk_s_names_are_deleted_with_it(world: World, people: People):
 def test_names_of_every_script_are_stored(world: World, people: People):
     names = ["Иван Петров", "Ελλάδα", "شركة النور", "חברת חשמל", "हिन्दी संगठन", "สำนักงานใหญ่", "北京大学",
              "東京タワー", "한국전력", "Ærø", "C++", "🚀 Ship"]  # fmt: skip
-    document_id = naming.put(world, people.ann, "t", Said("x", names))
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x", names))
     assert {row[2] for row in rows(world, document_id)} == set(names)
     assert len(rows(world, document_id)) == len(names)
 
@@ -116,11 +118,11 @@ def test_invalid_optional_fields_of_a_name_are_dropped(
 ):
     for what, (fields, expected) in ODD.items():
         with subtests.test(what=what):
-            document_id = naming.put(world, people.ann, "t", Said("x", [FULL | fields]))
-            ((_, entity, name, *found),) = rows(world, document_id)
+            document_id = naming.put(world, people.ann, "t", NamedChunk("x", [FULL | fields]))
+            ((_, entity, name, *values),) = rows(world, document_id)
             assert (entity, name) == ("michael curtiz", "Michael Curtiz")
-            kept = ("person", ["Curtiz", "Michael Curtiz"], 0.75)
-            for value, wanted, otherwise in zip(found, expected, kept, strict=True):
+            unchanged = ("person", ["Curtiz", "Michael Curtiz"], 0.75)
+            for value, wanted, otherwise in zip(values, expected, unchanged, strict=True):
                 assert value == (otherwise if wanted is None else wanted)
 
 
@@ -138,27 +140,31 @@ def test_names_that_are_not_a_list_are_ignored(world: World, people: People, sub
 
 def test_a_chunk_has_at_most_two_hundred_names(world: World, people: People):
     names = [f"Name {number}" for number in range(10_000)]
-    said = [f"S{number}" for number in range(1000)]
-    document_id = naming.put(world, people.ann, "t", Said("x", names), Said("y", [FULL | {"surfaces": said}]))
+    surfaces = [f"S{number}" for number in range(1000)]
+    document_id = naming.put(
+        world, people.ann, "t", NamedChunk("x", names), NamedChunk("y", [FULL | {"surfaces": surfaces}])
+    )
     assert naming.counts(world, document_id) == [0, 201, 0, 1]
     assert [len(row[4]) for row in rows(world, document_id) if row[0] == 1] == [20]
 
 
 def test_a_document_may_have_ten_thousand_names(world: World, people: People):
-    chunks = [Said(f"x{part}", [f"Name {part} {number}" for number in range(100)]) for part in range(100)]
+    chunks = [
+        NamedChunk(f"x{part}", [f"Name {part} {number}" for number in range(100)]) for part in range(100)
+    ]
     document_id = naming.put(world, people.ann, "t", *chunks)
     assert naming.counts(world, document_id) == [0, 10_000, 0, 1]
 
 
 def test_a_name_in_every_chunk_has_a_row_in_each(world: World, people: People):
-    document_id = naming.put(world, people.ann, "t", *[Said(f"x{n}", ["Heron"]) for n in range(300)])
+    document_id = naming.put(world, people.ann, "t", *[NamedChunk(f"x{n}", ["Heron"]) for n in range(300)])
     assert [ordinal for ordinal, _ in naming.mentions(world, document_id)] == list(range(300))
 
 
 def test_a_member_cannot_write_mentions_without_the_chunk_s_document(world: World, people: People):
     """Row security and the keys, past rag_put_document."""
-    mine = naming.put(world, people.ann, "t", Said("x", ["Heron"]))
-    naming.put(world, people.bob, "t", Said("x", ["Heron"]))
+    mine = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]))
+    naming.put(world, people.bob, "t", NamedChunk("x", ["Heron"]))
     columns = (
         "document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight, sound, ending"
     )

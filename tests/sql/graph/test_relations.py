@@ -7,19 +7,19 @@ import pytest
 from tests.actors import World
 from tests.conftest import People
 from tests.sql import naming, passages
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 
 
 def test_a_relation_is_stored_with_its_confidence(world: World, people: People):
-    said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", 0.75)])
-    document_id = naming.put(world, people.ann, "t", Said("y"), said)
+    chunk = NamedChunk("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", 0.75)])
+    document_id = naming.put(world, people.ann, "t", NamedChunk("y"), chunk)
     assert naming.relations(world, document_id) == [(1, "heron", "OWNED_BY", "kestrel")]
     assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
 
 
 def test_relation_ends_are_folded_and_duplicates_keep_the_highest_confidence(world: World, people: People):
     relations = [("the HERON", "OWNED_BY", "Kestrel's", 0.5), ("Heron (bird)", "OWNED_BY", "kestrel", 0.75)]
-    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron", "Kestrel"], relations))
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron", "Kestrel"], relations))
     assert naming.relations(world, document_id) == [(0, "heron", "OWNED_BY", "kestrel")]
     assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
 
@@ -38,19 +38,19 @@ ENDS = [
 def test_both_ends_are_named_in_the_document_or_its_title(
     world: World, people: People, subtests: pytest.Subtests
 ):
-    for title, names, kept in ENDS:
+    for title, names, remaining in ENDS:
         with subtests.test(title=title, names=names):
-            said = Said("x", names, [("Heron", "OWNED_BY", "Kestrel")])
-            assert bool(naming.relations(world, naming.put(world, people.ann, title, said))) is kept
+            chunk = NamedChunk("x", names, [("Heron", "OWNED_BY", "Kestrel")])
+            assert bool(naming.relations(world, naming.put(world, people.ann, title, chunk))) is remaining
 
 
 def test_an_end_may_be_in_another_chunk_of_the_document_but_not_in_another_document(
     world: World, people: People
 ):
-    said = Said("x", ["Heron"], [("Heron", "OWNED_BY", "Kestrel")])
-    together = naming.put(world, people.ann, "t", said, Said("y", ["Kestrel"]))
+    chunk = NamedChunk("x", ["Heron"], [("Heron", "OWNED_BY", "Kestrel")])
+    together = naming.put(world, people.ann, "t", chunk, NamedChunk("y", ["Kestrel"]))
     assert naming.relations(world, together) == [(0, "heron", "OWNED_BY", "kestrel")]
-    assert naming.relations(world, naming.put(world, people.ann, "t", said)) == []
+    assert naming.relations(world, naming.put(world, people.ann, "t", chunk)) == []
 
 
 SELF_RELATIONS = [("Heron", "Heron"), ("Heron", "the heron"), ("Heron (bird)", "HERON"), ("Heron", "Heron's")]
@@ -59,10 +59,10 @@ SELF_RELATIONS = [("Heron", "Heron"), ("Heron", "the heron"), ("Heron (bird)", "
 def test_an_entity_is_not_related_to_itself(world: World, people: People, subtests: pytest.Subtests):
     for subject, object_ in SELF_RELATIONS:
         with subtests.test(subject=subject, object=object_):
-            said = Said(
+            chunk = NamedChunk(
                 "x", ["Heron", "Kestrel"], [(subject, "PART_OF", object_), ("Heron", "PART_OF", "Kestrel")]
             )
-            document_id = naming.put(world, people.ann, "t", said)
+            document_id = naming.put(world, people.ann, "t", chunk)
             assert naming.relations(world, document_id) == [(0, "heron", "PART_OF", "kestrel")]
 
 
@@ -85,8 +85,8 @@ def test_invalid_relations_are_left_out_and_valid_ones_stored(
 ):
     for relation in NO_RELATIONS:
         with subtests.test(relation=ascii(relation)[:100]):
-            said = Said("x", ["Heron", "Kestrel"], [relation, ("Kestrel", "PART_OF", "Heron")])
-            document_id = naming.put(world, people.ann, "t", said)
+            chunk = NamedChunk("x", ["Heron", "Kestrel"], [relation, ("Kestrel", "PART_OF", "Heron")])
+            document_id = naming.put(world, people.ann, "t", chunk)
             assert naming.relations(world, document_id) == [(0, "kestrel", "PART_OF", "heron")]
             assert naming.mentions(world, document_id) == [(0, "heron"), (0, "kestrel")]
 
@@ -94,8 +94,8 @@ def test_invalid_relations_are_left_out_and_valid_ones_stored(
 def test_confidence_is_at_most_one(world: World, people: People, subtests: pytest.Subtests):
     for confidence in [1, 7, int("9" * 300)]:
         with subtests.test(confidence=confidence):
-            said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
-            document_id = naming.put(world, people.ann, "t", said)
+            chunk = NamedChunk("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
+            document_id = naming.put(world, people.ann, "t", chunk)
             assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [
                 (1,)
             ]
@@ -118,13 +118,13 @@ def test_relations_without_names_are_dropped(world: World, people: People):
 def test_a_chunk_has_at_most_two_hundred_relations(world: World, people: People):
     relations = [("Heron", f"{chr(65 + n % 26)}{chr(65 + n // 26 % 26)}{chr(65 + n // 676)}", "Kestrel")
                  for n in range(10_000)]  # fmt: skip
-    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron", "Kestrel"], relations))
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron", "Kestrel"], relations))
     assert len(naming.relations(world, document_id)) == 200
 
 
 def test_relations_change_with_the_document_s_versions(world: World, people: People):
-    one = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
-    other = Said("x", ["Heron", "Osprey"], [("Heron", "OWNED_BY", "Osprey")])
+    one = NamedChunk("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    other = NamedChunk("x", ["Heron", "Osprey"], [("Heron", "OWNED_BY", "Osprey")])
     document_id = naming.put(world, people.ann, "t", one, external_id="e")
     assert naming.put(world, people.ann, "t", other, external_id="e") == document_id
     assert naming.relations(world, document_id) == [(0, "heron", "OWNED_BY", "osprey")]

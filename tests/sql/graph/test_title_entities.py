@@ -34,7 +34,7 @@ def test_external_id_and_url_also_name_the_subject(world: World, people: People)
 
 
 def test_a_new_url_changes_the_subjects_and_repeats_no_extraction(world: World, people: People):
-    document_id = naming.put(world, people.ann, "Note 17", naming.Said("y", ["Kestrel"]))
+    document_id = naming.put(world, people.ann, "Note 17", naming.NamedChunk("y", ["Kestrel"]))
     extraction = "select level, updated_at from rag.extractions where document_id = %s"
     before = world.sql(extraction, document_id)
     world.sql("update rag.documents set uri = 'https://x.example/wherry.html' where id = %s", document_id)
@@ -56,7 +56,7 @@ def test_a_new_title_has_new_subjects(world: World, people: People):
 
 
 def test_other_changes_keep_the_subjects(world: World, people: People):
-    document_id = naming.put(world, people.ann, "Heron", naming.Said("y", ["Kestrel"]))
+    document_id = naming.put(world, people.ann, "Heron", naming.NamedChunk("y", ["Kestrel"]))
     before = world.sql("select ctid from rag.title_entities where document_id = %s", document_id)
     passages.call(world, people.ann, "rag_update_document", document_id=document_id, changes={"lang": "fr"})
     assert world.sql("select ctid from rag.title_entities where document_id = %s", document_id) == before
@@ -65,10 +65,10 @@ def test_other_changes_keep_the_subjects(world: World, people: People):
 
 def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: People):
     """Mentions in the text stay; and all of it is to be read again."""
-    said = naming.Said(
+    chunk = naming.NamedChunk(
         "z", ["Kestrel", "Oslo"], [("Heron", "OWNED_BY", "Kestrel"), ("Kestrel", "LOCATED_IN", "Oslo")]
     )
-    document_id = naming.put(world, people.ann, "Heron", said)
+    document_id = naming.put(world, people.ann, "Heron", chunk)
     assert len(naming.relations(world, document_id)) == 2
     passages.call(
         world, people.ann, "rag_update_document", document_id=document_id, changes={"title": "Egret"}
@@ -80,8 +80,8 @@ def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: Peo
 
 
 def test_a_document_s_graph_rows_are_deleted_with_it(world: World, people: People):
-    said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
-    one, other = (naming.put(world, people.ann, "Heron", said) for _ in range(2))
+    chunk = naming.NamedChunk("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    one, other = (naming.put(world, people.ann, "Heron", chunk) for _ in range(2))
     assert naming.counts(world, one, other) == [2, 2, 2, 2]
     assert passages.delete(world, people.ann, one)
     assert naming.counts(world, one) == [0, 0, 0, 0]
@@ -90,24 +90,24 @@ def test_a_document_s_graph_rows_are_deleted_with_it(world: World, people: Peopl
 
 @pytest.mark.parametrize("what", ["collection", "org"])
 def test_graph_rows_are_deleted_with_their_collection_or_org(world: World, people: People, what: str):
-    said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    chunk = naming.NamedChunk("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
     gone = [
-        naming.put(world, people.ann, "Heron", said, collection="passing"),
-        naming.put(world, people.ann, "Heron", said, collection="passing", private=True),
+        naming.put(world, people.ann, "Heron", chunk, collection="passing"),
+        naming.put(world, people.ann, "Heron", chunk, collection="passing", private=True),
     ]
-    kept = naming.put(world, people.bob if what == "org" else people.ann, "Heron", said)
+    remaining = naming.put(world, people.bob if what == "org" else people.ann, "Heron", chunk)
     if what == "org":
         world.sql("delete from rag.orgs where id = %s", people.acme.id)
     else:
         ((home,),) = world.as_user(people.ada, "select id::text from rag.collections where name = 'passing'")
         world.as_user(people.ada, "select public.rag_delete_collection(%s, true)", home)
     assert naming.counts(world, *gone) == [0, 0, 0, 0]
-    assert naming.counts(world, kept) == [1, 1, 1, 1]
+    assert naming.counts(world, remaining) == [1, 1, 1, 1]
 
 
 def test_graph_rows_follow_a_document_to_another_collection_and_owner(world: World, people: People):
-    said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
-    document_id = naming.put(world, people.ann, "Heron", said)
+    chunk = naming.NamedChunk("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    document_id = naming.put(world, people.ann, "Heron", chunk)
     naming.put(world, people.ann, "x", "x", collection="other")
     ((other,),) = world.as_user(people.ann, "select id::text from rag.collections where name = 'other'")
     move = "update rag.documents set collection_id = %s, owner_id = %s where id = %s"
@@ -122,12 +122,12 @@ def test_graph_rows_follow_a_document_to_another_collection_and_owner(world: Wor
 def test_a_collection_may_be_outside_the_graph(world: World, people: People):
     config = {"enable_knowledge_graph": False}
     passages.call(world, people.ann, "rag_create_collection", name="plain", config=config)
-    said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
-    document_id = naming.put(world, people.ann, "Heron", said, collection="plain")
+    chunk = naming.NamedChunk("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    document_id = naming.put(world, people.ann, "Heron", chunk, collection="plain")
     assert naming.counts(world, document_id) == [0, 0, 0, 0]
-    found = naming.graph(world, people.ann, "Who owns Heron?")
-    assert (found["entities"], found["edges"]) == ([], [])
-    assert naming.contents(found["matches"]) == ["z"]
+    result = naming.graph(world, people.ann, "Who owns Heron?")
+    assert (result["entities"], result["edges"]) == ([], [])
+    assert naming.contents(result["matches"]) == ["z"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,9 @@ def test_a_collection_may_be_outside_the_graph(world: World, people: People):
 def test_other_collections_are_in_the_graph(world: World, people: People, config: dict[str, Any]):
     naming.put(world, people.ann, "x", "x", collection="any")
     world.sql("update rag.collections set config = %s::jsonb where name = 'any'", json.dumps(config))
-    document_id = naming.put(world, people.ann, "Heron", naming.Said("z", ["Kestrel"]), collection="any")
+    document_id = naming.put(
+        world, people.ann, "Heron", naming.NamedChunk("z", ["Kestrel"]), collection="any"
+    )
     assert naming.counts(world, document_id) == [1, 1, 0, 1]
 
 
@@ -148,7 +150,7 @@ def test_a_title_without_words_has_no_subjects(world: World, people: People):
 
 
 def test_subjects_are_visible_with_their_document(world: World, people: People):
-    document_id = naming.put(world, people.ann, "Heron", naming.Said("z", ["Kestrel"]), private=True)
+    document_id = naming.put(world, people.ann, "Heron", naming.NamedChunk("z", ["Kestrel"]), private=True)
     for actor, count in ((people.ann, 1), (people.ada, 1), (people.alf, 0), (people.bob, 0), (people.kim, 0)):
         for table in ("title_entities", "mentions", "extractions"):
             seen = world.as_user(

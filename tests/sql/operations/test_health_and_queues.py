@@ -54,14 +54,14 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
 
 def queues(actor: Actor) -> Row:
     """Of each kind waiting and running items, and for how many minutes the oldest has been due."""
-    (told,) = ok(actor.rpc("rag_health"))
+    (health,) = ok(actor.rpc("rag_health"))
     return {
         kind: (
             queue["waiting"],
             queue["running"],
             queue["oldest_seconds"] and int(queue["oldest_seconds"]) // 60,
         )
-        for kind, queue in told["queues"].items()
+        for kind, queue in health["queues"].items()
     }
 
 

@@ -191,24 +191,24 @@ def test_collections_without_hybrid_search_are_searched_semantically(world: Worl
     fill(world, people)
     ((home,),) = world.sql("select id::text from rag.collections where org_id = %s", people.acme.id)
 
-    def found(**filters: Any) -> list[dict[str, Any]]:
+    def search(**filters: Any) -> list[dict[str, Any]]:
         rows = passages.search(
             world, people.ann, "pump", mode=mode, query_vector=vector(2), filters={"model": MODEL, **filters}
         )
         return passages.untimed(rows)
 
-    by_both = found(collection_id=home)
+    by_both = search(collection_id=home)
     for config, meaning in (("{}", False), ('{"enable_hybrid_search": true}', False),
                             ('{"enable_hybrid_search": false}', True)):  # fmt: skip
         world.sql("update rag.collections set config = %s::jsonb where id = %s", config, home)
-        rows = found(collection_id=home)
+        rows = search(collection_id=home)
         assert (rows == by_both) is not meaning
         assert all(row["word_score"] is None for row in rows) is meaning
     other = world.sql(
         "insert into rag.collections (org_id, name) values (%s, 'o') returning id::text", people.acme.id
     )
-    assert found(collection_ids=[home, other[0][0]]) == by_both
-    assert found() == by_both
+    assert search(collection_ids=[home, other[0][0]]) == by_both
+    assert search() == by_both
     # By word, when that is asked for, all the same.
     filters = {"model": MODEL, "collection_id": home}
     assert passages.search(world, people.ann, "pump", mode="keyword", filters=filters)

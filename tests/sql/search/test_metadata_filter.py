@@ -13,7 +13,7 @@ from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
 from tests.metadata_filters import MATCHES, METADATA, REFUSED
 from tests.sql import naming
-from tests.sql.naming import Said
+from tests.sql.naming import NamedChunk
 
 MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 
@@ -21,7 +21,7 @@ MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 @pytest.fixture(scope="module")
 def shelf(world: World, shared_people: People) -> Actor:
     for title, metadata in METADATA.items():
-        naming.put(world, shared_people.ann, title, Said("Heron", ["Heron"]), metadata=metadata)
+        naming.put(world, shared_people.ann, title, NamedChunk("Heron", ["Heron"]), metadata=metadata)
     return shared_people.ann
 
 
@@ -86,7 +86,7 @@ def test_unknown_filters_are_named_beside_operators(shelf: Actor):
 
 def test_a_changed_document_is_found_by_its_new_values(world: World, people: People):
     def put(**metadata: Any) -> None:
-        naming.put(world, people.ann, "t", Said("Heron"), external_id="x", metadata=metadata)
+        naming.put(world, people.ann, "t", NamedChunk("Heron"), external_id="x", metadata=metadata)
 
     def finds(**metadata: Any) -> bool:
         return bool(search(people.ann, "keyword", metadata).json())
@@ -101,11 +101,16 @@ def test_a_changed_document_is_found_by_its_new_values(world: World, people: Peo
 
 def test_operators_leave_the_rows_of_others_out(world: World, people: People, subtests: pytest.Subtests):
     """Of another org, and of another user's private document, whether the filter requires or excludes."""
-    mine = naming.put(world, people.ann, "mine", Said("Heron", ["Heron"]), metadata={"n": 1})
+    mine = naming.put(world, people.ann, "mine", NamedChunk("Heron", ["Heron"]), metadata={"n": 1})
     naming.put(
-        world, people.alf, "private", Said("Heron", ["Heron"]), metadata={"n": 2, "s": "x"}, private=True
+        world,
+        people.alf,
+        "private",
+        NamedChunk("Heron", ["Heron"]),
+        metadata={"n": 2, "s": "x"},
+        private=True,
     )
-    naming.put(world, people.bob, "theirs", Said("Heron", ["Heron"]), metadata={"n": 3, "s": "x"})
+    naming.put(world, people.bob, "theirs", NamedChunk("Heron", ["Heron"]), metadata={"n": 3, "s": "x"})
     filters: list[dict[str, Any]] = [
         {"n": {"$ne": 9}}, {"n": {"$nin": [9]}}, {"s": {"$exists": False}}, {"n": {"$exists": True}},
         {"n": {"$gte": 0}}, {"n": {"$in": [1, 2, 3]}}, {"s": {"$ne": "x"}},

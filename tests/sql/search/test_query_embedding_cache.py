@@ -151,8 +151,8 @@ def test_one_user_s_rows_do_not_evict_another_s(people: People, world: World):
 
 def test_a_full_cache_has_the_documented_size(people: People, world: World):
     def size() -> int:
-        ((found,),) = world.sql("select pg_total_relation_size('rag.query_embeddings')")
-        return int(found)
+        ((size,),) = world.sql("select pg_total_relation_size('rag.query_embeddings')")
+        return int(size)
 
     world.sql("vacuum full rag.query_embeddings")
     before = size()

@@ -11,7 +11,7 @@ from tests.sql import passages
 MODES = ["semantic", "keyword", "hybrid", "hierarchical"]
 
 
-def found(world: World, people: People, mode: str, **arguments: Any) -> list[passages.Row]:
+def search(world: World, people: People, mode: str, **arguments: Any) -> list[passages.Row]:
     """Ann looks for pumps near vector(1)."""
     return passages.search(world, people.ann, "pump", mode=mode, query_vector=vector(1), **arguments)
 
@@ -23,8 +23,8 @@ def test_a_preferred_type_keeps_its_score_and_others_keep_85_percent(
         passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type=source_type)
     for mode in MODES:
         with subtests.test(mode=mode):
-            plain = {row["source_type"]: row["score"] for row in found(world, people, mode)}
-            rows = found(world, people, mode, prefer=["issue", "call"])
+            plain = {row["source_type"]: row["score"] for row in search(world, people, mode)}
+            rows = search(world, people, mode, prefer=["issue", "call"])
             assert rows[0]["source_type"] == "issue"
             assert {row["source_type"]: row["score"] for row in rows} == {
                 name: pytest.approx(score if name == "issue" else 0.85 * score)
@@ -39,9 +39,9 @@ def test_a_preferred_type_can_enter_the_page(world: World, people: People, subte
         passages.put(world, people.ann, "pump", vectors=[near], source_type=source_type)
     for mode in MODES:
         with subtests.test(mode=mode):
-            (first,) = found(world, people, mode, top_k=1, prefer=["issue"])
+            (first,) = search(world, people, mode, top_k=1, prefer=["issue"])
             assert first["source_type"] == "issue"
-            assert len(found(world, people, mode, top_k=3, prefer=["issue"])) == 3
+            assert len(search(world, people, mode, top_k=3, prefer=["issue"])) == 3
 
 
 def test_a_much_better_match_stays_before_a_preferred_type(
@@ -52,15 +52,15 @@ def test_a_much_better_match_stays_before_a_preferred_type(
     passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type="doc")
     for mode in MODES:
         with subtests.test(mode=mode):
-            rows = found(world, people, mode, prefer=["issue"])
+            rows = search(world, people, mode, prefer=["issue"])
             assert [row["source_type"] for row in rows] == ["doc", "issue"]
 
 
 def test_an_absent_preferred_type_changes_no_order(world: World, people: People, subtests: pytest.Subtests):
     for number in range(5):
         passages.put(world, people.ann, "pump", vectors=[vector(number)])
-    ids = [row["chunk_id"] for row in found(world, people, "hybrid")]
+    ids = [row["chunk_id"] for row in search(world, people, "hybrid")]
     preferred: list[list[str | None] | None] = [None, [], ["nothing"], [None]]
     for prefer in preferred:
         with subtests.test(prefer=prefer):
-            assert [row["chunk_id"] for row in found(world, people, "hybrid", prefer=prefer)] == ids
+            assert [row["chunk_id"] for row in search(world, people, "hybrid", prefer=prefer)] == ids

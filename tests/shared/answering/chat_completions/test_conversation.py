@@ -118,7 +118,7 @@ def test_only_pure_text_counts_as_text():
 def test_missing_usage_is_counted(subtests: pytest.Subtests):
     cases: list[Any] = [None, {}, 7, {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}]
     for text in cases:
-        with subtests.test(said=text):
+        with subtests.test(text=text):
             answer = {"choices": [{"message": assistant("Yes.")}], "usage": text}
             usage = response.with_usage(answer, {"messages": [user("Hello")]})["usage"]
             read = FRAME_TOKENS + count_tokens("Hello")

@@ -91,10 +91,10 @@ sentences = st.lists(
 
 
 @given(sentences, st.booleans())
-def test_the_streamed_text_equals_the_answer_and_its_offsets(told: list[CheckResult], cites: bool):
+def test_the_streamed_text_equals_the_answer_and_its_offsets(sentences: list[CheckResult], cites: bool):
     composer = Composer(MATCHES, cites)
-    assert "".join(map(composer.add, told)) == composer.text
-    remaining = [checked for checked in told if checked.verdict is Verdict.SUPPORTED]
+    assert "".join(map(composer.add, sentences)) == composer.text
+    remaining = [checked for checked in sentences if checked.verdict is Verdict.SUPPORTED]
     assert [composer.text[entry.start : entry.end] for entry in composer.sentences] == [
         checked.text for checked in remaining
     ]

@@ -10,7 +10,7 @@ from tests.actors import NOBODYS, Actor
 from tests.conftest import People
 
 
-def kept(core: Services, actor: Actor, *messages: Message) -> Session:
+def save_session(core: Services, actor: Actor, *messages: Message) -> Session:
     """What the next turn is reminded of."""
     assert actor.org is not None
     session = sessions.save_turn(core.database, actor.principal, Session(None, actor.org.id, None), messages)
@@ -18,7 +18,7 @@ def kept(core: Services, actor: Actor, *messages: Message) -> Session:
 
 
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("question", "title"),
     [
         ("How\r\n hot? ", "How hot?"),
         ("x" * 201, "x" * 200),
@@ -27,17 +27,20 @@ def kept(core: Services, actor: Actor, *messages: Message) -> Session:
         ("\u200b", ""),
     ],
 )
-def test_a_session_is_titled_by_the_first_question(core: Services, people: People, said: str, title: str):
-    kept(core, people.ann, Message("system", "Be brief."), Message("user", said))
-    kept(core, people.ann, Message("assistant", "So."))
+def test_a_session_is_titled_by_the_first_question(core: Services, people: People, question: str, title: str):
+    save_session(core, people.ann, Message("system", "Be brief."), Message("user", question))
+    save_session(core, people.ann, Message("assistant", "So."))
     listed = sessions.list_sessions(core.database, people.ann.principal, 10, 0)
     assert [row["title"] for row in listed] == ["", title]
 
 
 def test_characters_that_postgres_cannot_store_are_removed_from_an_answer(core: Services, people: People):
-    session = kept(core, people.ann, Message("assistant", "a\0b\ud800", {"model": "m"}))
+    session = save_session(core, people.ann, Message("assistant", "a\0b\ud800", {"model": "m"}))
     assert session.messages == (Message("assistant", "ab?"),)
-    assert len(kept(core, people.ann, Message("assistant", "é" * 100_001)).messages[0].content) == 100_000
+    assert (
+        len(save_session(core, people.ann, Message("assistant", "é" * 100_001)).messages[0].content)
+        == 100_000
+    )
 
 
 def test_a_missing_resource_is_named_in_the_error(core: Services, people: People):

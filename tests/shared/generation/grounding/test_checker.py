@@ -24,7 +24,7 @@ POLICY = (
 SOURCES = (match(MANUAL, "Kettle manual"), match(POLICY, "Toaster policy", start=500))
 
 
-def told(sentence: str) -> CheckResult:
+def check(sentence: str) -> CheckResult:
     return Checker(SOURCES).check(sentence)
 
 
@@ -51,7 +51,7 @@ SUPPORTED_SENTENCES = [
 def test_a_paraphrase_of_a_source_is_supported(subtests: pytest.Subtests):
     for sentence in SUPPORTED_SENTENCES:
         with subtests.test(sentence=sentence):
-            result = told(sentence)
+            result = check(sentence)
             assert (result.verdict, result.reasons) == (Verdict.SUPPORTED, ())
             assert 1 <= len(result.evidence) <= 3
 
@@ -84,7 +84,7 @@ UNSUPPORTED_SENTENCES = [
 def test_an_unsupported_sentence_has_a_reason(subtests: pytest.Subtests):
     for sentence, reason in UNSUPPORTED_SENTENCES:
         with subtests.test(sentence=sentence):
-            result = told(sentence)
+            result = check(sentence)
             assert result.verdict is Verdict.UNSUPPORTED
             assert reason in result.reasons
             assert result.evidence == ()
@@ -113,7 +113,7 @@ FRAMES = [
 def test_a_sentence_without_a_claim_is_a_frame(subtests: pytest.Subtests):
     for sentence in FRAMES:
         with subtests.test(sentence=sentence):
-            assert told(sentence).verdict is Verdict.FRAME
+            assert check(sentence).verdict is Verdict.FRAME
 
 
 CLAIMS = [
@@ -128,20 +128,20 @@ CLAIMS = [
 def test_a_claim_worded_like_a_frame_is_not_a_frame(subtests: pytest.Subtests):
     for sentence in CLAIMS:
         with subtests.test(sentence=sentence):
-            assert told(sentence).verdict is Verdict.UNSUPPORTED
+            assert check(sentence).verdict is Verdict.UNSUPPORTED
 
 
 def test_the_evidence_is_at_its_offsets_in_the_document():
-    assert told("Kettles switch off at 100 degrees.").evidence[0] == Evidence(
+    assert check("Kettles switch off at 100 degrees.").evidence[0] == Evidence(
         0, MANUAL.index("The kettle switches"), MANUAL.index(" It does not")
     )
-    passage = told("Customers can return toasters within 30 days.").evidence[0]
+    passage = check("Customers can return toasters within 30 days.").evidence[0]
     assert passage.match_index == 1
     assert POLICY[passage.start - 500 : passage.end - 500].startswith("Customers may return a toaster")
 
 
 def test_a_sentence_about_two_documents_has_evidence_from_both():
-    result = told("Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.")
+    result = check("Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.")
     assert {evidence.match_index for evidence in result.evidence} == {0, 1}
 
 
@@ -163,8 +163,8 @@ SENTENCES_WITH_MARKERS = [
 
 def test_markers_are_not_shown(subtests: pytest.Subtests):
     for text in SENTENCES_WITH_MARKERS:
-        with subtests.test(said=text):
-            result = told(text)
+        with subtests.test(sentence=text):
+            result = check(text)
             assert (result.text, result.verdict) == (
                 "The kettle switches off at 100 degrees.",
                 Verdict.SUPPORTED,
@@ -241,8 +241,8 @@ def test_every_sentence_of_a_source_is_supported_by_it(text: str, other: str):
 
 
 @given(TEXTS, TEXTS)
-def test_every_sentence_gets_a_verdict_with_evidence(text: str, said: str):
-    result = Checker([match(text, start=7)]).check(said)
+def test_every_sentence_gets_a_verdict_with_evidence(text: str, sentence: str):
+    result = Checker([match(text, start=7)]).check(sentence)
     assert (result.verdict is Verdict.SUPPORTED) == bool(result.evidence)
     for item in result.evidence:
         assert 7 <= item.start < item.end <= 7 + len(text)

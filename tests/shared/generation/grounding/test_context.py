@@ -15,7 +15,7 @@ CANALS = (
 )
 
 
-def told(sentence: str, title: str = "Waterways") -> CheckResult:
+def check(sentence: str, title: str = "Waterways") -> CheckResult:
     return Checker([match(CANALS, title)]).check(sentence)
 
 
@@ -32,7 +32,7 @@ EXCHANGED = [
 def test_a_name_or_value_of_another_sentence_is_out_of_context(subtests: pytest.Subtests):
     for sentence in EXCHANGED:
         with subtests.test(sentence=sentence):
-            result = told(sentence)
+            result = check(sentence)
             assert (result.verdict, result.reasons) == (Verdict.UNSUPPORTED, ("out_of_context",))
             assert result.evidence == ()
 
@@ -56,9 +56,9 @@ IN_CONTEXT = [
 def test_a_name_or_value_in_its_context_is_supported(subtests: pytest.Subtests):
     for sentence in IN_CONTEXT:
         with subtests.test(sentence=sentence):
-            assert told(sentence).verdict is Verdict.SUPPORTED
+            assert check(sentence).verdict is Verdict.SUPPORTED
 
 
 def test_a_name_of_the_title_belongs_to_every_sentence():
     sentence = "A quarry near Glasgow delivered the granite for the walls."
-    assert told(sentence, "Granite in Glasgow").verdict is Verdict.SUPPORTED
+    assert check(sentence, "Granite in Glasgow").verdict is Verdict.SUPPORTED

@@ -6,10 +6,10 @@ from shared.generation.grounding.facts import facts_in, forms_of
 from shared.generation.grounding.proper_names import names_in
 
 
-def holds(source: str, said: str) -> bool:
+def holds(source: str, sentence: str) -> bool:
     forms = forms_of(facts_in(source))
-    facts = facts_in(said)
-    assert facts, said
+    facts = facts_in(sentence)
+    assert facts, sentence
     return all(fact.accepted & forms for fact in facts)
 
 
@@ -74,13 +74,13 @@ OTHER = [
 
 def test_equal_facts_are_matched(subtests: pytest.Subtests):
     for source, text in SAME:
-        with subtests.test(source=source, said=text):
+        with subtests.test(source=source, sentence=text):
             assert holds(source, text)
 
 
 def test_different_facts_are_not_matched(subtests: pytest.Subtests):
     for source, text in OTHER:
-        with subtests.test(source=source, said=text):
+        with subtests.test(source=source, sentence=text):
             assert not holds(source, text)
 
 

@@ -62,7 +62,7 @@ UNSUPPORTED_TEXTS = [
 
 def test_an_unsupported_claim_is_hidden_in_any_markup(subtests: pytest.Subtests):
     for text in UNSUPPORTED_TEXTS:
-        with subtests.test(said=text):
+        with subtests.test(sentence=text):
             assert [one.verdict for one in checked(CHECKER, text)] == [Verdict.UNSUPPORTED]
 
 
@@ -82,7 +82,7 @@ SUPPORTED_TEXTS = [
 
 def test_a_supported_claim_is_shown_in_any_markup(subtests: pytest.Subtests):
     for text in SUPPORTED_TEXTS:
-        with subtests.test(said=text):
+        with subtests.test(sentence=text):
             assert [one.verdict for one in checked(CHECKER, text)] == [Verdict.SUPPORTED]
 
 
@@ -102,7 +102,7 @@ FRAMES = [
 
 def test_a_label_or_a_remark_is_a_frame(subtests: pytest.Subtests):
     for text in FRAMES:
-        with subtests.test(said=text):
+        with subtests.test(sentence=text):
             assert [one.verdict for one in checked(CHECKER, text)] == [Verdict.FRAME]
 
 
@@ -118,6 +118,6 @@ HTML = [
 
 def test_no_html_is_shown_except_line_breaks(subtests: pytest.Subtests):
     for text, output in HTML:
-        with subtests.test(said=text):
+        with subtests.test(sentence=text):
             result = CHECKER.check(text)
             assert (result.text, result.verdict is Verdict.UNSUPPORTED) == (output, False)

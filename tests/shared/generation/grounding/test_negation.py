@@ -48,12 +48,12 @@ KEPT = [
 
 def test_a_negated_source_is_unsupported(subtests: pytest.Subtests):
     for source, text in TURNED:
-        with subtests.test(source=source, said=text):
+        with subtests.test(source=source, sentence=text):
             assert Checker([match(source)]).check(text).verdict is Verdict.UNSUPPORTED
 
 
 def test_equal_statements_and_negations_are_supported(subtests: pytest.Subtests):
     for source, text in KEPT:
-        with subtests.test(source=source, said=text):
+        with subtests.test(source=source, sentence=text):
             result = Checker([match(source)]).check(text)
             assert (result.verdict, result.reasons) == (Verdict.SUPPORTED, ())

@@ -27,7 +27,7 @@ QUOTATIONS = [
 
 def test_a_quotation_keeps_its_marks_in_any_style(subtests: pytest.Subtests):
     for text in QUOTATIONS:
-        with subtests.test(said=text):
+        with subtests.test(sentence=text):
             result = CHECKER.check(text)
             assert result.verdict is Verdict.SUPPORTED
             assert result.before + result.text == text
@@ -71,7 +71,7 @@ NO_QUOTATIONS = [
 
 def test_a_false_quotation_loses_its_marks(subtests: pytest.Subtests):
     for text in NO_QUOTATIONS:
-        with subtests.test(said=text):
+        with subtests.test(sentence=text):
             result = CHECKER.check(text)
             assert not set(result.text) & set(MARKS) - {"'"}
             assert ">" not in result.before

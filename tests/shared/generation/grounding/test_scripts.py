@@ -12,7 +12,7 @@ CHECKER = Checker([match("本社は東京にあります。社員は毎年25日�
 
 def test_a_source_without_spaces_supports_its_paraphrase(subtests: pytest.Subtests):
     for text in ["本社は東京にあります。", "社員は25日の休暇を取れます。", "公司总部位于上海市"]:
-        with subtests.test(said=text):
+        with subtests.test(sentence=text):
             assert CHECKER.check(text).verdict is Verdict.SUPPORTED
 
 
@@ -27,7 +27,7 @@ OTHER_WORDS = [
 
 def test_a_changed_word_in_text_without_spaces_is_detected(subtests: pytest.Subtests):
     for text in OTHER_WORDS:
-        with subtests.test(said=text):
+        with subtests.test(sentence=text):
             assert CHECKER.check(text).verdict is Verdict.UNSUPPORTED
 
 

@@ -161,13 +161,13 @@ def test_languages_have_aliases(subtests: pytest.Subtests):
         ("ts", "typescript"),
     ]
     for text, meant in cases:
-        with subtests.test(said=text, meant=meant):
+        with subtests.test(text=text, meant=meant):
             assert code_language(text) == meant
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones(subtests: pytest.Subtests):
     for text in ("cobol", "", None, 3, ["python"]):
-        with subtests.test(said=text):
+        with subtests.test(text=text):
             with pytest.raises(InvalidRequest, match=r"bash, c, cpp, .*python.* typescript") as refused:
                 code_language(text)
             assert refused.value.code == "unsupported_language"

@@ -64,13 +64,13 @@ def test_only_the_faqs_of_the_demo_corpus_are_detected():
 
 def test_a_given_type_is_used(subtests: pytest.Subtests):
     for text in ("legal", "academic", "qa", "table", "general"):
-        with subtests.test(said=text):
+        with subtests.test(text=text):
             assert ChunkingPlan.of({"document_type": text}, CONTRACT, "csv").document_type == text
 
 
 def test_an_unknown_type_counts_as_missing(subtests: pytest.Subtests):
     for text in ("technical", "", None, 7, ["legal"]):
-        with subtests.test(said=text):
+        with subtests.test(text=text):
             assert ChunkingPlan.of({"document_type": text}, CONTRACT).document_type == "legal"
             assert ChunkingPlan.of({"document_type": text}, "Hello.").document_type == "general"
 
