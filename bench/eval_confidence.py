@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from bench.labelled_sets import IngestedSet, Item, LabelledSet
 from shared import pipeline
-from shared.generation.confidence import JUDGED, Calibration, evidence_sum, logistic, mean_similarity
-from shared.generation.evidence import evidence_of
+from shared.generation.confidence import JUDGED_MATCHES, Calibration, feature_sum, logistic, mean_similarity
+from shared.generation.confidence_features import features_of
 from shared.types import Match, Mode, Query, Thresholds
 
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
@@ -214,15 +214,17 @@ def _sample(items: Iterable[Item], limit: int | None = None) -> list[Item]:
 
 
 def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
-    query = Query(text[:MAX_CHARACTERS], 2 * JUDGED, mode=Mode.GRAPH, rerank=False, with_similarity=True)
+    query = Query(
+        text[:MAX_CHARACTERS], 2 * JUDGED_MATCHES, mode=Mode.GRAPH, rerank=False, with_similarity=True
+    )
     return pipeline.search(ingested.core, ingested.reader, query).matches
 
 
 def _observation(kind: str, question: str, matches: Sequence[Match]) -> Observation:
-    judged = matches[:JUDGED]
-    evidence = evidence_of(question, judged)
+    judged = matches[:JUDGED_MATCHES]
+    evidence = features_of(question, judged)
     has_gap = bool(evidence.missing) or evidence.lacks_negation
-    return Observation(kind, evidence_sum(evidence), has_gap, mean_similarity(judged))
+    return Observation(kind, feature_sum(evidence), has_gap, mean_similarity(judged))
 
 
 def _logistic_fit(values: Floats, labels: Floats, weights: Floats) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from bench.baseline_bm25 import bm25
 from bench.labelled_sets import Item, LabelledSet, sets_in
 from bench.perturbed_sentences import Case, QuestionAnswer, claims_about
 from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.coverage import LIMITS, Limits
+from shared.generation.grounding.claim_support import LIMITS, SupportThresholds
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.types import Match
 
@@ -98,7 +98,7 @@ def match_of(item: Item) -> Match:
     )
 
 
-def accuracies(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[float, int]]:
+def accuracies(subjects: Iterable[Subject], limits: SupportThresholds) -> dict[str, tuple[float, int]]:
     """By kind of sentence, the share judged rightly, and of how many."""
     right: dict[str, list[bool]] = defaultdict(list)
     for subject in subjects:
@@ -115,23 +115,24 @@ def is_right(case: Case, checked: CheckResult) -> bool:
     return (checked.verdict is Verdict.SUPPORTED) == case.holds
 
 
-def balanced_accuracy(subjects: Sequence[Subject], limits: Limits) -> float:
+def balanced_accuracy(subjects: Sequence[Subject], limits: SupportThresholds) -> float:
     """The mean share of what holds plus the mean share of what does not, every kind alike."""
     holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
     accuracy = accuracies(subjects, limits)
     return sum(fmean(accuracy[kind][0] for kind in accuracy if holds[kind] is side) for side in (True, False))
 
 
-def fit(subjects: Sequence[Subject]) -> Limits:
+def fit(subjects: Sequence[Subject]) -> SupportThresholds:
     """The limits one after the other: two windows never need less than one."""
 
-    def strictest(steps: Sequence[float], limits: Callable[[float], Limits]) -> float:
+    def strictest(steps: Sequence[float], limits: Callable[[float], SupportThresholds]) -> float:
         by_name = {step: balanced_accuracy(subjects, limits(step)) for step in steps}
         return max(step for step in steps if by_name[step] >= max(by_name.values()) - TOLERANCE)
 
-    alone = strictest(STEPS, lambda step: Limits(step, max(step, 0.75)))
-    return Limits(
-        alone, strictest([step for step in STEPS if step >= alone], lambda step: Limits(alone, step))
+    alone = strictest(STEPS, lambda step: SupportThresholds(step, max(step, 0.75)))
+    return SupportThresholds(
+        alone,
+        strictest([step for step in STEPS if step >= alone], lambda step: SupportThresholds(alone, step)),
     )
 
 

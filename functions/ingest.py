@@ -28,7 +28,7 @@ BUDGET_SECONDS = 45.0
 app = create_app(error_format, "ingest", searches=False, errors=(401, 404, 500, 503))
 
 
-class Report(BaseModel):
+class WorkReport(BaseModel):
     """What one call did, of documents and of webhooks, and how many documents it read for names besides.
     `idle`: nothing was left that was due."""
 
@@ -42,11 +42,11 @@ class Report(BaseModel):
 
 
 @app.post("/functions/v1/ingest", dependencies=[worker_only])
-def ingest(core: Core) -> Report:
+def ingest(core: Core) -> WorkReport:
     return _work(core)
 
 
-def _work(core: Core) -> Report:
+def _work(core: Core) -> WorkReport:
     signer = core.require_signer()
     jobs = Jobs(core.database, signer)
     worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage)
@@ -66,7 +66,7 @@ def _work(core: Core) -> Report:
     remove_deleted_collections(core.database, signer)
     if core.storage:
         remove_due(core.database, signer, core.storage)
-    return Report(
+    return WorkReport(
         completed=documents.completed,
         failed=documents.failed,
         postponed=documents.postponed,

@@ -17,15 +17,15 @@ from starlette.concurrency import run_in_threadpool
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
 from shared.generation.citations import cite, with_snippets
 from shared.generation.confidence import (
-    JUDGED,
+    JUDGED_MATCHES,
     after_abstention,
     after_check,
     after_conflict,
-    held_down,
     judge,
+    limit_to_ceiling,
 )
+from shared.generation.confidence_features import features_of
 from shared.generation.contradictions import contradictions
-from shared.generation.evidence import evidence_of
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.generators import (
     DEFAULT_SAMPLING,
@@ -54,7 +54,7 @@ from shared.types import (
     Mode,
     Principal,
     Query,
-    Result,
+    ResultKind,
     Sampling,
     SearchResult,
     SimilarTo,
@@ -87,13 +87,13 @@ async def answer(
     match what the model and the caller may not see. `has_ceiling`: the level is no higher than the rag
     contract's rule permits. Raises a RagError."""
     started = time.perf_counter()
-    wider = replace(query, top_k=max(query.top_k, JUDGED), with_similarity=True)
+    wider = replace(query, top_k=max(query.top_k, JUDGED_MATCHES), with_similarity=True)
     result = await run_in_threadpool(search, services, caller, wider)
     candidates = tuple(map(redact, result.matches))
     judgement = await run_in_threadpool(judge_matches, services, caller, candidates, query.text)
     matches = candidates[: query.top_k]
     if has_ceiling:
-        judgement = held_down(judgement, matches)
+        judgement = limit_to_ceiling(judgement, matches)
     citations = cite(matches)
     generation = generate(
         services.generator,
@@ -136,7 +136,7 @@ async def generate(generator: Generator, judgement: Judgement, request: Generati
 
 
 def similar(
-    services: Services, caller: Principal, subject: SimilarTo, query: Query, kind: Result
+    services: Services, caller: Principal, subject: SimilarTo, query: Query, kind: ResultKind
 ) -> SearchResult:
     """The chunks most similar to the subject, whose text the query has, or documents by their best chunk.
     Raises a RagError, NotFound for a subject that the caller cannot see."""
@@ -162,8 +162,8 @@ def judge_matches(
     """The confidence in the first matches for the question. Reads the calibration from the database once a
     minute."""
     with step("judge"):
-        judged = _with_exact_names(matches[:JUDGED], question)
-        return judge(evidence_of(question, judged), judged, services.calibration(caller))
+        judged = _with_exact_names(matches[:JUDGED_MATCHES], question)
+        return judge(features_of(question, judged), judged, services.calibration(caller))
 
 
 def judge_draft(

@@ -112,7 +112,7 @@ class SimilarTo:
     value: str
 
 
-class Result(StrEnum):
+class ResultKind(StrEnum):
     """The kind of similar items: chunks, or documents, each by its best chunk."""
 
     CHUNKS = "chunks"
@@ -345,7 +345,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class WebhookMessage:
     """The message of a webhook: the id for its receiver, and the body."""
 
     id: str
@@ -353,7 +353,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PassageSource:
     """The source of a passage: `span` is [start, end) in the document's text, `page` is None without
     pages."""
 
@@ -374,4 +374,4 @@ class Passage:
     text: str
     score: float
     metadata: Mapping[str, Any]
-    citations: tuple[Source, ...]
+    citations: tuple[PassageSource, ...]

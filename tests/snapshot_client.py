@@ -9,7 +9,7 @@ from urllib.parse import quote
 from fastapi.testclient import TestClient
 
 from functions import index_snapshots
-from shared.clients.snapshot_store import Folder
+from shared.clients.snapshot_store import SnapshotFolder
 from shared.config import Settings
 from shared.documents.snapshots.manifest import Manifest
 from shared.services import Services
@@ -69,7 +69,7 @@ class Snapshots:
         rows = self.world.sql(undeleted, who.org.id)
         return {name for (name,) in rows}
 
-    def folder(self, who: Actor, *segments: str) -> Folder:
+    def folder(self, who: Actor, *segments: str) -> SnapshotFolder:
         assert who.org
         return self.core.require_snapshots().folder(who.org.id, segments)
 
@@ -102,7 +102,7 @@ def put(who: Actor, index: str, seeds: range = range(3), **fields: Any) -> None:
     who.put([vector(seed) for seed in seeds], collection=index, **fields)
 
 
-def rewrite_manifest(folder: Folder, **changes: Any) -> None:
+def rewrite_manifest(folder: SnapshotFolder, **changes: Any) -> None:
     """Give the snapshot a manifest with changes, whose own checksum is right."""
     content = folder.manifest()
     assert content

@@ -11,7 +11,7 @@ from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
 from local import ROOT, configuration_page, messages_page
 from shared.config import CONTRACT_NAMES, Settings
-from shared.generation.grounding.coverage import LIMITS
+from shared.generation.grounding.claim_support import LIMITS
 
 README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()

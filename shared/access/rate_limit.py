@@ -33,7 +33,7 @@ REFUSALS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RateWindow:
     """A window of one of the caller's limits, and its state after this request."""
 
     allowed: int
@@ -44,7 +44,7 @@ class Window:
     admitted: bool
 
     @classmethod
-    def of(cls, row: dict[str, Any]) -> "Window":
+    def of(cls, row: dict[str, Any]) -> "RateWindow":
         resets_at = int(datetime.fromisoformat(row["resets_at"]).timestamp()) + 1
         return cls(row["allowed"], row["seconds"], row["hits"], resets_at, row["admitted"])
 
@@ -69,7 +69,7 @@ class RateLimitCheck:
     bucket: str
     rate: RateLimitItem
     amount: int = 1
-    windows: dict[int, Window] = field(default_factory=dict)
+    windows: dict[int, RateWindow] = field(default_factory=dict)
 
     def count(self) -> None:
         """The one round trip. Raises a RagError."""
@@ -84,13 +84,13 @@ class RateLimitCheck:
         rows = self.database.call(self.caller, "rag_check_rate_limit", arguments, idempotent=True)
         if not rows:
             raise DatabaseFailed
-        for window in map(Window.of, rows):
+        for window in map(RateWindow.of, rows):
             known = self.windows.get(window.seconds)
             if known is None or window.tightness < known.tightness:
                 self.windows[window.seconds] = window
 
     @property
-    def tightest(self) -> Window:
+    def tightest(self) -> RateWindow:
         """The window that refused, or else the one with the fewest remaining requests."""
         return min(self.windows.values(), key=lambda window: window.tightness)
 
@@ -118,9 +118,9 @@ class RefusalCache:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._lock = Lock()
-        self._windows: TLRUCache[Any, dict[int, Window]] = TLRUCache(REFUSALS, _expires_at, clock)
+        self._windows: TLRUCache[Any, dict[int, RateWindow]] = TLRUCache(REFUSALS, _expires_at, clock)
 
-    def get(self, check: RateLimitCheck) -> dict[int, Window]:
+    def get(self, check: RateLimitCheck) -> dict[int, RateWindow]:
         with self._lock:
             return self._windows.get(_identity(check), {})
 
@@ -134,7 +134,7 @@ def _identity(check: RateLimitCheck) -> tuple[Any, ...]:
     return check.caller.user_id, check.caller.key_id, check.caller.scopes, check.bucket
 
 
-def _expires_at(_: Any, windows: dict[int, Window], now: float) -> float:
+def _expires_at(_: Any, windows: dict[int, RateWindow], now: float) -> float:
     resets_at = min((window.resets_at for window in windows.values() if not window.admitted), default=0)
     return now + min(REFUSAL_SECONDS, resets_at - time())
 

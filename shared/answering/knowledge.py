@@ -34,10 +34,10 @@ from shared.types import (
     Match,
     Mode,
     Passage,
+    PassageSource,
     Principal,
     PrincipalSource,
     Query,
-    Source,
 )
 
 # Metadata keys that may become a document's title.
@@ -221,7 +221,7 @@ def passage_of(match: Match, denied: frozenset[str]) -> Passage:
     source = match.origin or (value if isinstance(value, str) else None) or match.title
     page = match.place.get("page_number", metadata.get("page"))
     is_page = isinstance(page, str | int) and not isinstance(page, bool) and "page" not in denied
-    citation = Source(
+    citation = PassageSource(
         source=None if "source" in denied else source,
         uri=None if denied & {"uri", "url"} else match.uri,
         page=str(page) if is_page else None,

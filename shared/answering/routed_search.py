@@ -32,7 +32,7 @@ from shared.types import (
     Mode,
     Principal,
     Query,
-    Result,
+    ResultKind,
     SearchResult,
     SimilarTo,
 )
@@ -52,7 +52,7 @@ class _Search:
     place: Place
     route: Route
     subject: SimilarTo | None
-    kind: Result
+    kind: ResultKind
     scope: SearchScope = field(init=False)
     match_mode: Mode = field(init=False)
     time_range: TimeRange | None = field(init=False)
@@ -103,7 +103,7 @@ def retrieve(
     caller: Principal,
     request: SearchRequest,
     subject: SimilarTo | None = None,
-    kind: Result = Result.CHUNKS,
+    kind: ResultKind = ResultKind.CHUNKS,
     place: Place | None = None,
 ) -> RoutedResult:
     """The matches of the request's text, or those similar to the subject, whose text the request has.

@@ -9,14 +9,14 @@ from shared.retrieval.query.types import SearchMode
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
-from shared.types import Principal, Result, SimilarTo
+from shared.types import Principal, ResultKind, SimilarTo
 
 # The part of a document that the reranker and the highlights get.
 SUBJECT_CHARACTERS = 8000
 
 
 def find_similar(
-    core: Services, caller: Principal, request: SearchRequest, subject: SimilarTo, kind: Result
+    core: Services, caller: Principal, request: SearchRequest, subject: SimilarTo, kind: ResultKind
 ) -> RoutedResult:
     """The subject's id is as the client writes it. Raises NotFound for a subject, workspace or org that the
     caller cannot see, or another RagError."""

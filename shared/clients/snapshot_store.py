@@ -31,13 +31,13 @@ class Store:
         self._is_local = bool(getattr(self._files, "local_file", False))
         self._root = os.path.realpath(root) if self._is_local else root.rstrip("/")
 
-    def folder(self, org_id: str, segments: Sequence[str]) -> "Folder":
+    def folder(self, org_id: str, segments: Sequence[str]) -> "SnapshotFolder":
         """A folder below the org's own, which need not exist."""
         home = f"{self._root}/{org_id}"
-        return Folder(self._files, home, "/".join((home, *segments)), self._is_local)
+        return SnapshotFolder(self._files, home, "/".join((home, *segments)), self._is_local)
 
 
-class Folder:
+class SnapshotFolder:
     """The folder of one snapshot. All methods raise SnapshotFailed when the store cannot answer, and
     InvalidRequest where a symbolic link leads out of the org's folder."""
 

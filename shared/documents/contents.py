@@ -10,7 +10,7 @@ from shared.clients.postgrest import Database
 from shared.clients.row_validation import object_of, readable
 from shared.errors import InvalidRequest, NotFound
 from shared.graph.query_result import graph_of
-from shared.retrieval.types import Contents, Document, Kind, Part, Place
+from shared.retrieval.types import Contents, Document, Kind, Place, StoredChunk
 from shared.text.uuids import id_of
 from shared.types import PrincipalSource
 
@@ -116,6 +116,6 @@ def _document(row: dict[str, Any]) -> Document:
     )
 
 
-def _part(row: dict[str, Any]) -> Part:
+def _part(row: dict[str, Any]) -> StoredChunk:
     span = (row["span_start"], row["span_end"])
-    return Part(row["id"], row["document_id"], row["ordinal"], row["text"], span)
+    return StoredChunk(row["id"], row["document_id"], row["ordinal"], row["text"], span)

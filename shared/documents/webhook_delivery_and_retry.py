@@ -21,7 +21,7 @@ from shared.clients.postgrest import Database
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, RagError
 from shared.ingestion.job_queue import BatchResult
-from shared.types import Message
+from shared.types import WebhookMessage
 
 log = logging.getLogger("rag")
 # Concurrent deliveries.
@@ -50,7 +50,7 @@ class WebhookSender:
         database: Database,
         signer: Signer,
         networks: AddressPolicy,
-        message_of: Callable[[Row], Message],
+        message_of: Callable[[Row], WebhookMessage],
     ) -> None:
         """`message_of` makes the message of a delivery's row, by the contract of an API."""
         self._database = database
@@ -122,7 +122,7 @@ class WebhookSender:
 
 
 def signature_headers(
-    message: Message, at: datetime, secret: str, old_secret: str | None = None
+    message: WebhookMessage, at: datetime, secret: str, old_secret: str | None = None
 ) -> dict[str, str]:
     """The headers of a signed message, with signatures by both secrets, if there are two."""
     secrets = filter(None, (secret, old_secret))

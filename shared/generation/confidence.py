@@ -1,4 +1,4 @@
-"""Confidence in matches: their evidence, weighed by a calibration of the embedding model, without I/O.
+"""Confidence in matches: their features, weighed by a calibration of the embedding model, without I/O.
 
 The score is the probability that the matches answer the question, where half of the questions have an
 answer: a logistic function (Platt 1999) of the best similarity plus half of the coverage. `make calibrate`
@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from shared.generation.evidence import Evidence
+from shared.generation.confidence_features import ConfidenceFeatures
 from shared.types import Confidence, Judgement, Match, Thresholds
 
 # Confidence is judged by this many matches, whatever number the caller asked for.
-JUDGED = 10
+JUDGED_MATCHES = 10
 # The rag contract's mean is taken over this many, or fewer if there are fewer.
 CEILING_TOP_N = 5
 COVERAGE_WEIGHT = 0.5
@@ -23,7 +23,7 @@ CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """`slope` and `intercept` make evidence a score; `thresholds` are of that score. `ceiling`: the mean
+    """`slope` and `intercept` make features a score; `thresholds` are of that score. `ceiling`: the mean
     similarity below which the rag contract holds a level down."""
 
     slope: float
@@ -32,7 +32,7 @@ class Calibration:
     ceiling: Thresholds
 
     def score(self, total: float) -> float:
-        """The score, 0..1, of an `evidence_sum`."""
+        """The score, 0..1, of a `feature_sum`."""
         return logistic(self.slope * total + self.intercept)
 
     @classmethod
@@ -52,36 +52,38 @@ CALIBRATIONS = {
 }
 
 
-def evidence_sum(evidence: Evidence) -> float:
+def feature_sum(features: ConfidenceFeatures) -> float:
     """Similarity and half of the coverage, 0..1.5."""
-    return evidence.similarity + COVERAGE_WEIGHT * evidence.coverage
+    return features.similarity + COVERAGE_WEIGHT * features.coverage
 
 
-def judge(evidence: Evidence, matches: Sequence[Match], calibration: Calibration | None) -> Judgement:
+def judge(
+    features: ConfidenceFeatures, matches: Sequence[Match], calibration: Calibration | None
+) -> Judgement:
     """The level by the score, at most medium where the matches lack a name, number, date, identifier or
     negation of the question. Without a calibration the score is the rag contract's mean similarity."""
     if calibration is None:
         score, thresholds, ceiling = mean_similarity(matches), CONTRACT_THRESHOLDS, CONTRACT_THRESHOLDS
     else:
-        score = calibration.score(evidence_sum(evidence))
+        score = calibration.score(feature_sum(features))
         thresholds, ceiling = calibration.thresholds, calibration.ceiling
     level = level_of(score, thresholds) if matches else Confidence.LOW
     because = [
-        f"The nearest passage has a similarity of {evidence.similarity:.2f}, and the best sentence has "
-        f"{evidence.coverage:.0%} of the question's words by weight."
+        f"The nearest passage has a similarity of {features.similarity:.2f}, and the best sentence has "
+        f"{features.coverage:.0%} of the question's words by weight."
         if matches
         else "No passage was found."
     ]
-    if evidence.missing:
-        because.append(f"No passage found mentions {', '.join(evidence.missing)}.")
-    if evidence.lacks_negation:
+    if features.missing:
+        because.append(f"No passage found mentions {', '.join(features.missing)}.")
+    if features.lacks_negation:
         because.append("No passage found denies what the question denies.")
     if len(because) > 1:
         level = _at_most_medium(level)
-    return Judgement(level, score if matches else 0.0, thresholds, tuple(because), evidence.missing, ceiling)
+    return Judgement(level, score if matches else 0.0, thresholds, tuple(because), features.missing, ceiling)
 
 
-def held_down(judgement: Judgement, matches: Sequence[Match]) -> Judgement:
+def limit_to_ceiling(judgement: Judgement, matches: Sequence[Match]) -> Judgement:
     """The judgement, with a level no higher than the rag contract's: the mean similarity of the five nearest
     of the matches that the request retrieved."""
     mean = mean_similarity(matches)

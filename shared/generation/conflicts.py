@@ -29,7 +29,7 @@ _REVISION_WORDS = word_sets(__file__)["revision"]
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class ValueConflict:
     """The newer sentence by the dates of the documents, else by years and revisions in their titles, else by
     years in the sentences, else the first."""
 
@@ -51,7 +51,7 @@ class _Reading:
     version: tuple[tuple[int, ...], ...]
 
 
-def conflicting(sentences: Sequence[ExtractedSentence]) -> tuple[Conflict, ...]:
+def conflicting(sentences: Sequence[ExtractedSentence]) -> tuple[ValueConflict, ...]:
     """Each pair of sentences that conflict, in their order."""
     readings = [reading for sentence in sentences if (reading := _read(sentence))]
     pairs = [(one, other) for one, other in combinations(readings, 2) if _conflict(one, other)]
@@ -130,11 +130,15 @@ def _title(title: str) -> tuple[frozenset[str], tuple[tuple[int, ...], ...]]:
     return frozenset(words), tuple(numbers)
 
 
-def _by_age(one: _Reading, other: _Reading) -> Conflict:
+def _by_age(one: _Reading, other: _Reading) -> ValueConflict:
     dates = one.sentence.match.occurred_at, other.sentence.match.occurred_at
     is_newer = one.version >= other.version
     if one.version == other.version and one.years and other.years:
         is_newer = max(one.years) >= max(other.years)
     if dates[0] and dates[1] and dates[0] != dates[1]:
         is_newer = dates[0] > dates[1]
-    return Conflict(one.sentence, other.sentence) if is_newer else Conflict(other.sentence, one.sentence)
+    return (
+        ValueConflict(one.sentence, other.sentence)
+        if is_newer
+        else ValueConflict(other.sentence, one.sentence)
+    )

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from shared.generation.citations import SNIPPET_CHARACTERS, snippet
 from shared.generation.conflicts import conflicting
-from shared.generation.statements import Kind, Statement, begins_with_pronoun, statements
+from shared.generation.statements import Statement, StatementKind, begins_with_pronoun, statements
 from shared.text.citation_marks import contradiction, mark, paragraph
 from shared.text.identifiers import names_one_thing
 from shared.text.language_detection import Language, language_of
@@ -123,7 +123,7 @@ def candidates_of(question: str, matches: Sequence[Match], citations: Sequence[C
 def _scores(question: str, candidates: _Candidates, embed: Embed, vector: list[float] | None) -> _Scores:
     # Alone, an item or a row seldom says what it is about.
     texts = [
-        sentence.text if item.kind is Kind.SENTENCE else _under(item.heading, sentence.text)
+        sentence.text if item.kind is StatementKind.SENTENCE else _under(item.heading, sentence.text)
         for sentence, item in candidates.items()
     ]
     if vector is None:
@@ -138,7 +138,7 @@ def _scores(question: str, candidates: _Candidates, embed: Embed, vector: list[f
     def coverage(sentence: ExtractedSentence, item: Statement) -> float:
         passage = sentence.match.text.casefold()
         heading = content_words(item.heading)
-        own = sentence.words if item.kind is Kind.SENTENCE else sentence.words | heading
+        own = sentence.words if item.kind is StatementKind.SENTENCE else sentence.words | heading
         context = heading | content_words(sentence.match.title)
         context |= {word for word in identifiers if word in passage}
         shares = dict.fromkeys(context, SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
@@ -180,7 +180,7 @@ def _choose(question: str, candidates: _Candidates, scores: _Scores, limit: int)
                 return items
             continue
         context, follower = [candidate], after.get(candidate)
-        if follower and candidates[follower].kind is Kind.SENTENCE:
+        if follower and candidates[follower].kind is StatementKind.SENTENCE:
             is_limit = _has(follower.text, "limits")
             if is_limit or scores[follower] >= MIN_SHARE_OF_FOLLOWER * best:
                 context.append(follower)
@@ -198,9 +198,9 @@ def _lists(
     lists: list[list[ExtractedSentence]] = []
     for sentence, item in candidates.items():
         previous = before.get(sentence)
-        if item.kind is not Kind.ITEM:
+        if item.kind is not StatementKind.ITEM:
             continue
-        if previous and candidates[previous].kind is Kind.ITEM:
+        if previous and candidates[previous].kind is StatementKind.ITEM:
             lists[-1].append(sentence)
         else:
             lists.append([previous, sentence] if previous and previous.text.endswith(":") else [sentence])
@@ -255,7 +255,7 @@ def _ordered(question: str, chosen: Sequence[ExtractedSentence]) -> list[Extract
 
 def _with_heading(sentence: ExtractedSentence, item: Statement) -> ExtractedSentence:
     """The sentence, under its heading if it is a value or begins with a pronoun."""
-    is_bare = item.kind in (Kind.FACT, Kind.ROW) or begins_with_pronoun(sentence.text)
+    is_bare = item.kind in (StatementKind.FACT, StatementKind.ROW) or begins_with_pronoun(sentence.text)
     if not is_bare or content_words(item.heading) <= content_words(f"{sentence.match.title} {sentence.text}"):
         return sentence
     return replace(sentence, text=_under(item.heading, sentence.text))

@@ -35,7 +35,7 @@ _MARKUP = re.compile(
 _PRONOUNS = word_sets(__file__)["pronouns"]
 
 
-class Kind(Enum):
+class StatementKind(Enum):
     SENTENCE = auto()
     ITEM = auto()
     ROW = auto()
@@ -51,17 +51,18 @@ class Statement:
     start: int
     end: int
     heading: str
-    kind: Kind
+    kind: StatementKind
 
 
 def begins_with_pronoun(text: str) -> bool:
     return any(word.casefold() in _PRONOUNS for word in re.findall(r"\w+", text)[:1])
 
 
-def plain(text: str) -> str:
+def without_markup(text: str) -> str:
     """The text without the marks of Markdown and HTML: the words of links, code without ticks."""
     shown = _MARKUP.sub(
-        lambda mark: mark["code"] or plain(mark["link"] or mark["emphasis"] or ""), without_tags(text)
+        lambda mark: mark["code"] or without_markup(mark["link"] or mark["emphasis"] or ""),
+        without_tags(text),
     )
     return re.sub(r"[ \t]{2,}", " ", shown).strip()
 
@@ -78,24 +79,26 @@ def statements(text: str, lang: str | None, question: frozenset[str]) -> Iterato
             if any(_RULE.fullmatch(following) for _, following in lines[place + 1 : place + 2]):
                 header = _cells(line)
             elif not _RULE.fullmatch(line) and (row := _row(_cells(line), header, question)):
-                yield Statement(_closed(row), begin, begin + len(line), heading, Kind.ROW)
+                yield Statement(_closed(row), begin, begin + len(line), heading, StatementKind.ROW)
             continue
         header = [""]
         if mark := _HEADING.match(line):
-            heading = plain(line[mark.end() :])
+            heading = without_markup(line[mark.end() :])
             continue
         bullet = _BULLET.match(line)
         if bullet or _NUMBERED.match(line) or start in facts:
             skip = bullet.end() if bullet else 0
-            kind = Kind.FACT if start in facts else Kind.ITEM
-            yield Statement(_closed(plain(line[skip:])), begin + skip, begin + len(line), heading, kind)
+            kind = StatementKind.FACT if start in facts else StatementKind.ITEM
+            yield Statement(
+                _closed(without_markup(line[skip:])), begin + skip, begin + len(line), heading, kind
+            )
             continue
         for item in () if _FRAME.match(line) else sentences(line, lang):
-            shown = plain(line[item.start : item.end])
+            shown = without_markup(line[item.start : item.end])
             if _QUESTION.search(shown):
                 heading = shown
             elif shown.endswith(":") or len(content_words(_SPEAKER.sub("", shown))) >= MIN_WORDS:
-                yield Statement(shown, begin + item.start, begin + item.end, heading, Kind.SENTENCE)
+                yield Statement(shown, begin + item.start, begin + item.end, heading, StatementKind.SENTENCE)
 
 
 def _facts(lines: Sequence[tuple[int, str]]) -> set[int]:
@@ -116,7 +119,7 @@ def _facts(lines: Sequence[tuple[int, str]]) -> set[int]:
 
 
 def _cells(line: str) -> list[str]:
-    return [plain(cell) for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+    return [without_markup(cell) for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
 
 
 def _row(cells: list[str], header: list[str], question: frozenset[str]) -> str:

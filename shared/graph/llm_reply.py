@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel, Field, ValidationError
 
 from shared.graph.name_folding import fold, folded_text, found_in, without_parenthesis
-from shared.graph.relation_extraction import is_doubtful
+from shared.graph.relation_extraction import is_negated_or_hedged
 from shared.graph.relation_words import types_named_in
 from shared.graph.types import (
     KINDS,
@@ -107,7 +107,7 @@ def _statements(text: str) -> Iterator[str]:
         line = text[sentence.start : sentence.end]
         if not line.startswith("|"):
             header = []
-            if not (line.endswith("?") or is_doubtful(line)):
+            if not (line.endswith("?") or is_negated_or_hedged(line)):
                 yield line
             continue
         cells = line.strip("|").split("|")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
-from shared.ingestion.file_type import TEXTS, kind_of
+from shared.ingestion.file_type import TEXTS, file_kind
 from shared.ingestion.parsers.limits_and_tables import MAX_CHARACTERS, decode_text, size_error
 from shared.ingestion.parsers.ocr import is_installed
 from shared.ingestion.sandbox import parse_in_subprocess
@@ -38,7 +38,7 @@ def convert(
     Raises UnsupportedFileType, and UnreadableDocument for a broken file and for one without text."""
     if not data.strip():
         raise UnreadableDocument("The file is empty.", code="empty_file")
-    kind = kind_of(data, filename, content_type)
+    kind = file_kind(data, filename, content_type)
     if kind in TEXTS:
         text = decode_text(data)
         if len(text) > MAX_CHARACTERS:

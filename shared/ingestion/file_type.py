@@ -86,7 +86,7 @@ def require_readable(filename: str) -> None:
         raise _unsupported(reason)
 
 
-def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:
+def file_kind(data: bytes, filename: str | None, content_type: str | None) -> str:
     """A kind of EXTENSIONS, or `picture`, or `sound`. Raises UnsupportedFileType for every other kind,
     UnreadableDocument for bytes that contradict the name."""
     declared = (content_type or "").partition(";")[0].strip().lower()

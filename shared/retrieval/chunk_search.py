@@ -11,7 +11,7 @@ from shared.clients.row_validation import object_of, readable
 from shared.errors import error_details
 from shared.graph.query_result import graph_of
 from shared.text.identifiers import whole_word
-from shared.types import Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
+from shared.types import Match, Mode, Principal, Query, ResultKind, SearchResult, SimilarTo
 
 
 def match(
@@ -53,7 +53,7 @@ def similar(
     vector: list[float] | None,
     model: str,
     query: Query,
-    result: Result = Result.CHUNKS,
+    result: ResultKind = ResultKind.CHUNKS,
 ) -> SearchResult:
     """The top_k chunks or documents most similar to the subject, without the subject.
 

@@ -78,7 +78,7 @@ class RoutedResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StoredChunk:
     """A chunk; `span` is [start, end) in its document's text. `text` is None beyond the size limit."""
 
     chunk_id: str
@@ -105,7 +105,7 @@ class Document:
     occurred_at: datetime | None
     metadata: dict[str, Any]
     text: str | None
-    chunks: tuple[Part, ...] | None
+    chunks: tuple[StoredChunk, ...] | None
     truncated: bool
     graph: Graph | None = None
 
@@ -115,5 +115,5 @@ class Contents:
     """In the order of the request; `missing`: ids without a document or chunk, as the client wrote them."""
 
     documents: tuple[Document, ...]
-    chunks: tuple[Part, ...]
+    chunks: tuple[StoredChunk, ...]
     missing: tuple[str, ...]

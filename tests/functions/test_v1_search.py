@@ -491,8 +491,8 @@ def test_the_graph_omits_results_that_moderation_rejects(
 ):
     """Of two passages of which one is flagged, and the other was never judged."""
     body = {
-        "workspaceId": graph_workspace.id, "q": graph_documents.QUESTION, "moderation": True, "mode": "graph", "topK": 1,
-        **EXPLAINED,
+        "workspaceId": graph_workspace.id, "q": graph_documents.QUESTION, "moderation": True, "mode": "graph",
+        "topK": 1, **EXPLAINED,
     }  # fmt: skip
     with (
         services(settings, **MODERATED, rag_llm_url=gateway.url) as core,

@@ -12,7 +12,7 @@ from shared.text.uuids import NIL
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
-from tests.functions.test_indexes import digest, retrieve, index, listed, path
+from tests.functions.test_indexes import digest, index, listed, path, retrieve
 from tests.isolation.victim_documents import INTERNALS
 
 SECRET = "The code of the vault door is ACME-4417."

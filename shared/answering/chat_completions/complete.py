@@ -10,7 +10,7 @@ from shared import pipeline
 from shared.answering.chat_completions import response
 from shared.answering.chat_completions.conversation import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
-from shared.generation.confidence import JUDGED
+from shared.generation.confidence import JUDGED_MATCHES
 from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body, choices, content_of
 from shared.observability.tracing import step
@@ -22,7 +22,7 @@ from shared.types import Filters, Judgement, Match, Mode, Principal, Query, Usag
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class JudgedMatches:
     """The matches for a question and the confidence in them."""
 
     matches: tuple[Match, ...]
@@ -34,7 +34,7 @@ class Completion:
     """A completion and its sources, None if no documents were searched."""
 
     answer: Body
-    sources: Sources | None
+    sources: JudgedMatches | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class CompletionStream:
     """A streamed completion and its sources. The caller must close `cleanup`."""
 
     parts: AsyncGenerator[Body]
-    sources: Sources | None
+    sources: JudgedMatches | None
     cleanup: AsyncExitStack
 
 
@@ -51,7 +51,7 @@ class _PreparedRequest:
     """The model's request, or an answer that needs no model."""
 
     request: Body
-    sources: Sources | None
+    sources: JudgedMatches | None
     answer: Body | None = None
 
 
@@ -76,7 +76,7 @@ async def stream(
         stack.push_async_callback(run_in_threadpool, timer.record)
         prepared = await _prepare(core, caller(), conversation)
         if prepared.answer is not None:
-            replies = _iterate(response.parts(prepared.answer))
+            replies = _iterate(response.stream_parts(prepared.answer))
         else:
             stack.enter_context(step("generate"))
             opening = core.require_chat_gateway().stream(prepared.request)
@@ -106,10 +106,10 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
     return _PreparedRequest(request, sources)
 
 
-def _search(core: Services, caller: Principal, query: Query) -> Sources:
-    wider = replace(query, top_k=max(query.top_k, JUDGED), with_similarity=True)
+def _search(core: Services, caller: Principal, query: Query) -> JudgedMatches:
+    wider = replace(query, top_k=max(query.top_k, JUDGED_MATCHES), with_similarity=True)
     matches = pipeline.search(core, caller, wider).matches
-    return Sources(matches[: query.top_k], pipeline.judge_matches(core, caller, matches, query.text))
+    return JudgedMatches(matches[: query.top_k], pipeline.judge_matches(core, caller, matches, query.text))
 
 
 async def _extract(
@@ -122,7 +122,7 @@ async def _extract(
         text = insufficient(query.text)
         usage = Usage(count_tokens(query.text), count_tokens(text))
     reply = response.completion(text, core.generator.model, usage)
-    return _PreparedRequest(conversation.request, Sources(answer.matches, answer.judgement), reply)
+    return _PreparedRequest(conversation.request, JudgedMatches(answer.matches, answer.judgement), reply)
 
 
 async def _complete_parts(
@@ -135,7 +135,7 @@ async def _complete_parts(
     texts: list[str] = []
     async for part in replies:
         began = began or bool(choices(part))
-        ended = ended or response.ends(part)
+        ended = ended or response.is_last_part(part)
         counted = counted or isinstance(part.get("usage"), dict)
         latest = part
         if conversation.wants_usage:

@@ -25,7 +25,7 @@ def usage_body(usage: Usage) -> Body:
     }
 
 
-def ends(part: Body) -> bool:
+def is_last_part(part: Body) -> bool:
     return any(choice.get("finish_reason") for choice in choices(part))
 
 
@@ -41,24 +41,24 @@ def completion(text: str, model: str, usage: Usage) -> Body:
     }
 
 
-def parts(answer: Body) -> Iterator[Body]:
+def stream_parts(answer: Body) -> Iterator[Body]:
     """The parts of a completion's stream: the role, the text line by line, the end."""
     (choice,) = answer["choices"]
     texts = choice["message"]["content"].splitlines(keepends=True)
     for delta in ({"role": "assistant", "content": ""}, *({"content": text} for text in texts)):
-        yield part(answer, [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}])
+        yield stream_part(answer, [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}])
     yield last_part(answer)
 
 
 def last_part(template: Body) -> Body:
-    return part(template, [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}])
+    return stream_part(template, [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}])
 
 
 def usage_part(template: Body, usage: Body) -> Body:
-    return {**part(template, []), "usage": usage}
+    return {**stream_part(template, []), "usage": usage}
 
 
-def part(template: Body, part_choices: list[Body]) -> Body:
+def stream_part(template: Body, part_choices: list[Body]) -> Body:
     """A part of the same stream as `template`, an answer or another part."""
     same = {name: template.get(name) for name in ("id", "created", "model")}
     return {**same, "object": "chat.completion.chunk", "choices": part_choices}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shared.answering.cited.types import ComposedAnswer, NumberedCitation, Reference, Sentence
+from shared.answering.cited.types import CitedSentence, ComposedAnswer, NumberedCitation, Reference
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.text.citation_marks import with_marks
 from shared.types import Match
@@ -17,7 +17,7 @@ class Composer:
     matches: Sequence[Match]
     cites: bool = True
     text: str = ""
-    sentences: list[Sentence] = field(default_factory=list)
+    sentences: list[CitedSentence] = field(default_factory=list)
     citations: list[NumberedCitation] = field(default_factory=list)
     # The reasons of each dropped sentence.
     dropped: list[tuple[str, ...]] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Composer:
         """The addition of a paragraph of our own, such as a refusal, without citations."""
         addition = f"\n\n{text}" if self.text else text
         self.text += addition
-        self.sentences.append(Sentence(len(self.text) - len(text), len(self.text), ()))
+        self.sentences.append(CitedSentence(len(self.text) - len(text), len(self.text), ()))
         self._space = "\n\n"
         return addition
 
@@ -62,7 +62,7 @@ class Composer:
         numbers = dict.fromkeys(reference.number for reference in references)
         text, rest = with_marks(checked.text, list(numbers) if self.cites else [])
         start = len(self.text) + len(before)
-        self.sentences.append(Sentence(start, start + len(text), references))
+        self.sentences.append(CitedSentence(start, start + len(text), references))
         addition = f"{before}{text}{rest}"
         self.text += addition
         return addition

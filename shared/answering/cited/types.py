@@ -30,7 +30,7 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class CitedSentence:
     """[start, end) of the answer, without citation numbers. Without references it states nothing."""
 
     start: int
@@ -51,7 +51,7 @@ class ComposedAnswer:
     """`dropped`: the reasons of each sentence that was left out."""
 
     text: str
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[CitedSentence, ...]
     citations: tuple[NumberedCitation, ...]
     dropped: tuple[tuple[str, ...], ...]
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
-from shared.answering.platform_chat.types import Sources, Step, SubQuery
+from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuery
 from shared.text.normalize import has_invisible
 from shared.types import Match, SearchResult
 
@@ -63,7 +63,7 @@ class PlannedQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SearchLimits:
     queries: int
     seconds: float
 
@@ -91,8 +91,12 @@ class SubQueryResults:
 
 
 async def search_in_steps(
-    question: str, search: Search, query_model: BudgetedModel | None, limits: Limits, results: SubQueryResults
-) -> AsyncGenerator[Step | SubQuery | Sources]:
+    question: str,
+    search: Search,
+    query_model: BudgetedModel | None,
+    limits: SearchLimits,
+    results: SubQueryResults,
+) -> AsyncGenerator[ReasoningStep | SubQuery | Sources]:
     """Search the planned queries; adds to `results`. Raises as `search`."""
     deadline = asyncio.get_running_loop().time() + limits.seconds
     number, seen = 0, set[str]()
@@ -106,14 +110,14 @@ async def search_in_steps(
             if number and asyncio.get_running_loop().time() >= deadline:
                 break
             number += 1
-            yield Step(number, planned.description)
+            yield ReasoningStep(number, planned.description)
             yield SubQuery(planned.query)
             result = results.by_query[planned.query] = await search(planned.query)
             yield Sources(result.matches)
         if query_model is None or turn == ROUNDS - 1 or asyncio.get_running_loop().time() >= deadline:
             break
         plan = await _plan_missing(question, results, query_model, limits.queries - number)
-    yield Step(number + 1, SYNTHESIS)
+    yield ReasoningStep(number + 1, SYNTHESIS)
 
 
 def _new_queries(plan: Sequence[PlannedQuery], seen: set[str]) -> list[PlannedQuery]:

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
-from shared.answering.platform_chat.decomposition import Limits, search_in_steps
+from shared.answering.platform_chat.decomposition import SearchLimits, search_in_steps
 from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_question
 from shared.answering.platform_chat.turn_state import Caller, TurnState
 from shared.answering.platform_chat.turn_text import generate
@@ -106,7 +106,7 @@ async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:
         yield Sources(result.matches)
         return
     settings = state.core.settings
-    limits = Limits(settings.rag_multi_step_max_queries, settings.rag_multi_step_max_seconds)
+    limits = SearchLimits(settings.rag_multi_step_max_queries, settings.rag_multi_step_max_seconds)
     steps = search_in_steps(state.question, state.search, state.query_model, limits, state.results)
     async with aclosing(steps) as events:
         async for event in events:

@@ -10,7 +10,7 @@ from shared.answering.chat_completions.conversation import truncate_question
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
-from shared.generation.confidence import JUDGED
+from shared.generation.confidence import JUDGED_MATCHES
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.services import Services
 from shared.types import GeneratedText, Judgement, Principal, SearchResult, Usage
@@ -52,7 +52,7 @@ class TurnState:
         wider = replace(
             query,
             text=truncate_question(self.core.embedder, text),
-            top_k=max(query.top_k, JUDGED),
+            top_k=max(query.top_k, JUDGED_MATCHES),
             filters=filters,
         )
         caller = self.caller()

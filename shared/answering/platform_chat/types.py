@@ -49,7 +49,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReasoningStep:
     """The next step of deep reasoning, numbered from 1."""
 
     number: int
@@ -103,4 +103,4 @@ class TurnDone:
 
 
 # Sources come first; deep reasoning repeats Step, SubQuery, Sources.
-Event = Step | SubQuery | Sources | Delta | TurnDone
+Event = ReasoningStep | SubQuery | Sources | Delta | TurnDone

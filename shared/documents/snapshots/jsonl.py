@@ -20,7 +20,7 @@ from shared.errors import SnapshotRefused
 MAX_LINE = 100 << 20
 
 
-class Document(Strict):
+class SnapshotDocument(Strict):
     """`name` is null where another document has it. `chunks`: their number."""
 
     name: Text | None
@@ -45,7 +45,7 @@ class Document(Strict):
     chunks: Count
 
 
-class Chunk(Strict):
+class SnapshotChunk(Strict):
     """The text of a chunk is the document's text from span_start to span_end, in characters."""
 
     span_start: Count
@@ -117,14 +117,14 @@ def new_data_name() -> str:
     return f"data-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid4().hex}.jsonl.gz"
 
 
-def records(file: BinaryIO, manifest: Manifest) -> Iterator[Document | Chunk]:
+def records(file: BinaryIO, manifest: Manifest) -> Iterator[SnapshotDocument | SnapshotChunk]:
     """The documents, each followed by its chunks. Raises SnapshotRefused for a difference from the manifest,
     which may show only at the end."""
     measured = _MeasuredFile(file, manifest.data.bytes)
     documents = chunks = remaining = 0
     for line in _lines(measured):
         record = _record(line)
-        if isinstance(record, Chunk):
+        if isinstance(record, SnapshotChunk):
             chunks, remaining = chunks + 1, remaining - 1
             fits = remaining >= 0
         else:
@@ -150,15 +150,15 @@ def _lines(file: _MeasuredFile) -> Iterator[bytes]:
         raise SnapshotRefused(f"{DAMAGED}: its data cannot be unpacked.") from None
 
 
-def _record(line: bytes) -> Document | Chunk:
+def _record(line: bytes) -> SnapshotDocument | SnapshotChunk:
     try:
         ((kind, fields),) = json.loads(line).items()
         # Python also parses NaN, 1e400 and lone surrogates, which are not JSON.
         json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
         if kind == "document":
-            return Document.model_validate(fields)
+            return SnapshotDocument.model_validate(fields)
         if kind == "chunk":
-            chunk = Chunk.model_validate(fields)
+            chunk = SnapshotChunk.model_validate(fields)
             to_database(chunk.embedding)
             return chunk
     except (ValueError, RecursionError, AttributeError, TypeError):

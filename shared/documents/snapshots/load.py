@@ -9,9 +9,9 @@ from itertools import islice
 
 from shared.clients.postgrest import Database
 from shared.clients.snapshot_paths import DEFAULT, directory_of, segments_of
-from shared.clients.snapshot_store import Folder, Store
+from shared.clients.snapshot_store import SnapshotFolder, Store
 from shared.documents.snapshots.half_precision_embeddings import DIMENSIONS
-from shared.documents.snapshots.jsonl import Chunk, Document, records
+from shared.documents.snapshots.jsonl import SnapshotChunk, SnapshotDocument, records
 from shared.documents.snapshots.load_session import LoadSession
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import InvalidRequest, NotFound, SnapshotRefused
@@ -63,7 +63,9 @@ def load(
     return label
 
 
-def _snapshots(store: Store, org_id: str, places: Iterable[Sequence[str]]) -> Iterator[tuple[Folder, bytes]]:
+def _snapshots(
+    store: Store, org_id: str, places: Iterable[Sequence[str]]
+) -> Iterator[tuple[SnapshotFolder, bytes]]:
     """The snapshots in these folders, each with its manifest."""
     for place in places:
         folder = store.folder(org_id, place)
@@ -82,18 +84,20 @@ def _require_fit(manifest: Manifest, model: str) -> None:
         )
 
 
-def _is_of(document: Document, manifest: Manifest) -> bool:
+def _is_of(document: SnapshotDocument, manifest: Manifest) -> bool:
     """Whether the snapshot's model embedded the document. A document without chunks has no model."""
     if document.embedding_model is None:
         return document.chunks == 0
     return document.embedding_model == manifest.embedding_model
 
 
-def _read(folder: Folder, manifest: Manifest, take: Callable[[Document | Chunk], None]) -> None:
+def _read(
+    folder: SnapshotFolder, manifest: Manifest, take: Callable[[SnapshotDocument | SnapshotChunk], None]
+) -> None:
     try:
         with folder.reading(manifest.data.file) as file:
             for record in records(file, manifest):
-                if isinstance(record, Document) and not _is_of(record, manifest):
+                if isinstance(record, SnapshotDocument) and not _is_of(record, manifest):
                     raise SnapshotRefused(
                         "Persist the index again, because its documents have another embedding model than "
                         "its manifest."

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from shared.clients.postgrest import Database
-from shared.documents.snapshots.jsonl import Chunk, Document
+from shared.documents.snapshots.jsonl import SnapshotChunk, SnapshotDocument
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import RagError, error_details
 from shared.ingestion.entity_rows import extract_rows, is_graph_enabled
@@ -36,7 +36,7 @@ class LoadSession:
         self._documents: list[Row] = []
         self._chunks = self._bytes = self._loaded = 0
         self._document_id: str | None = None
-        self._latest: Document | None = None
+        self._latest: SnapshotDocument | None = None
         self._further_chunks: list[Row] = []
         self._missing = 0
 
@@ -53,8 +53,8 @@ class LoadSession:
             collection=manifest.collection,
         )
 
-    def take(self, record: Document | Chunk) -> None:
-        if isinstance(record, Chunk):
+    def take(self, record: SnapshotDocument | SnapshotChunk) -> None:
+        if isinstance(record, SnapshotChunk):
             self._take_chunk(record)
             return
         chunks = min(record.chunks, CHUNKS_AT_ONCE)
@@ -79,7 +79,7 @@ class LoadSession:
         if self._collection:
             self._delete([self._collection])
 
-    def _take_chunk(self, chunk: Chunk) -> None:
+    def _take_chunk(self, chunk: SnapshotChunk) -> None:
         self._missing -= 1
         if self._documents and len(self._documents[-1]["chunks"]) == CHUNKS_AT_ONCE:
             self._document_id = self._send()
@@ -137,5 +137,5 @@ class LoadSession:
             return self._database.call(self._caller, function, arguments, long_timeout=True)
 
 
-def _row(document: Document) -> Row:
+def _row(document: SnapshotDocument) -> Row:
     return {**document.model_dump(exclude={"name", "chunks"}), "external_id": document.name, "chunks": []}

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.clients.snapshot_paths import DATA, DEFAULT, directory_of, segments_of
-from shared.clients.snapshot_store import Folder, Store
+from shared.clients.snapshot_store import SnapshotFolder, Store
 from shared.documents.snapshots.jsonl import Writer, new_data_name
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import Conflict, error_details
@@ -135,7 +135,7 @@ def _write(writer: Writer, reading: IndexReader) -> str | None:
     return models.pop() if models else None
 
 
-def _remove_old_data(folder: Folder, before: bytes | None, name: str) -> None:
+def _remove_old_data(folder: SnapshotFolder, before: bytes | None, name: str) -> None:
     """Remove the data file of the last manifest, and old data files. Another export may write a newer one."""
     now = f"{datetime.now(UTC) - ABANDONED_AFTER:%Y%m%dT%H%M%SZ}"
     for other in _data_files(folder):
@@ -145,7 +145,7 @@ def _remove_old_data(folder: Folder, before: bytes | None, name: str) -> None:
             folder.remove(other)
 
 
-def _data_files(folder: Folder) -> Sequence[str]:
+def _data_files(folder: SnapshotFolder) -> Sequence[str]:
     try:
         return folder.names()
     except Exception:  # the new snapshot is complete, whatever the error

@@ -13,16 +13,16 @@ import re
 from collections.abc import Sequence
 
 from shared.generation.grounding import citation_markers, markup, meta_sentences
-from shared.generation.grounding.coverage import (
+from shared.generation.grounding.claim_support import (
     LIMITS,
     Claim,
-    Judgement,
-    Limits,
+    Support,
+    SupportThresholds,
     claim_of,
     contradictions,
-    judge,
+    find_support,
 )
-from shared.generation.grounding.evidence_windows import Passages, normalized_text
+from shared.generation.grounding.evidence_windows import SourcePassages, normalized_text
 from shared.generation.grounding.quotations import Quotations
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.types import Match
@@ -30,7 +30,7 @@ from shared.types import Match
 MAX_BACKING = 3
 # A shorter statement that something is missing is not checked.
 MIN_STEMS = 3
-_EXACT = Limits(alone=1.0, together=1.0)
+_EXACT = SupportThresholds(alone=1.0, together=1.0)
 _LEAD = re.compile(r"\s*(?:>[ \t]*)*")
 _HEADING = re.compile(r"(?:^|\n)[ \t]*#{1,6}[ \t]+$")
 _FENCE = ("```", "~~~")
@@ -39,10 +39,10 @@ _FENCE = ("```", "~~~")
 class Checker:
     """Checks sentences against the same matches. Not safe for several threads at a time."""
 
-    def __init__(self, matches: Sequence[Match], limits: Limits = LIMITS) -> None:
+    def __init__(self, matches: Sequence[Match], limits: SupportThresholds = LIMITS) -> None:
         self._limits = limits
         self._matches = matches
-        self._passages = Passages(matches)
+        self._passages = SourcePassages(matches)
         self._quotations = Quotations(matches)
 
     def check(self, sentence: str, before: str = "") -> CheckResult:
@@ -51,7 +51,7 @@ class Checker:
         assert lead is not None  # noqa: S101  # it also matches nothing
         before, code = before + lead.group(), sentence[lead.end() :].startswith(_FENCE)
         sentence = sentence[lead.end() :].rstrip()
-        text = sentence if code else markup.plain(citation_markers.without_markers(sentence)).strip()
+        text = sentence if code else markup.displayable(citation_markers.without_markers(sentence)).strip()
         if not re.search(r"\w", text):
             return CheckResult(text, Verdict.FRAME, before=before)
         if not code and markup.has_picture(text):
@@ -79,7 +79,7 @@ class Checker:
             verdict = Verdict.UNSUPPORTED
         return CheckResult(text, verdict, tuple(evidence[:MAX_BACKING]), reasons, before)
 
-    def _judge(self, text: str, *, heading: bool) -> tuple[Verdict, Judgement]:
+    def _judge(self, text: str, *, heading: bool) -> tuple[Verdict, Support]:
         plain = meta_sentences.without_emphasis(text)
         claim = claim_of(plain)
         missing_literals = self._missing_literals(text)
@@ -95,9 +95,9 @@ class Checker:
             meta_sentences.is_question(plain) or meta_sentences.is_label(text, heading=heading)
         ):
             return _frame(new_facts or contradictions(claim, self._passages))
-        judgement = judge(claim, self._passages, self._limits)
+        judgement = find_support(claim, self._passages, self._limits)
         if missing_literals:
-            judgement = Judgement((), (*judgement.reasons, *missing_literals))
+            judgement = Support((), (*judgement.reasons, *missing_literals))
         return (Verdict.UNSUPPORTED if judgement.reasons else Verdict.SUPPORTED), judgement
 
     def _new_facts(self, claim: Claim) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Checker:
     def _contradicted_absence(self, rest: str) -> tuple[str, ...]:
         """The reason against a statement that the sources lack something that they have."""
         claim = claim_of(rest)
-        if len(claim.stems) < MIN_STEMS or judge(claim, self._passages, _EXACT).reasons:
+        if len(claim.stems) < MIN_STEMS or find_support(claim, self._passages, _EXACT).reasons:
             return ()
         return ("negation",)
 
@@ -140,8 +140,8 @@ class Checker:
         return Evidence(number, begin + start, begin + end)
 
 
-def _frame(reasons: tuple[str, ...]) -> tuple[Verdict, Judgement]:
-    return (Verdict.UNSUPPORTED if reasons else Verdict.FRAME), Judgement((), reasons)
+def _frame(reasons: tuple[str, ...]) -> tuple[Verdict, Support]:
+    return (Verdict.UNSUPPORTED if reasons else Verdict.FRAME), Support((), reasons)
 
 
 def _code_of_block(code: str) -> str:

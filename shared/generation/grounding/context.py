@@ -8,7 +8,7 @@ most of the words around it are. The same holds for the value of "label: value".
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
-from shared.generation.grounding.evidence_windows import Passage, Passages, Sentence
+from shared.generation.grounding.evidence_windows import SourcePassage, SourcePassages, SourceSentence
 from shared.generation.grounding.facts import facts_in, forms_of
 from shared.generation.grounding.proper_names import names_in
 from shared.generation.grounding.terms import content_stems, is_function_word, words_in
@@ -28,7 +28,7 @@ PRONOUN_WORDS, SUBJECT_WORDS = 4, 5
 _PRONOUNS = word_sets(__file__)["pronouns"]
 
 
-def is_out_of_context(text: str, names: Collection[str], passages: Passages) -> bool:
+def is_out_of_context(text: str, names: Collection[str], passages: SourcePassages) -> bool:
     """Whether a sentence without a name, or without the value, of the text shares clearly more of its context
     than each sentence with it. A sentence without the name must have another one instead."""
     words = words_in(text)
@@ -54,7 +54,7 @@ def _names_with_context(
         yield name, content_stems([*before, *after]) - content_stems(name)
 
 
-def _has_name(name: list[str], passage: Passage, index: int) -> bool:
+def _has_name(name: list[str], passage: SourcePassage, index: int) -> bool:
     """Whether the sentence has the last word of the name or a pronoun for it, or the title a word of it."""
     words = passage.sentences[index].words
     if index and not _PRONOUNS.isdisjoint(words[:PRONOUN_WORDS]):
@@ -62,13 +62,13 @@ def _has_name(name: list[str], passage: Passage, index: int) -> bool:
     return name[-1] in words or not passage.heading.isdisjoint(name)
 
 
-def _is_value_out_of_context(text: str, passages: Passages) -> bool:
+def _is_value_out_of_context(text: str, passages: SourcePassages) -> bool:
     label, _, value = text.rpartition(": ")
     context, stems, facts = content_stems(words_in(label)), content_stems(words_in(value)), facts_in(value)
     if len(context) < max(MIN_LABEL_STEMS, len(stems)) or len(value.split()) > MAX_VALUE_WORDS:
         return False
 
-    def has_value(passage: Passage, index: int) -> bool:
+    def has_value(passage: SourcePassage, index: int) -> bool:
         sentence = passage.sentences[index]
         if passages.share(sentence.stems, stems) < MIN_VALUE_SHARE:
             return False
@@ -79,11 +79,14 @@ def _is_value_out_of_context(text: str, passages: Passages) -> bool:
 
 
 def _nearer(
-    context: frozenset[str], passages: Passages, margin: float, has_part: Callable[[Passage, int], bool]
-) -> list[tuple[Passage, Sentence]]:
+    context: frozenset[str],
+    passages: SourcePassages,
+    margin: float,
+    has_part: Callable[[SourcePassage, int], bool],
+) -> list[tuple[SourcePassage, SourceSentence]]:
     """The sentences without the part that share more of the context, by this margin, than each with it."""
     shares_with: list[float] = []
-    without: list[tuple[float, Passage, Sentence]] = []
+    without: list[tuple[float, SourcePassage, SourceSentence]] = []
     for passage in passages.all:
         for index, sentence in enumerate(passage.sentences):
             share = passages.share(sentence.stems | passage.title, context)

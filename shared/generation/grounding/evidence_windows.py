@@ -8,7 +8,7 @@ from functools import cache, cached_property
 
 from shared.generation.grounding import citation_markers
 from shared.generation.grounding.facts import date_facts, facts_in, forms_of
-from shared.generation.grounding.markup import plain
+from shared.generation.grounding.markup import displayable
 from shared.generation.grounding.negation import Negations, negations_in
 from shared.generation.grounding.terms import content_stems, words_in
 from shared.generation.grounding.types import Evidence
@@ -19,7 +19,7 @@ MAX_SENTENCES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class SourceSentence:
     """The span [start, end) of a match's text, its words in order, and the stems of its content words."""
 
     start: int
@@ -28,7 +28,7 @@ class Sentence:
     stems: frozenset[str]
 
 
-class Passage:
+class SourcePassage:
     """A match, its sentences, and the facts of its title, address and date."""
 
     def __init__(self, match_index: int, match: Match) -> None:
@@ -38,7 +38,7 @@ class Passage:
         self.title = content_stems(title_words)
         self.heading = frozenset([*title_words, *words_in(match.author or "")])
         self.sentences = [
-            Sentence(item.start, item.end, words, content_stems(words))
+            SourceSentence(item.start, item.end, words, content_stems(words))
             for item in sentences(match.text, match.lang)
             for words in [tuple(words_in(match.text[item.start : item.end]))]
         ]
@@ -46,7 +46,7 @@ class Passage:
         # Every word of the text, title and author.
         self.names = self.heading.union(*(item.words for item in self.sentences))
 
-    def text_of(self, sentence: Sentence) -> str:
+    def text_of(self, sentence: SourceSentence) -> str:
         return self.match.text[sentence.start : sentence.end]
 
     @cached_property
@@ -60,10 +60,10 @@ class Passage:
         return forms_of(facts_in(self.match.text)) | self.context
 
 
-class Window:
+class SentenceWindow:
     """Sentences [first, last] of a passage. Costly properties are computed on demand."""
 
-    def __init__(self, passage: Passage, first: int, last: int) -> None:
+    def __init__(self, passage: SourcePassage, first: int, last: int) -> None:
         self.passage = passage
         self.start = passage.sentences[first].start
         self.end = passage.sentences[last].end
@@ -85,22 +85,22 @@ class Window:
         begin = self.passage.match.span[0]
         return Evidence(self.passage.match_index, begin + self.start, begin + self.end)
 
-    def overlaps(self, other: "Window") -> bool:
+    def overlaps(self, other: "SentenceWindow") -> bool:
         """Whether both have some of the same text: chunks overlap."""
         if self.passage.match.document_id != other.passage.match.document_id:
             return False
         return self.evidence.start < other.evidence.end and other.evidence.start < self.evidence.end
 
 
-class Passages:
+class SourcePassages:
     """All passages, and the rarity of words among their sentences."""
 
     def __init__(self, matches: Sequence[Match]) -> None:
-        self.all = [Passage(match_index, match) for match_index, match in enumerate(matches)]
+        self.all = [SourcePassage(match_index, match) for match_index, match in enumerate(matches)]
         stems_by_sentence = [sentence.stems for passage in self.all for sentence in passage.sentences]
         self._count = len(stems_by_sentence)
         self._frequency = Counter(stem for stems in stems_by_sentence for stem in stems)
-        self.window = cache(Window)
+        self.window = cache(SentenceWindow)
 
     def rarity(self, stem: str) -> float:
         return math.log(1 + (1 + self._count) / (1 + self._frequency[stem]))
@@ -123,9 +123,9 @@ class Passages:
         return frozenset[str]().union(*(passage.names for passage in self.all))
 
     @cached_property
-    def exact(self) -> dict[str, Window]:
+    def exact(self) -> dict[str, SentenceWindow]:
         """The first window of each normalized text."""
-        windows: dict[str, Window] = {}
+        windows: dict[str, SentenceWindow] = {}
         for passage in self.all:
             for first, last in window_spans(len(passage.sentences)):
                 window = self.window(passage, first, last)
@@ -141,4 +141,4 @@ def window_spans(count: int) -> Iterator[tuple[int, int]]:
 
 
 def normalized_text(text: str) -> str:
-    return " ".join(plain(citation_markers.without_markers(text)).split())
+    return " ".join(displayable(citation_markers.without_markers(text)).split())

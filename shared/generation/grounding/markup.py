@@ -36,7 +36,7 @@ def has_picture(text: str) -> bool:
     return _PICTURE.search(_CODE.sub(" ", text)) is not None
 
 
-def plain(text: str) -> str:
+def displayable(text: str) -> str:
     """The text as it may be shown: with usual quotation marks, and without HTML."""
     return without_tags(with_plain_marks(text))
 

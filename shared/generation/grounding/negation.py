@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.generation.grounding.terms import is_function_word, stem
+from shared.generation.grounding.terms import inflection_stem, is_function_word
 from shared.text.stemming import is_unspaced, letter_pairs
 from shared.text.word_lists import word_sets
 
@@ -22,7 +22,7 @@ _JOINED = re.compile(r"[不没沒無无非]|ない|ません|なかっ|않|없|�
 # Words of permission and obligation.
 _PERMITTED = "allow allowed allows permit permitted permits possible able erlaubt möglich permis posible"
 _MAY = frozenset(
-    stem(word)
+    inflection_stem(word)
     for word in f"{_PERMITTED} grant granted enable included accepted required must need have approve".split()
 )
 _PERMITTING = frozenset(_PERMITTED.split())
@@ -194,7 +194,7 @@ def _word(text: str, clause: int) -> _Word:
     has_content = (
         not is_negation and text != _NEED_NOT_WORD and not is_function_word(stem_text) and len(stem_text) > 1
     )
-    return _Word(stem(stem_text), clause, is_negation, has_content, text)
+    return _Word(inflection_stem(stem_text), clause, is_negation, has_content, text)
 
 
 def _target(words: Sequence[_Word], at: int) -> str | None:

@@ -53,10 +53,10 @@ def is_function_word(word: str) -> bool:
 
 
 def content_stems(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(stem(word) for word in words if word not in _SKIPPED and len(word) > 1)
+    return frozenset(inflection_stem(word) for word in words if word not in _SKIPPED and len(word) > 1)
 
 
-def stem(word: str) -> str:
+def inflection_stem(word: str) -> str:
     """The same stem for valve and valves, study and studies, sharing and share."""
     word = _IRREGULAR.get(word, word)
     for ending, replacement in _ENDINGS:

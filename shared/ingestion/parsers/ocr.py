@@ -19,10 +19,10 @@ def is_installed() -> bool:
 
 
 def picture(data: bytes) -> ParsedFile:
-    return ParsedFile([(None, text_of(data))])
+    return ParsedFile([(None, recognize(data))])
 
 
-def text_of(data: bytes) -> str:
+def recognize(data: bytes) -> str:
     """The text in a picture of any format that tesseract knows. Raises UnreadableDocument."""
     done = subprocess.run([PROGRAM, "stdin", "stdout"], input=data, capture_output=True, check=False)
     if done.returncode != 0:
@@ -35,4 +35,4 @@ def pages_of(document: Any) -> Iterator[str]:
     for page in document:
         drawn = io.BytesIO()
         page.render(scale=DOTS_PER_INCH / 72, grayscale=True).to_pil().save(drawn, "png")
-        yield text_of(drawn.getvalue())
+        yield recognize(drawn.getvalue())

@@ -14,11 +14,11 @@ from shared.generation.confidence import (
     after_abstention,
     after_check,
     after_conflict,
-    held_down,
     judge,
+    limit_to_ceiling,
     mean_similarity,
 )
-from shared.generation.evidence import Evidence
+from shared.generation.confidence_features import ConfidenceFeatures
 from shared.types import Confidence, Judgement, Thresholds
 from tests.shared.examples import match
 
@@ -29,10 +29,10 @@ CALIBRATION = Calibration(10, -5, Thresholds(0.8, 0.5), Thresholds(0.4, 0.3))
 
 def by_contract(*similarities: float) -> Confidence:
     matches = [match(similarity=similarity) for similarity in similarities]
-    return judge(Evidence(max(similarities), 1.0), matches, None).confidence
+    return judge(ConfidenceFeatures(max(similarities), 1.0), matches, None).confidence
 
 
-def calibrated(evidence: Evidence) -> Judgement:
+def calibrated(evidence: ConfidenceFeatures) -> Judgement:
     return judge(evidence, [match(similarity=evidence.similarity)], CALIBRATION)
 
 
@@ -73,72 +73,74 @@ def test_the_mean_is_of_the_best_five_or_of_fewer():
 def test_no_matches_are_low_confidence_at_zero():
     generous = Calibration(0, 100, Thresholds(0, 0), Thresholds(0, 0))
     for calibration in (None, CALIBRATION, generous):
-        judgement = judge(Evidence(0.0, 0.0), [], calibration)
+        judgement = judge(ConfidenceFeatures(0.0, 0.0), [], calibration)
         assert (judgement.confidence, judgement.score) == (Confidence.LOW, 0.0)
         assert judgement.because == ("No passage was found.",)
-        assert held_down(judgement, []).confidence is Confidence.LOW
+        assert limit_to_ceiling(judgement, []).confidence is Confidence.LOW
 
 
 def test_the_score_is_a_logistic_function_of_similarity_and_half_of_the_coverage():
-    assert calibrated(Evidence(0.5, 0.0)).score == pytest.approx(0.5)
-    assert calibrated(Evidence(0.3, 0.4)).score == pytest.approx(0.5)
-    assert calibrated(Evidence(0.5, 0.2)).score == pytest.approx(1 / (1 + math.exp(-1)))
+    assert calibrated(ConfidenceFeatures(0.5, 0.0)).score == pytest.approx(0.5)
+    assert calibrated(ConfidenceFeatures(0.3, 0.4)).score == pytest.approx(0.5)
+    assert calibrated(ConfidenceFeatures(0.5, 0.2)).score == pytest.approx(1 / (1 + math.exp(-1)))
 
 
 def test_extreme_calibrations_have_a_score():
     for slope, score in ((1000.0, 1.0), (-1000.0, 0.0)):
         extreme = Calibration(slope, slope, Thresholds(0.8, 0.5), Thresholds(0.4, 0.3))
-        assert judge(Evidence(1.0, 1.0), [match(similarity=1.0)], extreme).score == pytest.approx(score)
+        assert judge(ConfidenceFeatures(1.0, 1.0), [match(similarity=1.0)], extreme).score == pytest.approx(
+            score
+        )
 
 
 def test_the_thresholds_divide_the_score_into_levels():
-    assert calibrated(Evidence(0.64, 0.0)).confidence is Confidence.HIGH
-    assert calibrated(Evidence(0.63, 0.0)).confidence is Confidence.MEDIUM
-    assert calibrated(Evidence(0.5, 0.0)).confidence is Confidence.MEDIUM
-    assert calibrated(Evidence(0.49, 0.0)).confidence is Confidence.LOW
-    assert calibrated(Evidence(0.49, 0.0)).thresholds == CALIBRATION.thresholds
+    assert calibrated(ConfidenceFeatures(0.64, 0.0)).confidence is Confidence.HIGH
+    assert calibrated(ConfidenceFeatures(0.63, 0.0)).confidence is Confidence.MEDIUM
+    assert calibrated(ConfidenceFeatures(0.5, 0.0)).confidence is Confidence.MEDIUM
+    assert calibrated(ConfidenceFeatures(0.49, 0.0)).confidence is Confidence.LOW
+    assert calibrated(ConfidenceFeatures(0.49, 0.0)).thresholds == CALIBRATION.thresholds
 
 
 @pytest.mark.parametrize("calibration", [CALIBRATION, None])
 def test_confidence_is_medium_at_most_over_a_gap(calibration: Calibration | None):
     certain = [match(similarity=1.0)]
-    assert judge(Evidence(1.0, 1.0), certain, calibration).confidence is Confidence.HIGH
-    missing = judge(Evidence(1.0, 1.0, ("FL-900", "2026")), certain, calibration)
+    assert judge(ConfidenceFeatures(1.0, 1.0), certain, calibration).confidence is Confidence.HIGH
+    missing = judge(ConfidenceFeatures(1.0, 1.0, ("FL-900", "2026")), certain, calibration)
     assert missing.confidence is Confidence.MEDIUM
     assert missing.because[-1] == "No passage found mentions FL-900, 2026."
-    denied = judge(Evidence(1.0, 1.0, lacks_negation=True), certain, calibration)
+    denied = judge(ConfidenceFeatures(1.0, 1.0, lacks_negation=True), certain, calibration)
     assert denied.confidence is Confidence.MEDIUM
     assert denied.because[-1] == "No passage found denies what the question denies."
 
 
 def test_a_gap_does_not_raise_a_low_level():
-    assert calibrated(Evidence(0.1, 0.0, ("FL-900",))).confidence is Confidence.LOW
+    assert calibrated(ConfidenceFeatures(0.1, 0.0, ("FL-900",))).confidence is Confidence.LOW
 
 
 def test_the_rag_contract_s_mean_holds_a_level_down_and_never_raises_it():
-    high = calibrated(Evidence(1.0, 1.0))
-    assert held_down(high, [match(similarity=0.4)]) == high
-    medium = held_down(high, [match(similarity=0.39)])
+    high = calibrated(ConfidenceFeatures(1.0, 1.0))
+    assert limit_to_ceiling(high, [match(similarity=0.4)]) == high
+    medium = limit_to_ceiling(high, [match(similarity=0.39)])
     assert medium.confidence is Confidence.MEDIUM
     assert medium.because[-1] == "The mean similarity of the best chunks, 0.39, permits no more than medium."
-    assert held_down(high, [match(similarity=0.29)]).confidence is Confidence.LOW
-    low = calibrated(Evidence(0.1, 0.0))
-    assert held_down(low, [match(similarity=0.9)]) == low
+    assert limit_to_ceiling(high, [match(similarity=0.29)]).confidence is Confidence.LOW
+    low = calibrated(ConfidenceFeatures(0.1, 0.0))
+    assert limit_to_ceiling(low, [match(similarity=0.9)]) == low
 
 
 def test_an_abstention_is_low_and_unsupported_sentences_are_medium_at_most():
-    high = calibrated(Evidence(1.0, 1.0))
+    high = calibrated(ConfidenceFeatures(1.0, 1.0))
     abstained = after_abstention(high)
     assert abstained.confidence is Confidence.LOW
     assert abstained.because[-1] == "The model found no answer in the passages."
     assert after_check(high, ()) == high
     checked = after_check(high, ("It holds 9 litres.",))
     assert (checked.confidence, checked.unsupported) == (Confidence.MEDIUM, ("It holds 9 litres.",))
-    assert after_check(calibrated(Evidence(0.1, 0.0)), ("x",)).confidence is Confidence.LOW
+    assert after_check(calibrated(ConfidenceFeatures(0.1, 0.0)), ("x",)).confidence is Confidence.LOW
 
 
 def test_documents_with_different_values_are_medium_at_most():
-    judgement = after_conflict(calibrated(Evidence(1.0, 1.0)))
+    judgement = after_conflict(calibrated(ConfidenceFeatures(1.0, 1.0)))
     assert judgement.confidence is Confidence.MEDIUM
     assert judgement.because[-1] == "Documents give different values: the answer has both."
 

@@ -12,7 +12,7 @@ from local import ROOT
 from local.seed_demo import demo_files
 from shared.generation.citations import cite
 from shared.generation.extractive import INDIRECT, MAX_ITEMS, MAX_SENTENCES, MODEL, extract
-from shared.generation.statements import plain
+from shared.generation.statements import without_markup
 from shared.ingestion.chunking.passages import chunk_document
 from shared.models.embeddings import Embedder, embed
 from shared.text.normalize import clean
@@ -48,7 +48,7 @@ def cited_sentences(draft: GeneratedText, matches: Sequence[Match]) -> list[tupl
         source = hit.text[sentence.start - hit.span[0] : sentence.end - hit.span[0]]
         assert sentence.words, source
         if not source.startswith("|"):
-            assert plain(source).rstrip(".") in sentence.text
+            assert without_markup(source).rstrip(".") in sentence.text
         assert sentence.words <= content_words(f"{hit.text}")
     return [(sentence.number, sentence.text) for sentence in draft.sentences]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.generation.statements import Kind, plain, statements
+from shared.generation.statements import StatementKind, statements, without_markup
 
 LINES = st.lists(
     st.sampled_from(
@@ -15,7 +15,7 @@ LINES = st.lists(
 )  # fmt: skip
 
 
-def texts_and_kinds(text: str, question: str = "") -> list[tuple[str, Kind]]:
+def texts_and_kinds(text: str, question: str = "") -> list[tuple[str, StatementKind]]:
     return [(item.text, item.kind) for item in statements(text, "en", frozenset(question.split()))]
 
 
@@ -38,34 +38,35 @@ def test_marks_of_markdown_are_removed(subtests: pytest.Subtests):
     }
     for text, expected in cases.items():
         with subtests.test(text):
-            assert plain(text) == expected
+            assert without_markup(text) == expected
 
 
 def test_rows_have_the_names_of_their_columns():
     text = "| | Standard | Plus |\n|---|---|---|\n| Users | 25 | no limit |\n| Storage | | 7 years |"
     assert texts_and_kinds(text) == [
-        ("Users: Standard 25, Plus no limit.", Kind.ROW),
-        ("Storage: Plus 7 years.", Kind.ROW),
+        ("Users: Standard 25, Plus no limit.", StatementKind.ROW),
+        ("Storage: Plus 7 years.", StatementKind.ROW),
     ]
 
 
 def test_a_wide_row_has_only_the_columns_of_the_question():
     text = "| M | Load | B | C | D | E |\n|---|---|---|---|---|---|\n| M1 | 80 kg | 2 | 3 | 4 | 5 |"
-    assert texts_and_kinds(text, "load") == [("M1: Load 80 kg.", Kind.ROW)]
-    assert texts_and_kinds(text, "colour") == [("M1: Load 80 kg, B 2, C 3, D 4, E 5.", Kind.ROW)]
+    assert texts_and_kinds(text, "load") == [("M1: Load 80 kg.", StatementKind.ROW)]
+    assert texts_and_kinds(text, "colour") == [("M1: Load 80 kg, B 2, C 3, D 4, E 5.", StatementKind.ROW)]
 
 
 def test_lines_of_keys_are_facts_and_turns_of_speakers_are_not():
     assert texts_and_kinds("Weight: 96 kg\nColour: blue") == [
-        ("Weight: 96 kg.", Kind.FACT),
-        ("Colour: blue.", Kind.FACT),
+        ("Weight: 96 kg.", StatementKind.FACT),
+        ("Colour: blue.", StatementKind.FACT),
     ]
     assert texts_and_kinds("Ann: no\nBen: yes\nAnn: no") == [
-        ("Ann: no.", Kind.FACT),
-        ("Ben: yes.", Kind.FACT),
+        ("Ann: no.", StatementKind.FACT),
+        ("Ben: yes.", StatementKind.FACT),
     ]
     assert (
-        texts_and_kinds("Ann: The kettle stopped at noon.\nBen: It started at once.")[0][1] is Kind.SENTENCE
+        texts_and_kinds("Ann: The kettle stopped at noon.\nBen: It started at once.")[0][1]
+        is StatementKind.SENTENCE
     )
 
 

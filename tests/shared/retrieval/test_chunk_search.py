@@ -10,7 +10,7 @@ from shared.models.embeddings import embed
 from shared.retrieval.chunk_search import has_identifier, similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
-from shared.types import Filters, Mode, Query, Result, SimilarTo
+from shared.types import Filters, Mode, Query, ResultKind, SimilarTo
 from tests.actors import NOBODYS, World
 from tests.conftest import People
 from tests.shared.examples import match
@@ -111,7 +111,7 @@ def test_similar_items_exclude_the_subject(
     }
     for mode in (Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID):
         query = Query("unused", mode=mode, filters=Filters(org_id=people.acme.id))
-        for result in Result:
+        for result in ResultKind:
             for subject, expected in subjects.items():
                 vector = vectors[0] if subject.kind == "text" and mode is not Mode.KEYWORD else None
                 with subtests.test(mode=mode, result=result, subject=subject.kind):

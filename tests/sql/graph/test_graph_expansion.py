@@ -15,7 +15,9 @@ from tests.sql.naming import NamedChunk
 from tests.sql.passages import Row
 
 DOCUMENTS: dict[str, list[NamedChunk]] = {
-    "Billing Service": [NamedChunk("invoices", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel", 0.8)])],
+    "Billing Service": [
+        NamedChunk("invoices", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel", 0.8)]),
+    ],
     "Kestrel": [
         NamedChunk("eleven people", ["Oslo"]),
         NamedChunk("led well", ["Priya Nair"], [("Kestrel", "LED_BY", "Priya Nair")]),
@@ -25,7 +27,9 @@ DOCUMENTS: dict[str, list[NamedChunk]] = {
     "Ring": [
         NamedChunk("one", ["Alder", "Birch"], [("Alder", "PART_OF", "Birch")]),
         NamedChunk("two", ["Birch", "Cedar"], [("Birch", "PART_OF", "Cedar")]),
-        NamedChunk("three", ["Cedar", "Alder"], [("Cedar", "PART_OF", "Alder"), ("Alder", "PART_OF", "Alder")]),
+        NamedChunk(
+            "three", ["Cedar", "Alder"], [("Cedar", "PART_OF", "Alder"), ("Alder", "PART_OF", "Alder")]
+        ),
     ],
     "Egret": [NamedChunk("fishing", ["Owner", "Maker", "Friend"], [
         ("Egret", "OWNED_BY", "Owner"), ("Egret", "MADE_BY", "Maker")])],

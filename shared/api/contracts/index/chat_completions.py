@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from shared.answering.chat_completions.complete import Sources
+from shared.answering.chat_completions.complete import JudgedMatches
 from shared.answering.chat_completions.conversation import (
     MODEL_CHARACTERS,
     RAG_MODEL,
@@ -13,7 +13,7 @@ from shared.answering.chat_completions.conversation import (
     Conversation,
     is_grounded,
 )
-from shared.answering.chat_completions.response import ends
+from shared.answering.chat_completions.response import is_last_part
 from shared.api.contracts.index import indexes_and_queries
 from shared.api.contracts.index.indexes_and_queries import Node
 from shared.api.contracts.shared_fields import CollectionName, ConfidenceDetail, Flag
@@ -171,21 +171,21 @@ class Models(BaseModel):
     data: list[Model]
 
 
-def encode_answer(reply: Body, sources: Sources | None) -> bytes:
+def encode_answer(reply: Body, sources: JudgedMatches | None) -> bytes:
     body = {**reply, **_described(sources)}
     return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
-def encode_part(reply: Body, sources: Sources | None) -> bytes:
+def encode_part(reply: Body, sources: JudgedMatches | None) -> bytes:
     """A part of a stream as an event; the part that ends the answer has the nodes."""
-    return event({**reply, **_described(sources)} if ends(reply) else reply)
+    return event({**reply, **_described(sources)} if is_last_part(reply) else reply)
 
 
 def encode_error(error: RagError) -> bytes:
     return event({"error": error_body(error)["error"]})
 
 
-def _described(sources: Sources | None) -> dict[str, Any]:
+def _described(sources: JudgedMatches | None) -> dict[str, Any]:
     if sources is None:
         return {"source_nodes": None}
     return {

@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
-from shared.answering.platform_chat.types import Delta, Event, Sources, Step, SubQuery, TurnDone
+from shared.answering.platform_chat.types import Delta, Event, ReasoningStep, Sources, SubQuery, TurnDone
 from shared.api.contracts.platform.chat_request import Request
 from shared.api.contracts.platform.error_format import error_body
 from shared.api.contracts.shared_fields import ConfidenceDetail, ResponseModel, Score, rounded_score
@@ -126,7 +126,7 @@ def sources(matches: tuple[Match, ...]) -> list[Source]:
 def encode_event(request: Request, user_id: str, chat_event: Event) -> bytes:
     """The server-sent events of a chat event: two of the last, otherwise one."""
     match chat_event:
-        case Step(number=number, description=description):
+        case ReasoningStep(number=number, description=description):
             return event({"type": "reasoning_step", "step": number, "description": description})
         case SubQuery(text=text):
             return event({"type": "sub_query", "query": text})

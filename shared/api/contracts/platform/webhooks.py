@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_
 
 from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import Flag
-from shared.types import Message
+from shared.types import WebhookMessage
 
 EventName = Literal[
     "collection.created",
@@ -110,11 +110,11 @@ class Deliveries(BaseModel):
     pagination: Pagination
 
 
-def message_of(row: dict[str, Any]) -> Message:
+def message_of(row: dict[str, Any]) -> WebhookMessage:
     """The message of a delivery. `created`: seconds since the epoch."""
     created = int(datetime.fromisoformat(row["created_at"]).timestamp())
     body = {"id": _event_id(row), "type": row["event"], "created": created, "data": _data_of(row)}
-    return Message(_event_id(row), json.dumps(body, ensure_ascii=False).encode())
+    return WebhookMessage(_event_id(row), json.dumps(body, ensure_ascii=False).encode())
 
 
 def _event_id(row: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from shared.api.contracts.search.requests_and_limits import (
 )
 from shared.retrieval.query.types import SearchScope
 from shared.retrieval.types import RoutedResult, SearchRequest
-from shared.types import Result, SimilarTo
+from shared.types import ResultKind, SimilarTo
 
 
 class TextSubject(RequestModel):
@@ -39,7 +39,7 @@ class ChunkSubject(RequestModel):
 class Request(RetrievalRequest):
     subject: Annotated[TextSubject | DocumentSubject | ChunkSubject, Field(discriminator="kind")]
     mode: Literal["auto", "neural", "keyword", "hybrid", "fast"] = "auto"
-    by: Result = Result.CHUNKS
+    by: ResultKind = ResultKind.CHUNKS
     filters: RetrievalFilters | None = None
 
     def to_subject(self) -> SimilarTo:

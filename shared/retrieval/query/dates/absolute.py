@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.retrieval.query.dates.calendar import Period, Unit, day, latest, latest_weekday, part
+from shared.retrieval.query.dates.calendar import Period, Unit, day, latest, latest_weekday, part_of_year
 from shared.text.language_detection import MONTHS, WEEKDAYS
 
 Resolve = Callable[[re.Match[str], datetime], Period]
@@ -58,7 +58,7 @@ def month_number(name: str) -> int:
 
 
 def _month(match: re.Match[str], now: datetime) -> Period:
-    return _of(match, now, lambda year: part(year, Unit.MONTH, month_number(match["month"])))
+    return _of(match, now, lambda year: part_of_year(year, Unit.MONTH, month_number(match["month"])))
 
 
 def _day(match: re.Match[str], now: datetime) -> Period:
@@ -70,7 +70,7 @@ def _part(match: re.Match[str], now: datetime) -> Period:
     count = _ORDINALS.get(number) or int(number)
     if unit is Unit.HALF and count > 2:
         raise ValueError("a year has two halves")
-    return _of(match, now, lambda year: part(year, unit, count))
+    return _of(match, now, lambda year: part_of_year(year, unit, count))
 
 
 def _numbers(match: re.Match[str], now: datetime) -> Period:
@@ -78,7 +78,7 @@ def _numbers(match: re.Match[str], now: datetime) -> Period:
 
 
 def _number_month(match: re.Match[str], now: datetime) -> Period:
-    return part(int(match["year"]), Unit.MONTH, int(match["number"]))
+    return part_of_year(int(match["year"]), Unit.MONTH, int(match["number"]))
 
 
 def _bare_year(match: re.Match[str], now: datetime) -> Period:

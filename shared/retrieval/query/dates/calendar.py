@@ -68,7 +68,7 @@ def period_at(moment: datetime, unit: Unit) -> Period:
     return Period(begin, shift(begin, unit, 1))
 
 
-def part(year: int, unit: Unit, number: int) -> Period:
+def part_of_year(year: int, unit: Unit, number: int) -> Period:
     """The year's month, quarter or half with this number, from 1."""
     return period_at(shift(datetime(year, 1, 1, tzinfo=UTC), unit, number - 1), unit)
 

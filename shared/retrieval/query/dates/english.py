@@ -8,10 +8,10 @@ import re
 from datetime import datetime, timedelta
 
 from shared.retrieval.query.dates.calendar import Period, TimeRange
-from shared.retrieval.query.dates.exclusions import is_doubtful
+from shared.retrieval.query.dates.exclusions import is_excluded
 from shared.retrieval.query.dates.prepositions import COMMA, LINK, ONWARD, POSSESSIVE, Side, before
 from shared.retrieval.query.dates.relative import AGO, day_ago
-from shared.retrieval.query.dates.resolve import PART, TIME_EXPRESSION, ends, period
+from shared.retrieval.query.dates.resolve import PART, TIME_EXPRESSION, ordered_periods, period
 from shared.text.language_detection import WEEKDAYS
 
 MAX_LISTED = 12
@@ -31,7 +31,7 @@ def english_range(text: str, now: datetime, question: str | None = None) -> Time
         except (ValueError, OverflowError):
             # Not in the calendar, such as 30 February.
             continue
-        if time_range and is_doubtful(time_range, text, now, question):
+        if time_range and is_excluded(time_range, text, now, question):
             doubted = time_range.end
         elif time_range:
             return time_range
@@ -63,7 +63,7 @@ def _between(text: str, times: list[Time], now: datetime) -> TimeRange | None:
             return None
         if side is not Side.IN:
             start = one.start()
-    first, last = ends(one.group(), other.group(), now)
+    first, last = ordered_periods(one.group(), other.group(), now)
     begin = first.end if side is Side.AFTER else first.begin
     return _range(text, start, other.end(), begin, last.begin if word.endswith("before") else last.end)
 
@@ -124,6 +124,6 @@ def _span_of_list(text: str, times: list[Time], interval: Period, now: datetime)
         row.append(time)
     if len(row) == 1:
         return interval, times[0].end()
-    pairs = [ends(time.group(), row[-1].group(), now) for time in row[:-1]]
+    pairs = [ordered_periods(time.group(), row[-1].group(), now) for time in row[:-1]]
     whole = [part for pair in pairs for part in pair]
     return Period(min(part.begin for part in whole), max(part.end for part in whole)), row[-1].end()

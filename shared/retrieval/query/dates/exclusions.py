@@ -49,7 +49,7 @@ _PERSONAL_EVENT = re.compile(
 )
 
 
-def is_doubtful(time: TimeRange, text: str, now: datetime, question: str | None = None) -> bool:
+def is_excluded(time: TimeRange, text: str, now: datetime, question: str | None = None) -> bool:
     """Whether the time may not be a date of documents. `question`: the original of a translated text."""
     return (
         _is_future(time, now)

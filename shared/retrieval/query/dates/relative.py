@@ -5,7 +5,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.retrieval.query.dates.absolute import MONTH, WEEKDAY, Form, month_number
-from shared.retrieval.query.dates.calendar import Period, Unit, latest, latest_weekday, part, period_at, shift
+from shared.retrieval.query.dates.calendar import (
+    Period,
+    Unit,
+    latest,
+    latest_weekday,
+    part_of_year,
+    period_at,
+    shift,
+)
 from shared.text.language_detection import WEEKDAYS
 
 # "a few" is generous: a filter hides documents.
@@ -84,7 +92,7 @@ def _last_month(match: re.Match[str], now: datetime) -> Period:
     """The latest month of that name that has ended."""
     ended = shift(period_at(now, Unit.MONTH).begin, Unit.MONTH, -1)
     month = month_number(match["month"])
-    return replace(latest(lambda year: part(year, Unit.MONTH, month), ended), cycle=None)
+    return replace(latest(lambda year: part_of_year(year, Unit.MONTH, month), ended), cycle=None)
 
 
 RELATIVE = (

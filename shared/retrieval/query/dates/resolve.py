@@ -37,7 +37,7 @@ def period(text: str, now: datetime) -> Period:
     raise ValueError("no time")
 
 
-def ends(one: str, other: str, now: datetime) -> tuple[Period, Period]:
+def ordered_periods(one: str, other: str, now: datetime) -> tuple[Period, Period]:
     """Both periods, in order. A recurring one is the nearest to the other."""
     first, last = period(one, now), period(other, now)
     if first.cycle and not last.cycle:

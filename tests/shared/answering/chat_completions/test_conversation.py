@@ -135,9 +135,9 @@ def test_answers_of_any_form_can_be_counted(subtests: pytest.Subtests):
 
 def test_a_streamed_answer_equals_the_complete_one():
     whole = response.completion("One.\n\nTwo. ", "extractive", Usage(3, 4))
-    parts = list(response.parts(whole))
+    parts = list(response.stream_parts(whole))
     assert {part["id"] for part in parts} == {whole["id"]}
     deltas = [part["choices"][0]["delta"] for part in parts]
     assert deltas[0] == {"role": "assistant", "content": ""}
     assert "".join(delta.get("content", "") for delta in deltas) == "One.\n\nTwo. "
-    assert [response.ends(part) for part in parts] == [False] * (len(parts) - 1) + [True]
+    assert [response.is_last_part(part) for part in parts] == [False] * (len(parts) - 1) + [True]

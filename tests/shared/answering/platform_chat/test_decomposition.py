@@ -12,18 +12,18 @@ import pytest
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import (
     ROUNDS,
-    Limits,
+    SearchLimits,
     SubQueryResults,
     plan_by_rules,
     search_in_steps,
 )
-from shared.answering.platform_chat.types import Sources, Step, SubQuery
+from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuery
 from shared.models.chat_gateway import ChatGateway
 from shared.types import SearchResult
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "Why did billing fail and who fixed it?"
-BOUNDS = Limits(6, 60)
+BOUNDS = SearchLimits(6, 60)
 NOTHING = SearchResult((), None, 0, milliseconds=0)
 
 
@@ -68,7 +68,7 @@ def says(text: str, tokens: int = 10) -> dict[str, Any]:
 
 
 def run(
-    gateway: StandIn, bounds: Limits = BOUNDS, tokens: int = 20_000, seconds: float = 20
+    gateway: StandIn, bounds: SearchLimits = BOUNDS, tokens: int = 20_000, seconds: float = 20
 ) -> tuple[list[Any], list[str], BudgetedModel]:
     looked: list[str] = []
 
@@ -92,11 +92,12 @@ def test_each_sub_question_is_reported_searched_and_completed(gateway: StandIn):
     events, looked, query_model = run(gateway)
     assert looked == ["one", "two", "three"]
     messages = [
-        (Step(number, f"Finding {query}"), SubQuery(query)) for number, query in enumerate(looked, start=1)
+        (ReasoningStep(number, f"Finding {query}"), SubQuery(query))
+        for number, query in enumerate(looked, start=1)
     ]
     assert [event for event in events if not isinstance(event, Sources)] == [
         *(event for pair in messages for event in pair),
-        Step(4, "Putting together what was found"),
+        ReasoningStep(4, "Putting together what was found"),
     ]
     assert sum(isinstance(event, Sources) for event in events) == 3
     assert "LOOKED FOR: two" in gateway.requests[1].json["messages"][1]["content"]
@@ -131,12 +132,12 @@ def test_a_looping_or_failing_model_falls_back_to_the_rules(subtests: pytest.Sub
 
 def test_a_model_that_always_asks_for_more_is_bounded(gateway: StandIn):
     gateway.replies(*(Reply(json=plan(*(f"part {turn} {n}" for n in range(9)))) for turn in range(9)))
-    events, looked, _ = run(gateway, Limits(4, 60))
+    events, looked, _ = run(gateway, SearchLimits(4, 60))
     assert looked == [f"part 0 {number}" for number in range(4)]
-    assert events[-1] == Step(5, "Putting together what was found")
+    assert events[-1] == ReasoningStep(5, "Putting together what was found")
     with StandIn() as another:
         another.replies(*(Reply(json=plan(f"part {turn}")) for turn in range(9)))
-        assert len(run(another, Limits(20, 60))[1]) == ROUNDS
+        assert len(run(another, SearchLimits(20, 60))[1]) == ROUNDS
 
 
 def test_an_exhausted_budget_or_time_ends_the_planning(gateway: StandIn):
@@ -150,4 +151,4 @@ def test_an_exhausted_budget_or_time_ends_the_planning(gateway: StandIn):
         late.replies(Reply(json=plan("late"), delay=5))
         assert len(run(late, seconds=0.05)[1]) == 3
     # The first part is always looked for.
-    assert len(run(gateway, Limits(6, 0.0), tokens=0)[1]) == 1
+    assert len(run(gateway, SearchLimits(6, 0.0), tokens=0)[1]) == 1

@@ -12,7 +12,7 @@ from shared.retrieval.query.dates.calendar import (
     day,
     latest,
     latest_weekday,
-    part,
+    part_of_year,
     period_at,
     shift,
 )
@@ -49,14 +49,14 @@ def test_the_31st_moves_to_the_last_day_of_a_shorter_month(subtests: pytest.Subt
 
 
 def test_parts_of_a_year_are_numbered_from_one():
-    assert part(2025, Unit.QUARTER, 3) == Period(at(2025, 7, 1), at(2025, 10, 1))
-    assert part(2025, Unit.HALF, 2) == Period(at(2025, 7, 1), at(2026, 1, 1))
-    assert part(2025, Unit.MONTH, 12) == Period(at(2025, 12, 1), at(2026, 1, 1))
+    assert part_of_year(2025, Unit.QUARTER, 3) == Period(at(2025, 7, 1), at(2025, 10, 1))
+    assert part_of_year(2025, Unit.HALF, 2) == Period(at(2025, 7, 1), at(2026, 1, 1))
+    assert part_of_year(2025, Unit.MONTH, 12) == Period(at(2025, 12, 1), at(2026, 1, 1))
 
 
 def test_a_yearly_period_is_the_latest_that_has_started():
-    assert latest(lambda year: part(year, Unit.MONTH, 5), at(2026, 4, 30)).begin == at(2025, 5, 1)
-    assert latest(lambda year: part(year, Unit.MONTH, 5), at(2026, 5, 1)).begin == at(2026, 5, 1)
+    assert latest(lambda year: part_of_year(year, Unit.MONTH, 5), at(2026, 4, 30)).begin == at(2025, 5, 1)
+    assert latest(lambda year: part_of_year(year, Unit.MONTH, 5), at(2026, 5, 1)).begin == at(2026, 5, 1)
     assert latest(lambda year: day(year, 2, 29), at(2027, 4, 1)).begin == at(2024, 2, 29)
     assert latest_weekday(2, at(2026, 4, 15)).begin == at(2026, 4, 15)
     assert latest_weekday(3, at(2026, 4, 15)).begin == at(2026, 4, 9)

@@ -7,7 +7,12 @@ from itertools import chain, combinations
 
 from shared.generation.grounding.cjk_overlap import covers_unspaced_text
 from shared.generation.grounding.context import is_out_of_context
-from shared.generation.grounding.evidence_windows import Passage, Passages, Window, window_spans
+from shared.generation.grounding.evidence_windows import (
+    SentenceWindow,
+    SourcePassage,
+    SourcePassages,
+    window_spans,
+)
 from shared.generation.grounding.facts import facts_in
 from shared.generation.grounding.negation import Negations, contradicts, is_modal, negations_in
 from shared.generation.grounding.numbers import COUNTED, Fact
@@ -32,7 +37,7 @@ _NUMBER_WORDS = content_stems(
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SupportThresholds:
     """Least shares of a sentence's words, weighted by rarity: of one window; of two together."""
 
     alone: float
@@ -40,7 +45,7 @@ class Limits:
 
 
 # Fitted by bench/eval_support.py on one half of the data; it reports on the other.
-LIMITS = Limits(alone=0.6, together=0.75)
+LIMITS = SupportThresholds(alone=0.6, together=0.75)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +58,10 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Support:
     """The windows that support a claim, best first; or the reasons why none does."""
 
-    windows: tuple[Window, ...]
+    windows: tuple[SentenceWindow, ...]
     reasons: tuple[str, ...]
 
 
@@ -64,7 +69,7 @@ class Judgement:
 class _Candidate:
     """One or two windows, their stems, and their share of the claim's stems."""
 
-    windows: tuple[Window, ...]
+    windows: tuple[SentenceWindow, ...]
     stems: frozenset[str]
     share: float
 
@@ -74,15 +79,15 @@ def claim_of(text: str) -> Claim:
     return Claim(text, stems, tuple(facts_in(text)), tuple(names_in(text)), negations_in(text))
 
 
-def judge(claim: Claim, passages: Passages, limits: Limits = LIMITS) -> Judgement:
+def find_support(claim: Claim, passages: SourcePassages, limits: SupportThresholds = LIMITS) -> Support:
     """The best windows that support the claim alone, else the best two that do together, else the reasons."""
-    judgement = _Comparison(claim, passages, limits).judge()
-    if judgement.windows and is_out_of_context(claim.text, claim.names, passages):
-        return Judgement((), ("out_of_context",))
-    return judgement
+    support = _Comparison(claim, passages, limits).support()
+    if support.windows and is_out_of_context(claim.text, claim.names, passages):
+        return Support((), ("out_of_context",))
+    return support
 
 
-def contradictions(claim: Claim, passages: Passages) -> tuple[str, ...]:
+def contradictions(claim: Claim, passages: SourcePassages) -> tuple[str, ...]:
     """The reasons why the nearest windows contradict the claim, however small their share of it."""
     windows = _Comparison(claim, passages, LIMITS).near_windows()
     return _reasons(
@@ -94,7 +99,7 @@ def contradictions(claim: Claim, passages: Passages) -> tuple[str, ...]:
 class _Comparison:
     """A claim against all passages."""
 
-    def __init__(self, claim: Claim, passages: Passages, limits: Limits) -> None:
+    def __init__(self, claim: Claim, passages: SourcePassages, limits: SupportThresholds) -> None:
         self._claim = claim
         self._passages = passages
         self._limits = limits
@@ -102,13 +107,13 @@ class _Comparison:
         best_of_each = (nlargest(CANDIDATES_PER_PASSAGE, self._windows(one), _share) for one in passages.all)
         self._best = sorted(chain(*best_of_each), key=_share, reverse=True)
 
-    def near_windows(self) -> list[Window]:
+    def near_windows(self) -> list[SentenceWindow]:
         return [item.windows[0] for item in self._best[:CANDIDATES] if item.share >= MIN_SHARED]
 
-    def judge(self) -> Judgement:
+    def support(self) -> Support:
         best, limits = self._best, self._limits
         if not best:
-            return Judgement((), ("too_little_in_common",))
+            return Support((), ("too_little_in_common",))
         # The nearest window is the source of the sentence. Where it contradicts the sentence, windows with
         # much less in common are no support.
         minimum = best[0].share - MAX_DEFICIT
@@ -119,14 +124,14 @@ class _Comparison:
             if item.share >= threshold and not self._faults(item, threshold)
         ]
         if supporting:
-            return Judgement(_without_overlaps(item.windows[0] for item in supporting), ())
+            return Support(_without_overlaps(item.windows[0] for item in supporting), ())
         for pair in self._pairs(max(limits.together, minimum)):
             if not self._faults(pair, limits.together):
-                return Judgement(_without_overlaps(pair.windows), ())
+                return Support(_without_overlaps(pair.windows), ())
         fewest = min((self._faults(item, limits.alone) for item in best[:3]), key=len)
-        return Judgement((), fewest or self._faults(best[0], limits.alone))
+        return Support((), fewest or self._faults(best[0], limits.alone))
 
-    def _windows(self, passage: Passage) -> Iterator[_Candidate]:
+    def _windows(self, passage: SourcePassage) -> Iterator[_Candidate]:
         title = frozenset(self._weights.keys() & passage.title)
         hits = [sentence.stems & self._weights.keys() for sentence in passage.sentences]
         for first, last in window_spans(len(hits)):
@@ -191,8 +196,8 @@ def _states(fact: Fact, forms: frozenset[str]) -> bool:
     )
 
 
-def _without_overlaps(windows: Iterable[Window]) -> tuple[Window, ...]:
-    chosen: list[Window] = []
+def _without_overlaps(windows: Iterable[SentenceWindow]) -> tuple[SentenceWindow, ...]:
+    chosen: list[SentenceWindow] = []
     for window in windows:
         if not any(window.overlaps(other) for other in chosen):
             chosen.append(window)

@@ -1,4 +1,4 @@
-"""Evidence that matches answer a question: similarity, shared words, missing names and numbers.
+"""Features of matches from which confidence is computed: similarity, shared words, missing names and numbers.
 
 With the share of the question's words in the best sentence, questions that the documents do not answer differ
 more from the others than by similarity alone: bench/results/confidence.json.
@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.generation.grounding.coverage import claim_of
-from shared.generation.grounding.evidence_windows import Passages
+from shared.generation.grounding.claim_support import claim_of
+from shared.generation.grounding.evidence_windows import SourcePassages
 from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
 from shared.text.stemming import content_words
@@ -18,7 +18,7 @@ from shared.types import Match
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ConfidenceFeatures:
     """`similarity`: of the nearest match, 0..1; `coverage`: the largest share, weighted by rarity, of the
     question's content words in one sentence, 0..1; `missing`: names, numbers, dates and identifiers of the
     question that no match contains, as the question writes them; `lacks_negation`: the question negates a
@@ -30,12 +30,12 @@ class Evidence:
     lacks_negation: bool = False
 
 
-def evidence_of(question: str, matches: Sequence[Match]) -> Evidence:
-    """The evidence of the matches, in any order. A match without a similarity counts as 0."""
+def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
+    """The features of the matches, in any order. A match without a similarity counts as 0."""
     if not matches:
-        return Evidence(0.0, 0.0)
-    passages = Passages(matches)
-    return Evidence(
+        return ConfidenceFeatures(0.0, 0.0)
+    passages = SourcePassages(matches)
+    return ConfidenceFeatures(
         max(match.similarity or 0.0 for match in matches),
         _coverage(content_words(question), passages),
         _missing(question, passages),
@@ -43,7 +43,7 @@ def evidence_of(question: str, matches: Sequence[Match]) -> Evidence:
     )
 
 
-def _coverage(words: frozenset[str], passages: Passages) -> float:
+def _coverage(words: frozenset[str], passages: SourcePassages) -> float:
     """A word's rarity is log(1 + n / (1 + f)), for f of the n sentences that contain it."""
     stems = [
         content_words(passage.match.text[sentence.start : sentence.end])
@@ -57,7 +57,7 @@ def _coverage(words: frozenset[str], passages: Passages) -> float:
     return best / total if total else 0.0
 
 
-def _missing(question: str, passages: Passages) -> tuple[str, ...]:
+def _missing(question: str, passages: SourcePassages) -> tuple[str, ...]:
     # The first word has a capital in any case.
     claim = claim_of(question[:1].lower() + question[1:])
     facts = [fact.text for fact in claim.facts if not fact.is_soft and not fact.accepted & passages.forms]
@@ -74,7 +74,7 @@ def _as_written(name: str, question: str) -> str:
     return next((word for word in words if word.casefold() == name), name)
 
 
-def _lacks_negation(question: str, passages: Passages) -> bool:
+def _lacks_negation(question: str, passages: SourcePassages) -> bool:
     negated = negations_in(question).negated
     if not negated:
         return False

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shared.generation.evidence import Evidence, evidence_of
+from shared.generation.confidence_features import ConfidenceFeatures, features_of
 from tests.shared.examples import match
 
 MANUAL = match(
@@ -15,36 +15,36 @@ MANUAL = match(
 
 
 def missing(question: str) -> tuple[str, ...]:
-    return evidence_of(question, [MANUAL]).missing
+    return features_of(question, [MANUAL]).missing
 
 
 def test_no_match_is_no_evidence():
-    assert evidence_of("How heavy is it?", []) == Evidence(0.0, 0.0)
+    assert features_of("How heavy is it?", []) == ConfidenceFeatures(0.0, 0.0)
 
 
 def test_the_similarity_is_the_best_and_an_absent_one_counts_as_zero():
-    assert evidence_of("weight", [MANUAL, match(similarity=0.7)]).similarity == 0.7
-    assert evidence_of("weight", [replace(MANUAL, similarity=None)]).similarity == 0.0
+    assert features_of("weight", [MANUAL, match(similarity=0.7)]).similarity == 0.7
+    assert features_of("weight", [replace(MANUAL, similarity=None)]).similarity == 0.0
 
 
 def test_coverage_is_of_one_sentence_and_not_of_several():
     one = match("The kettle switches off at 100 degrees.", similarity=0.5)
     two = match("The kettle has a lid. The heater switches off. Water boils at 100 degrees.", similarity=0.5)
     question = "At how many degrees does the kettle switch off?"
-    assert evidence_of(question, [one]).coverage == pytest.approx(1.0)
-    assert evidence_of(question, [two]).coverage < 0.6
+    assert features_of(question, [one]).coverage == pytest.approx(1.0)
+    assert features_of(question, [two]).coverage < 0.6
 
 
 def test_a_rare_word_weighs_more_than_a_common_one():
     common = "The pump is old. The pump is new. The pump is red. "
     with_common = match(f"{common} The pump hums.", similarity=0.5)
     question = "Which pump vibrates?"
-    rare = evidence_of(question, [match(f"{common} It vibrates.", similarity=0.5)]).coverage
-    assert rare > evidence_of(question, [with_common]).coverage
+    rare = features_of(question, [match(f"{common} It vibrates.", similarity=0.5)]).coverage
+    assert rare > features_of(question, [with_common]).coverage
 
 
 def test_a_question_without_content_words_has_no_coverage():
-    assert evidence_of("What is it?", [MANUAL]).coverage == 0.0
+    assert features_of("What is it?", [MANUAL]).coverage == 0.0
 
 
 def test_identifiers_numbers_dates_and_names_that_no_match_contains_are_missing(subtests: pytest.Subtests):
@@ -78,7 +78,7 @@ def test_a_missing_name_is_as_the_question_writes_it():
 
 def test_the_first_word_and_inflected_names_are_not_missing():
     assert missing("Besides Coldtrace, who sells it?") == ()
-    assert evidence_of("How much Saharan dust falls?", [match("Dust of the Sahara falls.")]).missing == ()
+    assert features_of("How much Saharan dust falls?", [match("Dust of the Sahara falls.")]).missing == ()
 
 
 def test_title_address_and_date_of_a_document_count():
@@ -88,14 +88,14 @@ def test_title_address_and_date_of_a_document_count():
         occurred_at=datetime(2031, 12, 1, tzinfo=UTC),
         similarity=0.5,
     )
-    assert evidence_of("What did the FL-900 weigh in December 2031?", [dated]).missing == ()
+    assert features_of("What did the FL-900 weigh in December 2031?", [dated]).missing == ()
 
 
 def test_a_name_in_any_match_is_not_missing():
-    assert evidence_of("Does Coldtrace sell the FL-900?", [MANUAL, match("An FL-900 is new.")]).missing == ()
+    assert features_of("Does Coldtrace sell the FL-900?", [MANUAL, match("An FL-900 is new.")]).missing == ()
 
 
 def test_a_negation_that_no_match_has_is_a_gap():
-    assert evidence_of("What can't the FL-300 weigh?", [MANUAL]).lacks_negation
-    assert not evidence_of("What does it not measure?", [MANUAL]).lacks_negation
-    assert not evidence_of("What does it measure?", [MANUAL]).lacks_negation
+    assert features_of("What can't the FL-300 weigh?", [MANUAL]).lacks_negation
+    assert not features_of("What does it not measure?", [MANUAL]).lacks_negation
+    assert not features_of("What does it measure?", [MANUAL]).lacks_negation
