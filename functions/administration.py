@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from shared.access.administration import list_events, list_orgs, org_statistics
+from shared.access.orgs_statistics_and_audit_events import list_events, list_orgs, org_statistics
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import OptionalCaller, with_scope
 from shared.api.contracts.platform import administration as wire

@@ -17,7 +17,7 @@ from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core
 from shared.api.sse import DESCRIBED, last_event, stream_response
-from shared.text.uuids import id_of
+from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
 # A request may have the whole conversation.

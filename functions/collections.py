@@ -14,11 +14,11 @@ from shared.api.contracts.platform.pagination import Limit, Order, Pagination
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core
 from shared.api.idempotent_execution import IdempotentRequest, Once
-from shared.clients.row_validation import readable
+from shared.clients.lenient_row_reading import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest
 from shared.models.embeddings import embedder_limits_of, model_of
-from shared.text.uuids import id_of
+from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
 ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 503)

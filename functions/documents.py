@@ -15,12 +15,12 @@ from shared.api.contracts.platform.pagination import Limit, Order, Pagination
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core, PublicUrl
 from shared.api.idempotent_execution import IdempotentRequest, Once
-from shared.clients.row_validation import readable
+from shared.clients.lenient_row_reading import readable
 from shared.documents import documents
 from shared.documents.direct_uploads import Uploads
 from shared.documents.documents import NewUpload
 from shared.errors import error_details
-from shared.text.uuids import id_of
+from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
 # The request limit of Lambda is six megabytes.

@@ -15,8 +15,8 @@ from shared.api.contracts import knowledge as wire
 from shared.api.contracts.shared_fields import CollectionName, DocumentName, Offset
 from shared.api.dependencies import Core
 from shared.api.ingestion_guard import guard_from
-from shared.clients.row_validation import readable
-from shared.documents import named_collections
+from shared.clients.lenient_row_reading import readable
+from shared.documents import collections_and_documents_by_name as named_collections
 from shared.documents.documents import MAX_BYTES
 from shared.types import Principal, Scope
 

@@ -9,8 +9,8 @@ from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import retrievals as wire
 from shared.api.dependencies import Core
 from shared.documents import collections
-from shared.graph.verbalize import graph_context
-from shared.text.uuids import id_of
+from shared.graph.graph_as_text import graph_context
+from shared.text.prefixed_ids import id_of
 from shared.types import Graph, Principal, Scope
 
 app = create_app(error_format, "retrievals", errors=(400, 401, 403, 404, 413, 429, 500, 503))

@@ -9,7 +9,7 @@ from shared.api.authentication import with_scope
 from shared.api.contracts.search import contents as wire
 from shared.api.contracts.search import error_format
 from shared.api.dependencies import Core
-from shared.documents.contents import hydrate
+from shared.documents.contents_by_id import hydrate
 from shared.retrieval.query.types import SearchScope
 from shared.retrieval.workspace_lookup import locate
 from shared.types import Principal, Scope

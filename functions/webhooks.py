@@ -14,7 +14,7 @@ from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core
 from shared.documents import webhooks
 from shared.errors import error_details
-from shared.text.uuids import id_of
+from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
 app = create_app(

@@ -10,7 +10,7 @@ from local.seed_demo import make_services, principals_of
 from local.stack import Stack
 from shared import pipeline
 from shared.generation.citations import snippet
-from shared.graph.verbalize import graph_context
+from shared.graph.graph_as_text import graph_context
 from shared.types import Filters, Mode, Query, SearchResult
 
 

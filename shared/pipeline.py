@@ -27,16 +27,10 @@ from shared.generation.confidence import (
 from shared.generation.confidence_features import features_of
 from shared.generation.contradictions import contradictions
 from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.generation.generators import (
-    DEFAULT_SAMPLING,
-    Generation,
-    GenerationRequest,
-    Generator,
-    chat_request,
-    collect,
-)
-from shared.generation.grounding.stream import check_text
+from shared.generation.generators import Generation, GenerationRequest, Generator, collect
+from shared.generation.grounding.answer_check import check_text
 from shared.generation.grounding.types import CheckResult, Verdict
+from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusals import missing_note
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import Reranker, rerank

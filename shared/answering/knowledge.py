@@ -15,10 +15,10 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
-from shared.clients.row_validation import object_of, readable
-from shared.documents import named_collections
+from shared.clients.lenient_row_reading import object_of, readable
+from shared.documents import collections_and_documents_by_name as named_collections
+from shared.documents.collections_and_documents_by_name import Row
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
-from shared.documents.named_collections import Row
 from shared.errors import AnswersOff, NotFound, RagError
 from shared.generation.citations import snippet
 from shared.ingestion.chunking.passages import ChunkingConfig

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from shared import pipeline
 from shared.errors import ContentFlagged
-from shared.generation.confidence import JUDGED
-from shared.graph.query_result import restrict_to_chunks
+from shared.generation.confidence import JUDGED_MATCHES
+from shared.graph.graph_of_rows import restrict_to_chunks
 from shared.models.moderation import require_moderator
 from shared.observability.tracing import current, milliseconds_since, step
 from shared.retrieval.chunk_search import has_identifier, widen
-from shared.retrieval.context_text import concatenate
+from shared.retrieval.concatenated_context import concatenate
 from shared.retrieval.highlight import highlight
 from shared.retrieval.query.dates.extract import TimeRange
 from shared.retrieval.query.document_families import KINDS, Family
@@ -83,7 +83,7 @@ class _Search:
         request, route = self.request, self.route
         return Query(
             route.text,
-            max(request.top_k, JUDGED) if request.with_similarity else request.top_k,
+            max(request.top_k, JUDGED_MATCHES) if request.with_similarity else request.top_k,
             narrow_filters(request.filters, self.place, self.scope, self.time_range),
             self.match_mode,
             route.rerank,

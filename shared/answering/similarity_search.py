@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from shared.answering.routed_search import retrieve
-from shared.documents.contents import hydrate
+from shared.documents.contents_by_id import hydrate
 from shared.errors import NotFound
 from shared.retrieval.query.types import SearchMode
 from shared.retrieval.types import RoutedResult, SearchRequest

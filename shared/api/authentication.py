@@ -30,7 +30,7 @@ from shared.errors import (
 )
 from shared.observability.tracing import step
 from shared.services import Services
-from shared.text.uuids import id_of
+from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
 Authorization = Annotated[str | None, Header()]

@@ -12,7 +12,7 @@ from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
 from shared.clients.http_client import deadline, http_client, retry
-from shared.clients.row_validation import LenientResponse
+from shared.clients.lenient_row_reading import LenientResponse
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_details, error_from_sql
 from shared.types import Principal, PrincipalSource
 

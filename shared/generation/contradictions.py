@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from shared.generation.citations import cite
-from shared.generation.conflicts import conflicting
+from shared.generation.conflicting_values import conflicting
 from shared.generation.extractive import MAX_NOTES, candidates_of, contradicting_note
 from shared.generation.grounding.types import CheckResult
 from shared.types import ExtractedSentence, Match

@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from shared.generation.citations import SNIPPET_CHARACTERS, snippet
-from shared.generation.conflicts import conflicting
-from shared.generation.statements import Statement, StatementKind, begins_with_pronoun, statements
+from shared.generation.conflicting_values import conflicting
+from shared.generation.passage_statements import Statement, StatementKind, begins_with_pronoun, statements
 from shared.text.citation_marks import contradiction, mark, paragraph
 from shared.text.identifiers import names_one_thing
 from shared.text.language_detection import Language, language_of

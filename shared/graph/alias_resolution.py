@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.named_sentences import NAME
+from shared.graph.sentences_with_placeholders import NAME
 from shared.graph.types import ALIAS, Relation
 
 # Kinds whose names are shortened to their first word, some of them also to their last word.
@@ -85,7 +85,7 @@ def _without_addition(name: str) -> str:
 
 
 def aliases_in(sentence: str, mentions: Mapping[str, Mention]) -> Iterator[Relation]:
-    """The stated aliases of a sentence whose names are placeholders (named_sentences.py)."""
+    """The stated aliases of a sentence whose names are placeholders (sentences_with_placeholders.py)."""
     for match in _ALIASES.finditer(sentence):
         name = mentions[match["name"] or match["full_name"]].name
         alias = mentions[match["alias"] or match["short_form"]].name

@@ -11,8 +11,8 @@ from shared.graph.entity_types import HONORIFICS, RANKS, SERVICES, TEAMS, kind_o
 from shared.graph.mentions import Mention
 from shared.graph.relation_words import ACTIVE, OBJECTS, PASSIVE, REVERSE, SUBJECTS
 from shared.graph.stopwords import COMMON, CONNECTORS, DEMONYMS, GERMAN_CONNECTORS, INSEPARABLE, NEVER_LAST
-from shared.graph.tokens import POSSESSIVE, UNIT, CaseEvidence, Token
 from shared.graph.types import MAX_NAME_CHARACTERS
+from shared.graph.words_and_capitals import POSSESSIVE, UNIT, CaseEvidence, Token
 
 _INITIAL = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd no vs".split())  # noqa: SIM905

@@ -4,7 +4,7 @@ import re
 
 from shared.graph.entity_types import kind_of_identifier
 from shared.graph.mentions import Mention, mention_of
-from shared.graph.tokens import UNIT
+from shared.graph.words_and_capitals import UNIT
 
 # The first alternative that matches wins. All repetitions are bounded, so that a search stays linear.
 _IDENTIFIER = re.compile(

@@ -7,7 +7,7 @@ from shared.graph.entity_types import kind_of
 from shared.graph.mentions import Mention
 from shared.graph.relation_words import WORKS, alternatives
 from shared.graph.stopwords import COMMON, LOWERCASE_IN_TITLES
-from shared.graph.tokens import WORD
+from shared.graph.words_and_capitals import WORD
 
 _QUOTED = re.compile(
     "|".join(

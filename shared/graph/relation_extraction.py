@@ -11,9 +11,9 @@ from shared.graph.alias_resolution import aliases_in
 from shared.graph.entity_types import ORGANIZATIONS, RANKS
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.named_sentences import NamedSentence, named_sentences
 from shared.graph.relation_forms import APPOSITION, BORN, CONTINUATIONS, FORMS, OPENING, POSSESSIVE, ROLES
 from shared.graph.relation_words import OBJECT_KINDS, OBJECTS, SUBJECT_KINDS, SYMMETRIC
+from shared.graph.sentences_with_placeholders import NamedSentence, named_sentences
 from shared.graph.stopwords import DEMONYMS
 from shared.graph.types import SENTENCE, Relation
 from shared.text.word_lists import word_sets

@@ -6,8 +6,8 @@ The subject begins the sentence; a form matches what follows it, up to the end o
 import re
 from collections.abc import Mapping
 
-from shared.graph.named_sentences import NAME, NOUNS
 from shared.graph.relation_words import ACTIVE, OBJECTS, PASSIVE, REVERSE, SUBJECTS, WORKS, alternatives
+from shared.graph.sentences_with_placeholders import NAME, NOUNS
 from shared.text.word_lists import word_sets
 
 # A pattern, the types by its words, and whether the name before is the subject.

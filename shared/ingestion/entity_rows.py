@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from shared.graph.extractor import extract
+from shared.graph.rule_extractor import extract
 
 log = logging.getLogger("rag")
 # Chunks that may explain a surname or an abbreviation in each other. The bound keeps long documents quick.

@@ -10,9 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from shared.errors import RagError
-from shared.graph.extractor import extract
 from shared.graph.llm_extractor import GraphModel
 from shared.graph.name_folding import fold
+from shared.graph.rule_extractor import extract
 from shared.graph.types import Extraction
 from shared.ingestion.graph_job import ExtractionJob, Row
 from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, attempt

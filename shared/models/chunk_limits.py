@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shared.clients.row_validation import warn
+from shared.clients.lenient_row_reading import warn
 
 # Limits of a collection's chunk_size and chunk_overlap, as in SQL (rag.is_config).
 MIN_SIZE, MAX_SIZE, MAX_OVERLAP = 32, 8000, 4000

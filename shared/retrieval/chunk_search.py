@@ -6,10 +6,10 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from shared.clients.lenient_row_reading import object_of, readable
 from shared.clients.postgrest import Database
-from shared.clients.row_validation import object_of, readable
 from shared.errors import error_details
-from shared.graph.query_result import graph_of
+from shared.graph.graph_of_rows import graph_of
 from shared.text.identifiers import whole_word
 from shared.types import Match, Mode, Principal, Query, ResultKind, SearchResult, SimilarTo
 

@@ -3,7 +3,7 @@
 from shared.clients.postgrest import Database
 from shared.errors import error_details
 from shared.retrieval.types import Place
-from shared.text.uuids import id_of
+from shared.text.prefixed_ids import id_of
 from shared.types import PrincipalSource
 
 

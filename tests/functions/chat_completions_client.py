@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.documents.indexes import IndexDocument, add
+from shared.documents.index_documents import IndexDocument, add
 from shared.services import Services
 from tests.actors import Actor
 from tests.functions.app_server import client_of, services

@@ -12,7 +12,7 @@ from shared.config import Settings
 from shared.generation.extractive import INDIRECT
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
-from shared.text.uuids import NIL
+from shared.text.prefixed_ids import NIL
 from tests.conftest import People
 from tests.functions.app_server import platform_error
 from tests.functions.platform_chat_client import (

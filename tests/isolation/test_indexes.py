@@ -8,7 +8,7 @@ import pytest
 
 from functions import index_query, indexes
 from shared.config import Settings
-from shared.text.uuids import NIL
+from shared.text.prefixed_ids import NIL
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import client_of, services

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.answering.chat_completions import response
+from shared.answering.chat_completions import openai_response_format as response
 from shared.answering.chat_completions.conversation import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
 from shared.generation.confidence import JUDGED_MATCHES
@@ -16,7 +16,7 @@ from shared.models.chat_stream import Body, choices, content_of
 from shared.observability.tracing import step
 from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
 from shared.services import Services
-from shared.text.chat_message import count_usage
+from shared.text.chat_messages_and_history import count_usage
 from shared.text.token_count import count_tokens
 from shared.types import Filters, Judgement, Match, Mode, Principal, Query, Usage
 

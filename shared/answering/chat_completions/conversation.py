@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import InvalidRequest
-from shared.generation.generators import NOTHING_FOUND, TURN, render_context, system_prompt
+from shared.generation.prompt import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder
-from shared.text.chat_message import INSTRUCTIONS, text_of, trim_history
+from shared.text.chat_messages_and_history import INSTRUCTIONS, text_of, trim_history
 from shared.text.prompt_fence import Fence
 from shared.types import Match
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.answering.cited.composer import Composer
 from shared.answering.cited.prompt import chat_request
+from shared.answering.cited.sentence_composer import Composer
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone, Token
 from shared.answering.routed_search import retrieve
 from shared.generation.citations import cite
 from shared.generation.generators import GenerationRequest, Generator
-from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.stream import Stream
+from shared.generation.grounding.answer_check import Stream
+from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.generation.refusals import insufficient, missing_note
 from shared.observability.tracing import milliseconds_since

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shared.generation import generators
+from shared.generation import prompt
 from shared.models.chat_stream import Body
 from shared.types import Match, Sampling
 
@@ -18,6 +18,4 @@ QUESTION = (
 def chat_request(question: str, matches: Sequence[Match], budget: int, model: str, max_tokens: int) -> Body:
     """The body of a chat completion over the matches that fit the budget of tokens, numbered by place."""
     sampling = Sampling(max_tokens=max_tokens)
-    return generators.chat_request(
-        question, matches, model, budget, sampling, template=QUESTION, numbered=True
-    )
+    return prompt.chat_request(question, matches, model, budget, sampling, template=QUESTION, numbered=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shared.graph.query_result import evidence_chunk_ids
+from shared.graph.graph_of_rows import evidence_chunk_ids
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.types import Judgement, Match, Usage
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from shared.answering.platform_chat.history import trim_history
+from shared.answering.platform_chat.history_trimming import trim_history
 from shared.answering.platform_chat.types import Message, Turn
-from shared.generation.generators import NOTHING_FOUND, TURN, render_context, system_prompt
+from shared.generation.prompt import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body
 from shared.text.citation_marks import excerpt
 from shared.text.prompt_fence import Fence

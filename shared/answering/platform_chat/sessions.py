@@ -6,7 +6,7 @@ from typing import Any
 from shared.answering.platform_chat.types import Message, Session
 from shared.clients.postgrest import Database
 from shared.text.normalize import clean_line
-from shared.text.uuids import NIL, id_of
+from shared.text.prefixed_ids import NIL, id_of
 from shared.types import Match, Principal, PrincipalSource
 
 Row = dict[str, Any]

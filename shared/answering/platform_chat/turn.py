@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
-from shared.answering.platform_chat.decomposition import SearchLimits, search_in_steps
 from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_question
+from shared.answering.platform_chat.multi_step_search import SearchLimits, search_in_steps
 from shared.answering.platform_chat.turn_state import Caller, TurnState
 from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Delta, Event, Message, Sources, Turn, TurnDone
@@ -24,7 +24,7 @@ from shared.generation.citations import best_of_documents
 from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since, step
 from shared.services import Services
-from shared.text.uuids import NIL
+from shared.text.prefixed_ids import NIL
 from shared.types import Confidence, Judgement, Usage
 
 log = logging.getLogger("rag")

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.answering.chat_completions.conversation import truncate_question
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
-from shared.answering.platform_chat.decomposition import SubQueryResults
+from shared.answering.platform_chat.multi_step_search import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
 from shared.generation.confidence import JUDGED_MATCHES
 from shared.generation.extractive import MODEL as EXTRACTIVE

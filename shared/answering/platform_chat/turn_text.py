@@ -11,7 +11,7 @@ from shared.answering.platform_chat.turn_state import TurnState
 from shared.generation.citations import cite
 from shared.generation.generators import GenerationRequest
 from shared.generation.refusals import missing_note
-from shared.graph.verbalize import graph_context
+from shared.graph.graph_as_text import graph_context
 from shared.models.chat_stream import Body
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Graph, Judgement

@@ -6,7 +6,6 @@ from heapq import nlargest
 from itertools import chain, combinations
 
 from shared.generation.grounding.cjk_overlap import covers_unspaced_text
-from shared.generation.grounding.context import is_out_of_context
 from shared.generation.grounding.evidence_windows import (
     SentenceWindow,
     SourcePassage,
@@ -14,6 +13,7 @@ from shared.generation.grounding.evidence_windows import (
     window_spans,
 )
 from shared.generation.grounding.facts import facts_in
+from shared.generation.grounding.name_and_value_context import is_out_of_context
 from shared.generation.grounding.negation import Negations, contradicts, is_modal, negations_in
 from shared.generation.grounding.numbers import COUNTED, Fact
 from shared.generation.grounding.proper_names import names_in
@@ -87,7 +87,7 @@ def find_support(claim: Claim, passages: SourcePassages, limits: SupportThreshol
     return support
 
 
-def contradictions(claim: Claim, passages: SourcePassages) -> tuple[str, ...]:
+def contradiction_reasons(claim: Claim, passages: SourcePassages) -> tuple[str, ...]:
     """The reasons why the nearest windows contradict the claim, however small their share of it."""
     windows = _Comparison(claim, passages, LIMITS).near_windows()
     return _reasons(

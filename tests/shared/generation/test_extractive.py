@@ -12,7 +12,7 @@ from local import ROOT
 from local.seed_demo import demo_files
 from shared.generation.citations import cite
 from shared.generation.extractive import INDIRECT, MAX_ITEMS, MAX_SENTENCES, MODEL, extract
-from shared.generation.statements import without_markup
+from shared.generation.passage_statements import without_markup
 from shared.ingestion.chunking.passages import chunk_document
 from shared.models.embeddings import Embedder, embed
 from shared.text.normalize import clean

@@ -10,20 +10,13 @@ import pytest
 from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed, GenerationRefused, GenerationTimedOut, RagError
 from shared.generation.citations import cite
-from shared.generation.generators import (
-    DEFAULT_SAMPLING,
-    Extractive,
-    GenerationRequest,
-    ModelGenerator,
-    chat_request,
-    collect,
-    render_context,
-)
+from shared.generation.generators import Extractive, GenerationRequest, ModelGenerator, collect
+from shared.generation.prompt import DEFAULT_SAMPLING, chat_request, render_context
 from shared.models.chat_gateway import REFUSED, chat_gateway_for
 from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder
 from shared.services import Services
-from shared.text.chat_message import count_usage
+from shared.text.chat_messages_and_history import count_usage
 from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Match, Sampling, Usage

@@ -1,6 +1,6 @@
 """One chunk read, for tests: what it names, and what it says is related."""
 
-from shared.graph.extractor import extract
+from shared.graph.rule_extractor import extract
 from shared.graph.types import Extraction
 
 # Names nothing.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.graph.extractor import extract
+from shared.graph.rule_extractor import extract
 from tests.shared.graph.reading import relation_texts
 
 OPERATIONS = [

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.answering.cited.prompt import chat_request
-from shared.retrieval.context_text import concatenate
+from shared.retrieval.concatenated_context import concatenate
 from shared.text.citation_marks import escape_marks, paragraph
 from tests.shared.examples import match
 from tests.shared.test_imports import MODULES

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_up_rewriting.detection import is_follow_up
-from shared.answering.platform_chat.history import join_with_previous, trim_history
+from shared.answering.platform_chat.history_trimming import join_with_previous, trim_history
 from shared.answering.platform_chat.types import Message
 from shared.text.normalize import has_invisible
 

@@ -13,7 +13,7 @@ from shared.answering.chat_completions.conversation import (
     Conversation,
     is_grounded,
 )
-from shared.answering.chat_completions.response import is_last_part
+from shared.answering.chat_completions.openai_response_format import is_last_part
 from shared.api.contracts.index import indexes_and_queries
 from shared.api.contracts.index.indexes_and_queries import Node
 from shared.api.contracts.shared_fields import CollectionName, ConfidenceDetail, Flag

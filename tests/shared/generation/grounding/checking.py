@@ -1,7 +1,7 @@
 """Checks of complete answers."""
 
-from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.stream import Stream
+from shared.generation.grounding.answer_check import Stream
+from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import CheckResult
 
 

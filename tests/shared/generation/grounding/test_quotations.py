@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.generation.grounding.checker import Checker
+from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import Verdict
 from tests.shared.examples import match
 

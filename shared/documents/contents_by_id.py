@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from shared.clients.lenient_row_reading import object_of, readable
 from shared.clients.postgrest import Database
-from shared.clients.row_validation import object_of, readable
 from shared.errors import InvalidRequest, NotFound
-from shared.graph.query_result import graph_of
+from shared.graph.graph_of_rows import graph_of
 from shared.retrieval.types import Contents, Document, Kind, Place, StoredChunk
-from shared.text.uuids import id_of
+from shared.text.prefixed_ids import id_of
 from shared.types import PrincipalSource
 
 MAX_IDS = 100

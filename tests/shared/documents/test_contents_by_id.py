@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.documents.contents import hydrate
+from shared.documents.contents_by_id import hydrate
 from shared.errors import Forbidden, InvalidRequest
 from shared.retrieval.types import Contents, Kind, Place
 from shared.services import Services
@@ -166,9 +166,9 @@ def test_graphs_are_returned_as_long_as_they_fit(
     assert [one.graph for one in read_contents(core, people, ids).documents] == [None, None]
     whole = read_contents(core, people, ids, hops=1).documents
     assert [(bool(one.graph and one.graph.edges), one.truncated) for one in whole] == [(True, False)] * 2
-    monkeypatch.setattr("shared.documents.contents.MAX_GRAPH_BYTES", 1000)
+    monkeypatch.setattr("shared.documents.contents_by_id.MAX_GRAPH_BYTES", 1000)
     first, second = read_contents(core, people, ids, hops=1).documents
     assert (first.graph, first.truncated) == (whole[0].graph, False)
     assert (second.graph, second.truncated) == (Graph(), True)
-    monkeypatch.setattr("shared.documents.contents.GRAPHS_AT_ONCE", 1)
+    monkeypatch.setattr("shared.documents.contents_by_id.GRAPHS_AT_ONCE", 1)
     assert read_contents(core, people, ids, hops=1).documents == (first, second)

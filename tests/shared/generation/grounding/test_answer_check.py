@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.stream import Stream
+from shared.generation.grounding.answer_check import Stream
+from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import Verdict
 from tests.shared.examples import match
 from tests.shared.generation.grounding.checking import checked

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
-from shared.answering.platform_chat.decomposition import (
+from shared.answering.platform_chat.multi_step_search import (
     ROUNDS,
     SearchLimits,
     SubQueryResults,

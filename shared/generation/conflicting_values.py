@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from shared.generation.grounding.numbers import COUNTED, UNITS
-from shared.generation.statements import begins_with_pronoun
+from shared.generation.passage_statements import begins_with_pronoun
 from shared.text.language_detection import FUNCTION_WORDS, MONTHS
 from shared.text.stemming import STOPWORDS, stem
 from shared.text.word_lists import word_sets

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.generation.grounding import citation_markers
-from shared.generation.grounding.checker import Checker
+from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.text.sentences import sentences
 from tests.shared.examples import match

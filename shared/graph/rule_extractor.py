@@ -9,15 +9,19 @@ from shared.graph.capitalized_names import CapitalizedNames
 from shared.graph.cjk_names import cjk_names_in
 from shared.graph.code_blocks import without_code_blocks
 from shared.graph.date_entities import dates_in
+from shared.graph.document_subject import defined_subject, stated_subjects, title_subject
 from shared.graph.identifier_entities import identifiers_in
 from shared.graph.mentions import HIDDEN, Mention, hide
 from shared.graph.name_folding import fold
 from shared.graph.quoted_names import quoted_names_in
 from shared.graph.relation_extraction import relations_in
-from shared.graph.structured_lines import LineRelation, relation_lines_in, relations_of_lines
-from shared.graph.title_subject import defined_subject, stated_subjects, title_subject
-from shared.graph.tokens import CaseEvidence, tokenize
+from shared.graph.table_key_and_codeowners_relations import (
+    LineRelation,
+    relation_lines_in,
+    relations_of_lines,
+)
 from shared.graph.types import MAX_NAMES, MAX_SURFACES, Extraction, Name, best_relations, is_name, prominence
+from shared.graph.words_and_capitals import CaseEvidence, tokenize
 
 # Marks and an article.
 _BEFORE_SUBJECT = re.compile(r"[\W_]*(?:(?:the|a|an|der|die|das|le|la|les|el|los|las)\W+)?", re.IGNORECASE)
@@ -74,7 +78,7 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
 
 
 def _readable(text: str) -> str:
-    """The text without surrogates and placeholders (named_sentences.py), which other characters replace."""
+    """The text with other characters for surrogates and for placeholders (sentences_with_placeholders.py)."""
     return _SURROGATES.sub("\ufffd", text[:_MAX_CHARACTERS])
 
 

@@ -19,7 +19,7 @@ from shared.generation.grounding.claim_support import (
     Support,
     SupportThresholds,
     claim_of,
-    contradictions,
+    contradiction_reasons,
     find_support,
 )
 from shared.generation.grounding.evidence_windows import SourcePassages, normalized_text
@@ -94,7 +94,7 @@ class Checker:
         if in_sources and (
             meta_sentences.is_question(plain) or meta_sentences.is_label(text, heading=heading)
         ):
-            return _frame(new_facts or contradictions(claim, self._passages))
+            return _frame(new_facts or contradiction_reasons(claim, self._passages))
         judgement = find_support(claim, self._passages, self._limits)
         if missing_literals:
             judgement = Support((), (*judgement.reasons, *missing_literals))

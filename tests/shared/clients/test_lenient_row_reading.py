@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.clients.row_validation import json_of, object_of, readable
+from shared.clients.lenient_row_reading import json_of, object_of, readable
 from shared.models.chunk_limits import configured_sizes
 
 LONG = "9" * 5000

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shared.retrieval.context_text import concatenate
+from shared.retrieval.concatenated_context import concatenate
 from shared.types import Match
 from tests.shared.examples import match
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.generation.statements import StatementKind, statements, without_markup
+from shared.generation.passage_statements import StatementKind, statements, without_markup
 
 LINES = st.lists(
     st.sampled_from(

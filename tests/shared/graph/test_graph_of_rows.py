@@ -1,6 +1,6 @@
 """The graph as the database tells it, and as much of it as some chunks tell."""
 
-from shared.graph.query_result import evidence_chunk_ids, graph_of, restrict_to_chunks
+from shared.graph.graph_of_rows import evidence_chunk_ids, graph_of, restrict_to_chunks
 from shared.types import Edge, Entity
 
 SERVICE = {"kind": "service", "aliases": ["BillingService"], "seed": True, "weight": 1, "org_id": "org"}

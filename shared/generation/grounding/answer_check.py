@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.segmenter import Segmenter
+from shared.generation.grounding.answer_segmenter import Segmenter
+from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import CheckResult
 from shared.types import Match
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.graph.verbalize import MAX_CHARACTERS, MAX_RELATED, graph_context
+from shared.graph.graph_as_text import MAX_CHARACTERS, MAX_RELATED, graph_context
 from shared.types import Edge, Entity, Graph
 
 

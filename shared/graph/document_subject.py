@@ -6,8 +6,8 @@ from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.mentions import Mention, mention_of
 from shared.graph.name_folding import fold
 from shared.graph.stopwords import COMMON, LOWERCASE_IN_TITLES
-from shared.graph.tokens import WORD
 from shared.graph.types import is_name
+from shared.graph.words_and_capitals import WORD
 
 _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（]([^()（）]{0,80})[)）]\s*\Z")
 # Words that follow the subject of a text where the text introduces it.

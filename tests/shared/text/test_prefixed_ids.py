@@ -3,7 +3,7 @@
 import pytest
 
 from shared.errors import NotFound
-from shared.text.uuids import id_of
+from shared.text.prefixed_ids import id_of
 
 ID = "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shared.generation.conflicts import conflicting
+from shared.generation.conflicting_values import conflicting
 from shared.text.stemming import content_words
 from shared.types import ExtractedSentence
 from tests.shared.examples import match

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from shared.graph.extractor import extract
 from shared.graph.name_folding import fold, folded_text, found_in
+from shared.graph.rule_extractor import extract
 from shared.graph.types import (
     KINDS,
     MAX_NAME_CHARACTERS,

@@ -1,0 +1,98 @@
+"""Prompt of an answer from excerpts: task, templates, context, and the reply of a model without an answer.
+
+Chunk text is data, inside a fence (prompt_fence.py), and the model gets no tools.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shared.models.chat_stream import Body
+from shared.text.citation_marks import excerpt
+from shared.text.prompt_fence import Fence
+from shared.text.token_count import count_tokens, fit_token_budget
+from shared.types import Match, Sampling
+
+# The default, for answers close to the context.
+TEMPERATURE = 0.2
+DEFAULT_SAMPLING = Sampling()
+
+TASK = "You answer questions from excerpts of the user's documents, each with its title first."
+# The whole reply of a model that finds no answer.
+ABSTENTION = "NO_ANSWER"
+ABSTAIN = f" If neither they nor the conversation contain the answer, reply with exactly {ABSTENTION}."
+QUESTION = (
+    "Context:\n{context}\n\nQuestion: {question}\n\n"
+    "Instructions: Answer the question based ONLY on the context above. If the context doesn't contain "
+    "enough information, say so. Keep the answer concise (100-500 words). Cite sources by mentioning their "
+    "titles."
+)
+# For the last turn of a conversation, whose earlier turns may set length and form.
+TURN = (
+    "Context:\n{context}\n\nQuestion: {question}\n\n"
+    "Instructions: Answer the question based ONLY on the context above and on this conversation. If they "
+    "don't contain enough information, say so. Cite sources by mentioning their titles."
+)
+NOTHING_FOUND = "(No document has anything on this.)"
+
+
+def may_be_abstention(text: str) -> bool:
+    """Whether the reply so far may become an abstention."""
+    return ABSTENTION.startswith(_without_marks(text))
+
+
+def is_abstention(text: str) -> bool:
+    return _without_marks(text) == ABSTENTION
+
+
+def _without_marks(text: str) -> str:
+    return text.strip().strip(".`'\"*").strip()
+
+
+def chat_request(
+    question: str,
+    matches: Sequence[Match],
+    model: str,
+    context_tokens: int,
+    sampling: Sampling,
+    *,
+    template: str = QUESTION,
+    numbered: bool = False,
+) -> Body:
+    """The body of a completion that answers one question from the matches that fit the context. `template`
+    has the places context and question; `numbered` as for `render_context`."""
+    fence = Fence()
+    context = render_context(matches, fence, context_tokens, numbered=numbered)
+    return {
+        "model": model,
+        "messages": [
+            {"role": "system", "content": system_prompt(fence, may_abstain=True)},
+            {"role": "user", "content": template.format(context=context, question=question)},
+        ],
+        **{"temperature": TEMPERATURE, **sampling.specified()},
+    }
+
+
+def system_prompt(fence: Fence, *, may_abstain: bool = False) -> str:
+    """The task of a model that answers over `render_context`; whether it may reply ABSTENTION."""
+    return fence.system_prompt(TASK + ABSTAIN if may_abstain else TASK, "source")
+
+
+def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbered: bool = False) -> str:
+    """The matches that fit the budget of tokens, best first, each inside the fence; `numbered` by their
+    places among all of them."""
+    numbers = {match.chunk_id: number for number, match in enumerate(matches, start=1)} if numbered else {}
+
+    def shown(match: Match) -> str:
+        return excerpt(match.title, match.text, fence, numbers.get(match.chunk_id))
+
+    def cost(match: Match) -> int:
+        return count_tokens(shown(match))
+
+    chosen = fit_token_budget(matches, budget, cost)
+    if matches and not chosen:
+        # Not even the best fits: its beginning is cut to fit.
+        cut = matches[0]
+        while cut.text and (price := cost(cut)) > budget:
+            cut = replace(cut, text=cut.text[: len(cut.text) * budget // price - 1])
+        chosen = (cut,)
+    return "".join(map(shown, chosen)).rstrip("\n")
