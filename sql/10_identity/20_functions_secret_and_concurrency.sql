@@ -137,6 +137,26 @@ comment on function rag.begin_call is
   'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
   'connections, and a waiting call occupies a connection.';
 
+create function rag.renew_plans()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  size constant bigint := pg_relation_size('rag.chunks');
+  planned_size constant bigint := coalesce(nullif(current_setting('rag.planned_size', true), ''), '0');
+begin
+  if size > 2 * planned_size then
+    discard plans;
+    perform set_config('rag.planned_size', size::text, false);
+  end if;
+end;
+$$;
+
+comment on function rag.renew_plans is
+  'Discard the session''s cached plans when rag.chunks has become twice as large as it was when they were made. '
+  'Postgres does so itself only after an ANALYZE: until then, plans from nearly empty tables would read all rows of an '
+  'org for each row that a call writes.';
+
 create function rag.begin_write()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -145,6 +165,7 @@ declare
   is_direct constant boolean := rag.is_direct_call();
 begin
   perform rag.begin_call();
+  perform rag.renew_plans();
   if is_direct then
     perform rag.require_org();
   end if;

@@ -142,14 +142,31 @@ comment on function rag.document_facets is
   'The facets of a document. Metadata have the kind "metadata.key", so that none can be confused with a label or an '
   'author. A document has two types, the declared one and the detected one: filters accept either.';
 
-create function rag.index_facets()
+create function rag.index_new_facets()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if tg_op = 'UPDATE' then
-    delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
-  end if;
+  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id, metadata_key, sort_key)
+  select added.org_id, found.facet, added.id, added.collection_id, added.owner_id, found.metadata_key, found.sort_key
+  from added
+  cross join lateral rag.document_facets(added) as found;
+  return null;
+end;
+$$;
+
+comment on function rag.index_new_facets is 'Trigger that writes the facets of inserted documents, once a statement.';
+
+create trigger index_facets_of_new_documents after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.index_new_facets();
+
+create function rag.index_changed_facets()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
   insert into rag.facets (org_id, facet, document_id, collection_id, owner_id, metadata_key, sort_key)
   select new.org_id, facet, new.id, new.collection_id, new.owner_id, metadata_key, sort_key
   from rag.document_facets(new);
@@ -157,10 +174,7 @@ begin
 end;
 $$;
 
-comment on function rag.index_facets is 'Trigger that writes the facets of a document.';
-
-create trigger index_facets_of_new_documents after insert on rag.documents
-  for each row execute function rag.index_facets();
+comment on function rag.index_changed_facets is 'Trigger that replaces the facets of a document.';
 
 create trigger index_facets_of_changed_documents
   after update of origin, author, state, labels, metadata, processing_info, collection_id, owner_id on rag.documents
@@ -170,4 +184,4 @@ create trigger index_facets_of_changed_documents
     is distinct from
     (new.origin, new.author, new.state, new.labels, new.metadata, new.processing_info -> 'document_type',
       new.collection_id, new.owner_id))
-  execute function rag.index_facets();
+  execute function rag.index_changed_facets();

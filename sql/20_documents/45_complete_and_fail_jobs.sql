@@ -126,8 +126,9 @@ begin
     where originals.org_id = held.org_id and originals.document_id = held.document_id
       and originals.url is not null;
   end if;
-  perform rag.replace_chunks(held.org_id, array[rag.document_chunks(
-    document_id => held.document_id, chunks => chunks, embedding_model => input.embedding_model)]);
+  perform rag.delete_chunks(held.org_id, array[held.document_id]);
+  perform rag.insert_chunks(held.org_id, array[rag.document_chunks(
+    document_id => held.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()

@@ -19,21 +19,17 @@ $$;
 
 comment on function rag.document_chunks is 'The chunks of a document, from named fields.';
 
-create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
+create function rag.delete_chunks(org_id uuid, document_ids uuid[])
 returns void
-language plpgsql volatile security invoker set search_path = ''
+language sql volatile security invoker set search_path = ''
 as $$
-begin
   delete from rag.chunks
-  using unnest(replace_chunks.documents) as chunked
-  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
-  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
-end;
+  where chunks.org_id = delete_chunks.org_id and chunks.document_id = any (delete_chunks.document_ids);
 $$;
 
-comment on function rag.replace_chunks is
-  'Replace the chunks of documents. The caller has locked the documents'' rows: a second writer waits, and then '
-  'replaces these chunks.';
+comment on function rag.delete_chunks is
+  'Delete the chunks of documents before others take their place. The caller has locked the documents'' rows: a second '
+  'writer waits, and then replaces these chunks.';
 
 create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
@@ -60,14 +56,17 @@ begin
   cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
     embedding extensions.halfvec(1536), metadata jsonb);
 
-  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
-    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
-  from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  where rag.is_in_graph(stored.org_id, stored.collection_id);
+  if (
+    select rag.is_in_graph(stored.org_id, stored.collection_id)
+    from rag.documents as stored
+    where stored.org_id = insert_chunks.org_id and stored.id = insert_chunks.documents[1].document_id)
+  then
+    perform rag.insert_names(insert_chunks.org_id, insert_chunks.documents, insert_chunks.first);
+    perform rag.enqueue_extractions(insert_chunks.org_id, insert_chunks.documents, insert_chunks.first > 0);
+  end if;
 end;
 $$;
 
 comment on function rag.insert_chunks is
-  'Insert chunks of documents, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
+  'Insert chunks of documents of one collection, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
   'document''s row.';

@@ -113,7 +113,7 @@ declare
   made uuid[] := '{}';
   absent rag.new_document[] := new;
   present uuid[];
-  stored rag.stored_document[];
+  stored rag.stored_document[] := '{}';
 begin
   if exists (
     select from unnest(new) as input
@@ -125,24 +125,31 @@ begin
   for attempt in 1..10 loop
     if not only_present then
       made := made || rag.insert_documents(home, absent);
+      stored := stored || array(
+        select rag.stored_document(place => input.place, document_id => input.id, replaced => false,
+          chunk_count => jsonb_array_length(input.chunks))
+        from unnest(absent) as input
+        where input.id = any (made));
+      absent := array(select input from unnest(absent) as input where input.id <> all (made));
+      exit when absent = '{}';
     end if;
     -- Locked in one order, so that of two who replace the same documents one waits for the other.
     present := array(
       select documents.id
       from rag.documents
       where documents.org_id = home.org_id
-        and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
+        and documents.id = any (array(select found.document_id from rag.resolve_documents(home, absent) as found))
       order by documents.id
       for update);
-    select coalesce(array_agg(rag.stored_document(place => found.place, document_id => found.document_id,
-      replaced => found.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
-      order by found.place), '{}') into stored
-    from rag.resolve_documents(home, new) as found
-    join unnest(new) as input on input.place = found.place
-    where found.document_id = any (present);
+    stored := stored || array(
+      select rag.stored_document(place => found.place, document_id => found.document_id,
+        replaced => found.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
+      from rag.resolve_documents(home, absent) as found
+      join unnest(absent) as input on input.place = found.place
+      where found.document_id = any (present));
     -- A document that another call deleted before it was locked is created again.
     absent := array(
-      select input from unnest(new) as input
+      select input from unnest(absent) as input
       where input.place not in (select kept.place from unnest(stored) as kept));
     exit when only_present or absent = '{}';
   end loop;
@@ -153,12 +160,12 @@ begin
 
   perform rag.replace_documents(home.org_id, new, array(
     select kept from unnest(stored) as kept where kept.replaced));
-  perform rag.replace_chunks(home.org_id, array(
+  perform rag.insert_chunks(home.org_id, array(
     select rag.document_chunks(
       document_id => kept.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
     from unnest(stored) as kept
-    join unnest(new) as input on input.place = kept.place));
-  return query select kept.* from unnest(stored) as kept;
+    join unnest(new) as input on input.place = kept.place), 0);
+  return query select kept.* from unnest(stored) as kept order by kept.place;
 end;
 $$;
 
@@ -248,8 +255,9 @@ begin
   delete from rag.originals
   using unnest(present) as kept
   where originals.org_id = replace_documents.org_id and originals.document_id = kept.document_id;
+  perform rag.delete_chunks(replace_documents.org_id, array(select kept.document_id from unnest(present) as kept));
 end;
 $$;
 
 comment on function rag.replace_documents is
-  'Replace the fields of existing documents, and delete their originals and unfinished jobs, which are older.';
+  'Replace the fields of existing documents, and delete their chunks, originals and unfinished jobs, which are older.';

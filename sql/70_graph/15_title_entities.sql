@@ -88,46 +88,73 @@ $$;
 
 comment on function rag.subject_names is 'The names of a document by its title, file name, external_id and URL.';
 
+create function rag.title_rows(document rag.documents)
+returns setof rag.title_entities
+language sql immutable security invoker set search_path = ''
+as $$
+  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
+    found.weight, heard.sound, reverse(heard.sound)
+  from rag.subject_names(document) as found
+  cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound);
+$$;
+
+comment on function rag.title_rows is 'The rows of a document''s subjects.';
+
 create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.title_entities (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
-  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
-    found.weight, heard.sound, reverse(heard.sound)
-  from rag.subject_names(document) as found
-  cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound)
+  insert into rag.title_entities
+  select titled.*
+  from rag.title_rows(document) as titled
   where rag.is_in_graph(document.org_id, document.collection_id)
   on conflict do nothing;
 $$;
 
 comment on function rag.add_title_entities is 'Insert the subjects of a document.';
 
-create function rag.index_title_entities()
+create function rag.index_new_titles()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if tg_op = 'UPDATE' then
-    delete from rag.title_entities where title_entities.org_id = new.org_id and title_entities.document_id = new.id;
-  end if;
+  insert into rag.title_entities
+  select titled.*
+  from (select distinct added.org_id, added.collection_id from added offset 0) as home
+  join added on added.org_id = home.org_id and added.collection_id = home.collection_id
+  cross join lateral rag.title_rows(added) as titled
+  where rag.is_in_graph(home.org_id, home.collection_id)
+  on conflict do nothing;
+  return null;
+end;
+$$;
+
+comment on function rag.index_new_titles is
+  'Trigger that writes the title entities of inserted documents, once a statement.';
+
+create trigger index_title_entities_of_new_documents after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.index_new_titles();
+
+create function rag.index_changed_title()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.title_entities where title_entities.org_id = new.org_id and title_entities.document_id = new.id;
   perform rag.add_title_entities(new);
-  if tg_op = 'UPDATE' and (old.title, old.collection_id, old.owner_id)
-    is distinct from (new.title, new.collection_id, new.owner_id) then
+  if (old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id) then
     perform rag.requeue_extraction(new.org_id, new.id);
   end if;
   return null;
 end;
 $$;
 
-comment on function rag.index_title_entities is 'Trigger that writes the title entities of a document.';
-
-create trigger index_title_entities_of_new_documents after insert on rag.documents
-  for each row execute function rag.index_title_entities();
+comment on function rag.index_changed_title is 'Trigger that replaces the title entities of a document.';
 
 create trigger index_title_entities_of_changed_documents
   after update of title, collection_id, owner_id, external_id, filename, uri on rag.documents
   for each row
   when ((old.title, old.collection_id, old.owner_id, old.external_id, old.filename, old.uri)
     is distinct from (new.title, new.collection_id, new.owner_id, new.external_id, new.filename, new.uri))
-  execute function rag.index_title_entities();
+  execute function rag.index_changed_title();

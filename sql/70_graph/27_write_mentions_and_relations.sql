@@ -36,7 +36,7 @@ $$;
 comment on function rag.weight_value is
   'A number in a list''s entry, no more than 1 and no less than 0; null for other values.';
 
-create function rag.insert_mentions(org_id uuid, document_id uuid, chunks jsonb, first integer)
+create function rag.insert_mentions(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -46,8 +46,10 @@ begin
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight,
     sound, ending)
   with listed as materialized (
-    select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
-    from jsonb_array_elements(insert_mentions.chunks) with ordinality as item (body, place)
+    select chunked.document_id, item.place::integer as place, listed.number, listed.entry,
+      rag.name_value(listed.entry -> 'name') as name
+    from unnest(insert_mentions.documents) as chunked
+    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'names') as listed
   ), named as materialized (
     select listed.*, rag.entity_key(listed.name) as entity,
@@ -56,7 +58,7 @@ begin
     from listed
     where listed.name is not null
   ), folded as materialized (
-    select named.place, named.entity, max(named.weight) as weight,
+    select named.document_id, named.place, named.entity, max(named.weight) as weight,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
       coalesce((array_agg(distinct surface.name) filter (where surface.name is not null))[:20], '{}') as surfaces
@@ -68,69 +70,70 @@ begin
       where listed.number <= 20
       offset 0
     ) as surface on true
-    group by named.place, named.entity
+    group by named.document_id, named.place, named.entity
   ), heard as materialized (
     select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
   select stored.org_id, stored.id, insert_mentions."first" + heard.place - 1, heard.entity, stored.collection_id,
     stored.owner_id, heard.name, heard.kind, heard.surfaces, heard.weight, heard.sound, reverse(heard.sound)
-  from rag.documents as stored
-  cross join heard
-  where stored.org_id = insert_mentions.org_id and stored.id = insert_mentions.document_id
+  from heard
+  join rag.documents as stored on stored.org_id = insert_mentions.org_id and stored.id = heard.document_id
   on conflict do nothing;
 end;
 $$;
 
 comment on function rag.insert_mentions is
-  'Store the entities that each chunk of a document names. The parameters are those of rag.insert_names.';
+  'Store the entities that each chunk names. The parameters are those of rag.insert_names.';
 
-create function rag.insert_relations(org_id uuid, document_id uuid, chunks jsonb, first integer)
+create function rag.insert_relations(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
-declare
-  names constant jsonb := rag.names_of_document(insert_relations.org_id, insert_relations.document_id);
 begin
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   with listed as materialized (
-    select item.place::integer as place, listed.entry ->> 'type' as type,
+    select chunked.document_id, item.place::integer as place, listed.entry ->> 'type' as type,
       rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
       rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
       rag.weight_value(listed.entry -> 'confidence') as confidence
-    from jsonb_array_elements(insert_relations.chunks) with ordinality as item (body, place)
+    from unnest(insert_relations.documents) as chunked
+    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'relations') as listed
+  ), named as materialized (
+    select related.document_id, rag.names_of_document(insert_relations.org_id, related.document_id) as names
+    from (select distinct listed.document_id from listed offset 0) as related
   ), stated as (
-    select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
+    select listed.document_id, listed.place, listed.subject, listed.type, listed.object,
+      max(listed.confidence) as confidence
     from listed
+    join named on named.document_id = listed.document_id
     where listed.subject <> listed.object and listed.type ~ '^[A-Z][A-Z_]{1,49}$' and listed.confidence > 0
-      and names ? listed.subject and names ? listed.object
-    group by 1, 2, 3, 4
+      and named.names ? listed.subject and named.names ? listed.object
+    group by 1, 2, 3, 4, 5
   )
   select stored.org_id, stored.id, insert_relations."first" + stated.place - 1, stated.subject, stated.type,
     stated.object, stored.collection_id, stored.owner_id, stated.confidence
-  from rag.documents as stored
-  cross join stated
-  where stored.org_id = insert_relations.org_id and stored.id = insert_relations.document_id
+  from stated
+  join rag.documents as stored on stored.org_id = insert_relations.org_id and stored.id = stated.document_id
   on conflict do nothing;
 end;
 $$;
 
 comment on function rag.insert_relations is
-  'Store the relations that each chunk of a document states between entities that the document names.';
+  'Store the relations that each chunk states between entities that its document names.';
 
-create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+create function rag.insert_names(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  perform rag.insert_mentions(org_id, document_id, chunks, "first");
-  perform rag.insert_relations(org_id, document_id, chunks, "first");
+  perform rag.insert_mentions(org_id, documents, "first");
+  perform rag.insert_relations(org_id, documents, "first");
 end;
 $$;
 
 comment on function rag.insert_names is
-  'Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them '
-  'with that ordinal. Malformed names are omitted: a document is worth more than its '
-  'names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
+  'Store what the chunks of documents name and relate, the first chunk of each document with that ordinal. Malformed '
+  'names are omitted: a document is worth more than its names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
   'names and 200 relations a chunk.';

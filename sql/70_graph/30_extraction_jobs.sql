@@ -79,25 +79,25 @@ create policy "the worker claims extractions" on rag.extractions
 create policy "the worker leases extractions" on rag.extractions
   for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
-create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
+create function rag.enqueue_extractions(org_id uuid, documents rag.document_chunks[], later boolean)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     case when exists (
-        select from jsonb_array_elements(enqueue_extraction.chunks) as item (body)
+        select from jsonb_array_elements(chunked.chunks) as item (body)
         where jsonb_typeof(item.body -> 'names') is distinct from 'array')
       then 0 else 1 end
-  from rag.documents as stored
-  where stored.org_id = enqueue_extraction.org_id and stored.id = enqueue_extraction.document_id
+  from unnest(enqueue_extractions.documents) as chunked
+  join rag.documents as stored on stored.org_id = enqueue_extractions.org_id and stored.id = chunked.document_id
   on conflict (org_id, document_id) do update
-  set level = case when enqueue_extraction.later then least(known.level, excluded.level) else excluded.level end,
+  set level = case when enqueue_extractions.later then least(known.level, excluded.level) else excluded.level end,
     user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
     error_code = null, error_message = null, updated_at = now();
 $$;
 
-comment on function rag.enqueue_extraction is
+comment on function rag.enqueue_extractions is
   'Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a '
   'document add to what came before. What earlier readings cost stays counted.';
 

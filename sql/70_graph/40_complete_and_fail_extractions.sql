@@ -81,7 +81,8 @@ begin
     and relations.ordinal = any (read);
   delete from rag.mentions
   where mentions.org_id = held.org_id and mentions.document_id = held.document_id and mentions.ordinal = any (read);
-  perform rag.insert_names(held.org_id, held.document_id, chunks, first);
+  perform rag.insert_names(held.org_id, array[rag.document_chunks(
+    document_id => held.document_id, chunks => chunks, embedding_model => null)], first);
   if not is_more then
     perform rag.delete_dangling_relations(held.org_id, held.document_id);
   end if;

@@ -524,6 +524,26 @@ comment on function rag.begin_call is
   'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
   'connections, and a waiting call occupies a connection.';
 
+create function rag.renew_plans()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  size constant bigint := pg_relation_size('rag.chunks');
+  planned_size constant bigint := coalesce(nullif(current_setting('rag.planned_size', true), ''), '0');
+begin
+  if size > 2 * planned_size then
+    discard plans;
+    perform set_config('rag.planned_size', size::text, false);
+  end if;
+end;
+$$;
+
+comment on function rag.renew_plans is
+  'Discard the session''s cached plans when rag.chunks has become twice as large as it was when they were made. '
+  'Postgres does so itself only after an ANALYZE: until then, plans from nearly empty tables would read all rows of an '
+  'org for each row that a call writes.';
+
 create function rag.begin_write()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -532,6 +552,7 @@ declare
   is_direct constant boolean := rag.is_direct_call();
 begin
   perform rag.begin_call();
+  perform rag.renew_plans();
   if is_direct then
     perform rag.require_org();
   end if;
@@ -1802,14 +1823,31 @@ comment on function rag.document_facets is
   'The facets of a document. Metadata have the kind "metadata.key", so that none can be confused with a label or an '
   'author. A document has two types, the declared one and the detected one: filters accept either.';
 
-create function rag.index_facets()
+create function rag.index_new_facets()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if tg_op = 'UPDATE' then
-    delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
-  end if;
+  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id, metadata_key, sort_key)
+  select added.org_id, found.facet, added.id, added.collection_id, added.owner_id, found.metadata_key, found.sort_key
+  from added
+  cross join lateral rag.document_facets(added) as found;
+  return null;
+end;
+$$;
+
+comment on function rag.index_new_facets is 'Trigger that writes the facets of inserted documents, once a statement.';
+
+create trigger index_facets_of_new_documents after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.index_new_facets();
+
+create function rag.index_changed_facets()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
   insert into rag.facets (org_id, facet, document_id, collection_id, owner_id, metadata_key, sort_key)
   select new.org_id, facet, new.id, new.collection_id, new.owner_id, metadata_key, sort_key
   from rag.document_facets(new);
@@ -1817,10 +1855,7 @@ begin
 end;
 $$;
 
-comment on function rag.index_facets is 'Trigger that writes the facets of a document.';
-
-create trigger index_facets_of_new_documents after insert on rag.documents
-  for each row execute function rag.index_facets();
+comment on function rag.index_changed_facets is 'Trigger that replaces the facets of a document.';
 
 create trigger index_facets_of_changed_documents
   after update of origin, author, state, labels, metadata, processing_info, collection_id, owner_id on rag.documents
@@ -1830,7 +1865,7 @@ create trigger index_facets_of_changed_documents
     is distinct from
     (new.origin, new.author, new.state, new.labels, new.metadata, new.processing_info -> 'document_type',
       new.collection_id, new.owner_id))
-  execute function rag.index_facets();
+  execute function rag.index_changed_facets();
 
 -- Ingestion jobs: a queue of documents to convert, chunk, embed and store. A job is written in the transaction that
 -- adds the document. The worker claims it under a role of its own, which sees jobs and nothing else; it stores the
@@ -2201,8 +2236,9 @@ begin
     where originals.org_id = held.org_id and originals.document_id = held.document_id
       and originals.url is not null;
   end if;
-  perform rag.replace_chunks(held.org_id, array[rag.document_chunks(
-    document_id => held.document_id, chunks => chunks, embedding_model => input.embedding_model)]);
+  perform rag.delete_chunks(held.org_id, array[held.document_id]);
+  perform rag.insert_chunks(held.org_id, array[rag.document_chunks(
+    document_id => held.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()
@@ -2661,21 +2697,17 @@ $$;
 
 comment on function rag.document_chunks is 'The chunks of a document, from named fields.';
 
-create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
+create function rag.delete_chunks(org_id uuid, document_ids uuid[])
 returns void
-language plpgsql volatile security invoker set search_path = ''
+language sql volatile security invoker set search_path = ''
 as $$
-begin
   delete from rag.chunks
-  using unnest(replace_chunks.documents) as chunked
-  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
-  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
-end;
+  where chunks.org_id = delete_chunks.org_id and chunks.document_id = any (delete_chunks.document_ids);
 $$;
 
-comment on function rag.replace_chunks is
-  'Replace the chunks of documents. The caller has locked the documents'' rows: a second writer waits, and then '
-  'replaces these chunks.';
+comment on function rag.delete_chunks is
+  'Delete the chunks of documents before others take their place. The caller has locked the documents'' rows: a second '
+  'writer waits, and then replaces these chunks.';
 
 create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
@@ -2702,16 +2734,19 @@ begin
   cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
     embedding extensions.halfvec(1536), metadata jsonb);
 
-  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
-    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
-  from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  where rag.is_in_graph(stored.org_id, stored.collection_id);
+  if (
+    select rag.is_in_graph(stored.org_id, stored.collection_id)
+    from rag.documents as stored
+    where stored.org_id = insert_chunks.org_id and stored.id = insert_chunks.documents[1].document_id)
+  then
+    perform rag.insert_names(insert_chunks.org_id, insert_chunks.documents, insert_chunks.first);
+    perform rag.enqueue_extractions(insert_chunks.org_id, insert_chunks.documents, insert_chunks.first > 0);
+  end if;
 end;
 $$;
 
 comment on function rag.insert_chunks is
-  'Insert chunks of documents, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
+  'Insert chunks of documents of one collection, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
   'document''s row.';
 
 -- Documents that come with their chunks: inserted or replaced in one transaction, so that no reader sees half of a
@@ -2829,7 +2864,7 @@ declare
   made uuid[] := '{}';
   absent rag.new_document[] := new;
   present uuid[];
-  stored rag.stored_document[];
+  stored rag.stored_document[] := '{}';
 begin
   if exists (
     select from unnest(new) as input
@@ -2841,24 +2876,31 @@ begin
   for attempt in 1..10 loop
     if not only_present then
       made := made || rag.insert_documents(home, absent);
+      stored := stored || array(
+        select rag.stored_document(place => input.place, document_id => input.id, replaced => false,
+          chunk_count => jsonb_array_length(input.chunks))
+        from unnest(absent) as input
+        where input.id = any (made));
+      absent := array(select input from unnest(absent) as input where input.id <> all (made));
+      exit when absent = '{}';
     end if;
     -- Locked in one order, so that of two who replace the same documents one waits for the other.
     present := array(
       select documents.id
       from rag.documents
       where documents.org_id = home.org_id
-        and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
+        and documents.id = any (array(select found.document_id from rag.resolve_documents(home, absent) as found))
       order by documents.id
       for update);
-    select coalesce(array_agg(rag.stored_document(place => found.place, document_id => found.document_id,
-      replaced => found.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
-      order by found.place), '{}') into stored
-    from rag.resolve_documents(home, new) as found
-    join unnest(new) as input on input.place = found.place
-    where found.document_id = any (present);
+    stored := stored || array(
+      select rag.stored_document(place => found.place, document_id => found.document_id,
+        replaced => found.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
+      from rag.resolve_documents(home, absent) as found
+      join unnest(absent) as input on input.place = found.place
+      where found.document_id = any (present));
     -- A document that another call deleted before it was locked is created again.
     absent := array(
-      select input from unnest(new) as input
+      select input from unnest(absent) as input
       where input.place not in (select kept.place from unnest(stored) as kept));
     exit when only_present or absent = '{}';
   end loop;
@@ -2869,12 +2911,12 @@ begin
 
   perform rag.replace_documents(home.org_id, new, array(
     select kept from unnest(stored) as kept where kept.replaced));
-  perform rag.replace_chunks(home.org_id, array(
+  perform rag.insert_chunks(home.org_id, array(
     select rag.document_chunks(
       document_id => kept.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
     from unnest(stored) as kept
-    join unnest(new) as input on input.place = kept.place));
-  return query select kept.* from unnest(stored) as kept;
+    join unnest(new) as input on input.place = kept.place), 0);
+  return query select kept.* from unnest(stored) as kept order by kept.place;
 end;
 $$;
 
@@ -2964,11 +3006,12 @@ begin
   delete from rag.originals
   using unnest(present) as kept
   where originals.org_id = replace_documents.org_id and originals.document_id = kept.document_id;
+  perform rag.delete_chunks(replace_documents.org_id, array(select kept.document_id from unnest(present) as kept));
 end;
 $$;
 
 comment on function rag.replace_documents is
-  'Replace the fields of existing documents, and delete their originals and unfinished jobs, which are older.';
+  'Replace the fields of existing documents, and delete their chunks, originals and unfinished jobs, which are older.';
 
 -- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
 -- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
@@ -7215,49 +7258,76 @@ $$;
 
 comment on function rag.subject_names is 'The names of a document by its title, file name, external_id and URL.';
 
+create function rag.title_rows(document rag.documents)
+returns setof rag.title_entities
+language sql immutable security invoker set search_path = ''
+as $$
+  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
+    found.weight, heard.sound, reverse(heard.sound)
+  from rag.subject_names(document) as found
+  cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound);
+$$;
+
+comment on function rag.title_rows is 'The rows of a document''s subjects.';
+
 create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.title_entities (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
-  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
-    found.weight, heard.sound, reverse(heard.sound)
-  from rag.subject_names(document) as found
-  cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound)
+  insert into rag.title_entities
+  select titled.*
+  from rag.title_rows(document) as titled
   where rag.is_in_graph(document.org_id, document.collection_id)
   on conflict do nothing;
 $$;
 
 comment on function rag.add_title_entities is 'Insert the subjects of a document.';
 
-create function rag.index_title_entities()
+create function rag.index_new_titles()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if tg_op = 'UPDATE' then
-    delete from rag.title_entities where title_entities.org_id = new.org_id and title_entities.document_id = new.id;
-  end if;
+  insert into rag.title_entities
+  select titled.*
+  from (select distinct added.org_id, added.collection_id from added offset 0) as home
+  join added on added.org_id = home.org_id and added.collection_id = home.collection_id
+  cross join lateral rag.title_rows(added) as titled
+  where rag.is_in_graph(home.org_id, home.collection_id)
+  on conflict do nothing;
+  return null;
+end;
+$$;
+
+comment on function rag.index_new_titles is
+  'Trigger that writes the title entities of inserted documents, once a statement.';
+
+create trigger index_title_entities_of_new_documents after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.index_new_titles();
+
+create function rag.index_changed_title()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.title_entities where title_entities.org_id = new.org_id and title_entities.document_id = new.id;
   perform rag.add_title_entities(new);
-  if tg_op = 'UPDATE' and (old.title, old.collection_id, old.owner_id)
-    is distinct from (new.title, new.collection_id, new.owner_id) then
+  if (old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id) then
     perform rag.requeue_extraction(new.org_id, new.id);
   end if;
   return null;
 end;
 $$;
 
-comment on function rag.index_title_entities is 'Trigger that writes the title entities of a document.';
-
-create trigger index_title_entities_of_new_documents after insert on rag.documents
-  for each row execute function rag.index_title_entities();
+comment on function rag.index_changed_title is 'Trigger that replaces the title entities of a document.';
 
 create trigger index_title_entities_of_changed_documents
   after update of title, collection_id, owner_id, external_id, filename, uri on rag.documents
   for each row
   when ((old.title, old.collection_id, old.owner_id, old.external_id, old.filename, old.uri)
     is distinct from (new.title, new.collection_id, new.owner_id, new.external_id, new.filename, new.uri))
-  execute function rag.index_title_entities();
+  execute function rag.index_changed_title();
 
 -- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
 -- (53_write_chunks.sql), or later from the worker (40_complete_and_fail_extractions.sql).
@@ -7488,7 +7558,7 @@ $$;
 comment on function rag.weight_value is
   'A number in a list''s entry, no more than 1 and no less than 0; null for other values.';
 
-create function rag.insert_mentions(org_id uuid, document_id uuid, chunks jsonb, first integer)
+create function rag.insert_mentions(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -7498,8 +7568,10 @@ begin
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight,
     sound, ending)
   with listed as materialized (
-    select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
-    from jsonb_array_elements(insert_mentions.chunks) with ordinality as item (body, place)
+    select chunked.document_id, item.place::integer as place, listed.number, listed.entry,
+      rag.name_value(listed.entry -> 'name') as name
+    from unnest(insert_mentions.documents) as chunked
+    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'names') as listed
   ), named as materialized (
     select listed.*, rag.entity_key(listed.name) as entity,
@@ -7508,7 +7580,7 @@ begin
     from listed
     where listed.name is not null
   ), folded as materialized (
-    select named.place, named.entity, max(named.weight) as weight,
+    select named.document_id, named.place, named.entity, max(named.weight) as weight,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
       coalesce((array_agg(distinct surface.name) filter (where surface.name is not null))[:20], '{}') as surfaces
@@ -7520,71 +7592,72 @@ begin
       where listed.number <= 20
       offset 0
     ) as surface on true
-    group by named.place, named.entity
+    group by named.document_id, named.place, named.entity
   ), heard as materialized (
     select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
   select stored.org_id, stored.id, insert_mentions."first" + heard.place - 1, heard.entity, stored.collection_id,
     stored.owner_id, heard.name, heard.kind, heard.surfaces, heard.weight, heard.sound, reverse(heard.sound)
-  from rag.documents as stored
-  cross join heard
-  where stored.org_id = insert_mentions.org_id and stored.id = insert_mentions.document_id
+  from heard
+  join rag.documents as stored on stored.org_id = insert_mentions.org_id and stored.id = heard.document_id
   on conflict do nothing;
 end;
 $$;
 
 comment on function rag.insert_mentions is
-  'Store the entities that each chunk of a document names. The parameters are those of rag.insert_names.';
+  'Store the entities that each chunk names. The parameters are those of rag.insert_names.';
 
-create function rag.insert_relations(org_id uuid, document_id uuid, chunks jsonb, first integer)
+create function rag.insert_relations(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
-declare
-  names constant jsonb := rag.names_of_document(insert_relations.org_id, insert_relations.document_id);
 begin
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   with listed as materialized (
-    select item.place::integer as place, listed.entry ->> 'type' as type,
+    select chunked.document_id, item.place::integer as place, listed.entry ->> 'type' as type,
       rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
       rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
       rag.weight_value(listed.entry -> 'confidence') as confidence
-    from jsonb_array_elements(insert_relations.chunks) with ordinality as item (body, place)
+    from unnest(insert_relations.documents) as chunked
+    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'relations') as listed
+  ), named as materialized (
+    select related.document_id, rag.names_of_document(insert_relations.org_id, related.document_id) as names
+    from (select distinct listed.document_id from listed offset 0) as related
   ), stated as (
-    select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
+    select listed.document_id, listed.place, listed.subject, listed.type, listed.object,
+      max(listed.confidence) as confidence
     from listed
+    join named on named.document_id = listed.document_id
     where listed.subject <> listed.object and listed.type ~ '^[A-Z][A-Z_]{1,49}$' and listed.confidence > 0
-      and names ? listed.subject and names ? listed.object
-    group by 1, 2, 3, 4
+      and named.names ? listed.subject and named.names ? listed.object
+    group by 1, 2, 3, 4, 5
   )
   select stored.org_id, stored.id, insert_relations."first" + stated.place - 1, stated.subject, stated.type,
     stated.object, stored.collection_id, stored.owner_id, stated.confidence
-  from rag.documents as stored
-  cross join stated
-  where stored.org_id = insert_relations.org_id and stored.id = insert_relations.document_id
+  from stated
+  join rag.documents as stored on stored.org_id = insert_relations.org_id and stored.id = stated.document_id
   on conflict do nothing;
 end;
 $$;
 
 comment on function rag.insert_relations is
-  'Store the relations that each chunk of a document states between entities that the document names.';
+  'Store the relations that each chunk states between entities that its document names.';
 
-create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+create function rag.insert_names(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  perform rag.insert_mentions(org_id, document_id, chunks, "first");
-  perform rag.insert_relations(org_id, document_id, chunks, "first");
+  perform rag.insert_mentions(org_id, documents, "first");
+  perform rag.insert_relations(org_id, documents, "first");
 end;
 $$;
 
 comment on function rag.insert_names is
-  'Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them '
-  'with that ordinal. Malformed names are omitted: a document is worth more than its '
-  'names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
+  'Store what the chunks of documents name and relate, the first chunk of each document with that ordinal. Malformed '
+  'names are omitted: a document is worth more than its names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
   'names and 200 relations a chunk.';
 
 -- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
@@ -7668,25 +7741,25 @@ create policy "the worker claims extractions" on rag.extractions
 create policy "the worker leases extractions" on rag.extractions
   for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
-create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
+create function rag.enqueue_extractions(org_id uuid, documents rag.document_chunks[], later boolean)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     case when exists (
-        select from jsonb_array_elements(enqueue_extraction.chunks) as item (body)
+        select from jsonb_array_elements(chunked.chunks) as item (body)
         where jsonb_typeof(item.body -> 'names') is distinct from 'array')
       then 0 else 1 end
-  from rag.documents as stored
-  where stored.org_id = enqueue_extraction.org_id and stored.id = enqueue_extraction.document_id
+  from unnest(enqueue_extractions.documents) as chunked
+  join rag.documents as stored on stored.org_id = enqueue_extractions.org_id and stored.id = chunked.document_id
   on conflict (org_id, document_id) do update
-  set level = case when enqueue_extraction.later then least(known.level, excluded.level) else excluded.level end,
+  set level = case when enqueue_extractions.later then least(known.level, excluded.level) else excluded.level end,
     user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
     error_code = null, error_message = null, updated_at = now();
 $$;
 
-comment on function rag.enqueue_extraction is
+comment on function rag.enqueue_extractions is
   'Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a '
   'document add to what came before. What earlier readings cost stays counted.';
 
@@ -7901,7 +7974,8 @@ begin
     and relations.ordinal = any (read);
   delete from rag.mentions
   where mentions.org_id = held.org_id and mentions.document_id = held.document_id and mentions.ordinal = any (read);
-  perform rag.insert_names(held.org_id, held.document_id, chunks, first);
+  perform rag.insert_names(held.org_id, array[rag.document_chunks(
+    document_id => held.document_id, chunks => chunks, embedding_model => null)], first);
   if not is_more then
     perform rag.delete_dangling_relations(held.org_id, held.document_id);
   end if;
