@@ -42,7 +42,8 @@ class TooLarge(UnreadableFile):
 
 
 def too_large_error(limit: int) -> TooLarge:
-    return TooLarge("file_too_large", f"A file may have at most {limit // 2**20} MB.")
+    message = f"A file may have at most {limit // 2**20} MB. Divide it, and upload the parts."
+    return TooLarge("file_too_large", message)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ class UnsupportedFileType(InvalidRequest, code="unsupported_file_type"):
 
 
 class UnreadableDocument(InvalidRequest, code="processing_failed"):
-    """The document could not be read. Check that the file is complete and has no password."""
+    """The file is broken or of another type than it seems. Check that it opens, and upload it again."""
 
 
 class AddressRefused(InvalidRequest, code="url_not_allowed"):
@@ -120,7 +120,7 @@ class TranscriptionFailed(RagError, code="transcription_failed"):
 
 
 class FetchFailed(RagError, code="url_unreachable"):
-    """The address could not be reached."""
+    """The address could not be reached. Check it, or try again later."""
 
 
 class StorageFailed(RagError, code="storage_failed"):
@@ -144,7 +144,7 @@ class SnapshotsOff(RagError, status=503, code="snapshots_off"):
 
 
 class BodyTooLarge(RagError, status=413, code="body_too_large"):
-    """The request body is too large."""
+    """The request body is too large. Send less at once."""
 
 
 # As nginx logs it. The response reaches no client.
@@ -259,7 +259,7 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
         return error(message, code=error_code, log_reason=log_reason)
     match code or "":
         case "PGRST301" | "PGRST302" | "PGRST303":
-            return Unauthorized("The token is not valid or has expired.")
+            return Unauthorized("The token is not valid or has expired. Sign in again.")
         case "42501":
             return Forbidden(log_reason=log_reason)
         # A lock that was not free within the lock time-out (rag.begin_call).
@@ -270,8 +270,12 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
             return DatabaseTimedOut(log_reason=log_reason)
         # A row that this one belongs to was deleted in the meantime.
         case "23503":
-            return Conflict("This is being deleted. Please try again.", log_reason=log_reason)
+            message = "The request refers to data that were deleted meanwhile. Please read them again."
+            return Conflict(message, log_reason=log_reason)
         case state if state[:2] in ("22", "23"):
-            return InvalidRequest("A value is malformed or outside its allowed range.", log_reason=log_reason)
+            return InvalidRequest(
+                "A value is malformed or outside its allowed range. Check the fields of the request.",
+                log_reason=log_reason,
+            )
         case _:
             return DatabaseFailed(log_reason=log_reason)

@@ -112,5 +112,5 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"owner": {"$exists": 1}}, "owner $exists takes true or false"),
     ({"owner": {"$exists": "true"}}, "owner $exists takes true or false"),
     ({"owner": {"$exists": None}}, "owner $exists takes true or false"),
-    ({f"key {number}": {"$ne": 1} for number in range(101)}, "a filter has at most 100 operators"),
+    ({f"key {number}": {"$ne": 1} for number in range(101)}, "a filter must have at most 100 operators"),
 ]

@@ -72,9 +72,9 @@ def principal_of(signer: Signer, payload: str, document_id: str) -> Principal:
     try:
         link = Link(*signer.verified(PURPOSE, payload))
     except BadSignature:
-        raise Unauthorized("The link is not valid.") from None
+        raise Unauthorized("The link is not valid. Request another.") from None
     if link.document_id != document_id:
-        raise Unauthorized("The link is not valid.")
+        raise Unauthorized("The link is not valid. Request another.")
     if link.expires < time.time():
         raise Unauthorized("The link has expired. Request another.")
     scopes = [Scope.DOCUMENTS_READ, *([Scope.ADMIN] if link.as_admin else [])]

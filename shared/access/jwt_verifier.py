@@ -20,6 +20,7 @@ from shared.types import Principal
 
 # Gateways in front of functions take headers of 8 to 10 KiB.
 MAX_LENGTH = 8 * 1024
+SEND_ANOTHER = "Send a user's token of this Supabase project."
 # Three parts of base64url: jose would ignore other characters.
 _TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
 # Hosted projects' HS256 tokens have a key id in base64, with slashes. It is not used for a look-up.
@@ -53,7 +54,7 @@ class Verifier:
         """
         token = bearer(authorization)
         if len(token) > MAX_LENGTH:
-            raise Unauthorized("The token is too long.")
+            raise Unauthorized(f"The token is longer than {MAX_LENGTH} characters. Reduce its user metadata.")
         if not _TOKEN.fullmatch(token):
             raise Unauthorized
         return _user(self._claims(token), token)
@@ -72,7 +73,7 @@ class Verifier:
             raise Unauthorized("The token has expired. Sign in again.") from None
         except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
             # For claims of a wrong type (an exp that is a list) jose raises Python's own errors.
-            raise Unauthorized("The token is not valid.") from None
+            raise Unauthorized("The token is not valid. Sign in again.") from None
         return claims
 
     def _key_for(self, header: Mapping[str, Any]) -> tuple[str, Key]:
@@ -80,7 +81,7 @@ class Verifier:
         (jku, x5u, jwk, x5c) are ignored."""
         # RFC 7515, 4.1.11: a token with an unknown critical extension must be refused.
         if "crit" in header:
-            raise Unauthorized("The token requires an extension that is not supported.")
+            raise Unauthorized("The token requires an extension (crit) that is not supported. Remove it.")
         key: Key | None
         match header.get("alg"):
             case "HS256" as algorithm if self._secret is not None:
@@ -89,9 +90,9 @@ class Verifier:
                 kid = header.get("kid")
                 key = self._keys.key(kid, algorithm) if is_key_id(kid) else None
             case _:
-                raise Unauthorized("The token's signature algorithm is not accepted.")
+                raise Unauthorized(f"The token's signature algorithm is not accepted. {SEND_ANOTHER}")
         if key is None:
-            raise Unauthorized("The token's signing key does not belong to this project.")
+            raise Unauthorized(f"The token's signing key does not belong to this project. {SEND_ANOTHER}")
         return str(algorithm), key
 
 
@@ -103,11 +104,11 @@ def _user(claims: Mapping[str, Any], token: str) -> Principal:
     """The principal of verified claims. Raises Unauthorized for those of no signed-in user."""
     # The anon and service keys are tokens of the same project without a user.
     if claims.get("role") != "authenticated":
-        raise Unauthorized("The token is not a signed-in user's.")
+        raise Unauthorized("The token is not a signed-in user's. Sign in, and send the user's token.")
     try:
         user_id = str(UUID(claims["sub"]))
     except (ValueError, AttributeError, TypeError):
-        raise Unauthorized("The token's subject is not a user id.") from None
+        raise Unauthorized(f"The token's subject (sub) is not a user id. {SEND_ANOTHER}") from None
     return Principal(user_id, token, _scopes(claims.get("rag")))
 
 

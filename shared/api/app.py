@@ -218,7 +218,7 @@ def _invalid(status: int, invalid: RequestValidationError) -> RagError:
     faults = [{name: fault[name] for name in ("type", "loc", "msg")} for fault in invalid.errors()]
     fault = faults[0]
     if fault["type"] == "json_invalid":
-        return InvalidRequest("The body is not valid JSON.", status=status, faults=faults)
+        return InvalidRequest("The body is not valid JSON. Correct its syntax.", status=status, faults=faults)
     # Without "body" or "query".
     location = ".".join(str(step) for step in fault["loc"][1:]) or "body"
     details = {"field": location, "missing": fault["type"] == "missing"}

@@ -24,6 +24,7 @@ HEADERS = {
     # Some servers compress nevertheless.
     "Accept-Encoding": "identity",
 }
+UPLOAD_INSTEAD = "Download the file yourself, and upload it."
 # Types that servers send for unknown files: the file name may tell more.
 GENERIC_TYPES = {"", "text/plain", "application/octet-stream", "binary/octet-stream"}
 # Statuses below 500 after which another attempt may succeed.
@@ -54,17 +55,20 @@ def fetch(url: str, networks: AddressPolicy, max_bytes: int | None = None, org_i
                         return _read(response, min(MAX_BYTES, max_bytes or MAX_BYTES))
                     url = str(response.next_request.url)
         except httpx.ReadTimeout as error:
-            raise UnreadableDocument("The address takes too long to answer.", code="url_too_slow") from error
+            message = f"The address takes too long to answer. {UPLOAD_INSTEAD}"
+            raise UnreadableDocument(message, code="url_too_slow") from error
         except UnicodeError:
             # Of a redirect.
-            raise AddressRefused("The address redirects to an invalid address.") from None
+            raise AddressRefused(
+                "The address redirects to an invalid address. Send the final address."
+            ) from None
         except (httpx.TransportError, httpx.InvalidURL) as error:
             if _is_unknown_host(error):
                 raise UnreadableDocument(
-                    "The address names a host that does not exist.", code="url_refused"
+                    "The address names a host that does not exist. Check its spelling.", code="url_refused"
                 ) from error
             raise FetchFailed from error
-    raise UnreadableDocument("The address redirects too often.", code="url_refused")
+    raise UnreadableDocument("The address redirects too often. Send the final address.", code="url_refused")
 
 
 def _is_unknown_host(error: BaseException | None) -> bool:
@@ -79,9 +83,10 @@ def _is_unknown_host(error: BaseException | None) -> bool:
 def _read(response: httpx.Response, max_bytes: int) -> Download:
     status = response.status_code
     if status >= 500 or status in RETRYABLE:
-        raise FetchFailed(f"The address answers with status {status}.")
+        raise FetchFailed(f"The address answers with status {status}. Please try again later.")
     if status != 200:
-        raise UnreadableDocument(f"The address answers with status {status}.", code="url_refused")
+        message = f"The address answers with status {status}. Check that it opens without a login."
+        raise UnreadableDocument(message, code="url_refused")
     data = read_at_most(max_bytes, response.iter_raw())
     if data is None:
         raise _too_large(max_bytes)
@@ -102,16 +107,18 @@ def _decompressed(data: bytes, encoding: str, max_bytes: int) -> bytes:
             try:
                 content = gzip.decompress(data, max_bytes + 1)
             except zlib.error:
-                raise UnreadableDocument("The compressed content of the address is broken.") from None
+                raise UnreadableDocument(f"The address sends a broken file. {UPLOAD_INSTEAD}") from None
             if len(content) > max_bytes:
                 raise _too_large(max_bytes)
             if not gzip.eof:
-                raise UnreadableDocument("The compressed content of the address is broken.")
+                raise UnreadableDocument(f"The address sends a broken file. {UPLOAD_INSTEAD}")
             return content
         case _:
-            raise UnreadableDocument("The address compresses its content in an unsupported way.")
+            raise UnreadableDocument(
+                f"The address compresses the file in an unsupported way. {UPLOAD_INSTEAD}"
+            )
 
 
 def _too_large(max_bytes: int) -> UnreadableDocument:
-    message = f"The content of the address is larger than {max_bytes:,} bytes."
+    message = f"The file at the address is larger than {max_bytes:,} bytes. Divide it, and upload the parts."
     return UnreadableDocument(message, code="file_too_large")

@@ -52,9 +52,9 @@ class AddressPolicy:
                 f"A URL must begin with http:// or https:// and have at most {MAX_LENGTH} characters."
             )
         if not _HOST.fullmatch(url.raw_host) or (url.port or 0) > 65535:
-            raise AddressRefused("The URL is not valid.")
+            raise AddressRefused("The URL is not valid. Check its spelling.")
         if url.userinfo:
-            raise AddressRefused("A URL must not contain credentials.")
+            raise AddressRefused("A URL must not contain credentials. Remove them.")
         literal = _literal(url.host)
         if literal:
             self.require(literal)
@@ -72,7 +72,7 @@ def _parsed(text: str) -> httpx.URL:
         # Fails for labels that are empty or too long, and for malformed international names.
         url.host.rstrip(".").encode("idna")
     except (httpx.InvalidURL, UnicodeError):
-        raise AddressRefused("The URL is not valid.") from None
+        raise AddressRefused("The URL is not valid. Check its spelling.") from None
     return url
 
 

@@ -73,7 +73,7 @@ class Storage:
         ):
             data = read_at_most(limit, response.iter_raw())
         if data is None:
-            message = f"The uploaded file is larger than {limit:,} bytes."
+            message = f"The uploaded file is larger than {limit:,} bytes. Divide it, and upload the parts."
             raise UnreadableDocument(message, code="file_too_large")
         return data
 

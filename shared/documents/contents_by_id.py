@@ -40,7 +40,8 @@ def hydrate(
     Raises InvalidRequest for more than a hundred ids; Forbidden for a key without the scope to read.
     """
     if len(ids) > MAX_IDS:
-        raise InvalidRequest(f"At most {MAX_IDS} ids at once.", code="invalid_ids", details={"field": "ids"})
+        message = f"A request may have at most {MAX_IDS} ids. Send the others in further requests."
+        raise InvalidRequest(message, code="invalid_ids", details={"field": "ids"})
     parsed = {(kind, sent): id_ for kind, sent in ids if (id_ := _parse_id(kind, sent))}
     ids_to_read = list(dict.fromkeys((kind, id_) for (kind, _), id_ in parsed.items()))
     arguments = {

@@ -101,4 +101,5 @@ def _not_found() -> NotFound:
 
 def _require_size(size: int) -> None:
     if size > MAX_BYTES:
-        raise BodyTooLarge(f"A file may have at most {MAX_BYTES // 2**20} MB.", code="file_too_large")
+        message = f"A file may have at most {MAX_BYTES // 2**20} MB. Divide it, and upload the parts."
+        raise BodyTooLarge(message, code="file_too_large")

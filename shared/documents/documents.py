@@ -109,7 +109,7 @@ def encode_text(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise InvalidRequest("content: must be valid Unicode") from None
+        raise InvalidRequest("content: must be valid Unicode, without lone surrogates") from None
 
 
 def first_words(text: str) -> str:
@@ -197,7 +197,11 @@ def _add(database: Database, caller: Principal, collection: str, document: Row) 
 
 
 def _no_original(**details: str) -> NotFound:
-    return NotFound("There is no original of this document.", code="original_not_found", details=details)
+    return NotFound(
+        "This document has no original file. Read its text instead.",
+        code="original_not_found",
+        details=details,
+    )
 
 
 def _row(upload: NewUpload) -> Row:

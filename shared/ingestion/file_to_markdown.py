@@ -15,6 +15,10 @@ from shared.ingestion.sandbox import parse_in_subprocess
 from shared.models.transcription import Transcriber
 from shared.text.normalize import clean, clean_line, is_blank
 
+NO_TRANSCRIPTION = (
+    "This deployment cannot transcribe sound and video. Set RAG_TRANSCRIPTION_KEY, or upload a text."
+)
+NO_OCR = "This deployment cannot read pictures. Install tesseract, or upload a text."
 BETWEEN_PARTS = "\n\n"
 _HEADING = re.compile(r"\s*# +(\S.*)")
 
@@ -37,7 +41,7 @@ def convert(
 
     Raises UnsupportedFileType, and UnreadableDocument for a broken file and for one without text."""
     if not data.strip():
-        raise UnreadableDocument("The file is empty.", code="empty_file")
+        raise UnreadableDocument("The file is empty. Upload a file with text.", code="empty_file")
     kind = file_kind(data, filename, content_type)
     if kind in TEXTS:
         text = decode_text(data)
@@ -47,10 +51,10 @@ def convert(
         return _joined(kind, [(None, text)], heading[1] if heading else "")
     if kind == "sound":
         if transcriber is None:
-            raise UnsupportedFileType("Sound and video need RAG_TRANSCRIPTION_KEY to be set here.")
+            raise UnsupportedFileType(NO_TRANSCRIPTION)
         return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
     if kind == "picture" and not is_installed():
-        raise UnsupportedFileType("Pictures need tesseract to be installed here.")
+        raise UnsupportedFileType(NO_OCR)
     parsed = parse_in_subprocess(kind, data)
     return _joined(kind, parsed["parts"], parsed["title"] or "")
 
@@ -66,7 +70,7 @@ def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> C
         texts.append(text)
         length += len(text) + len(BETWEEN_PARTS)
     if not texts:
-        raise UnreadableDocument("There is no text in the file.", code="empty_file")
+        raise UnreadableDocument("The file has no text. Upload a file with text.", code="empty_file")
     title = clean_line(title)[:512]
     return Converted(
         BETWEEN_PARTS.join(texts), kind, None if is_blank(title) else title, tuple(pages)

@@ -103,7 +103,9 @@ def file_kind(data: bytes, filename: str | None, content_type: str | None) -> st
         if data.startswith(signature):
             raise _unsupported(name)
     if declared_kind in SIGNED_KINDS:
-        raise UnreadableDocument(f"This is not a whole {declared_kind.upper()} file.")
+        raise UnreadableDocument(
+            f"This is not a whole {declared_kind.upper()} file. Check that it opens, and upload it again."
+        )
     return declared_kind or _kind_by_content(data, filename or "")
 
 

@@ -45,7 +45,7 @@ def parse_in_subprocess(
     try:
         reply: dict[str, Any] = json.loads(answer.decode(errors="surrogatepass"))
     except ValueError:
-        raise UnreadableDocument("The file is broken.", log_reason=f"exit {code}") from None
+        raise UnreadableDocument(log_reason=f"exit {code}") from None
     if "code" in reply:
         raise UnreadableDocument(reply["message"], code=reply["code"], log_reason=reply.get("because"))
     return reply
@@ -65,7 +65,8 @@ def _run(command: list[str], environment: dict[str, str], data: bytes, seconds: 
         try:
             out, _ = process.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise UnreadableDocument("The file took too long to read.", log_reason="timeout") from None
+            message = "Reading the file took too long. Divide it, and upload the parts."
+            raise UnreadableDocument(message, log_reason="timeout") from None
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

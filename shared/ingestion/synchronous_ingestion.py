@@ -162,7 +162,9 @@ def _chunked(
     document = document.with_fields_of_metadata()
     text, title = clean(document.text), clean_line(document.title)
     if is_blank(title) or is_blank(text):
-        raise InvalidRequest("A document needs a title and some text.", details={"document": number})
+        raise InvalidRequest(
+            "A document needs a title and some text. Send both.", details={"document": number}
+        )
     with error_details(document=number):
         # Only by the metadata: retrieval quality was measured this way.
         plan = ChunkingPlan.of(document.metadata)

@@ -20,7 +20,7 @@ def clean(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidRequest("The text is not valid Unicode.") from None
+        raise InvalidRequest("The text is not valid Unicode. Remove its lone surrogates.") from None
     return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

@@ -45,9 +45,10 @@ declare
     case when current_setting('request.method', true) in ('GET', 'HEAD') then '0' end, '');
 begin
   if headers ->> 'transfer-encoding' is not null or size !~ '^[0-9]{1,15}$' then
-    raise exception 'A direct call must have a Content-Length.' using errcode = 'PT400', detail = 'length_required';
+    raise exception 'A direct call must have the header Content-Length. Send the body whole, not in chunks.'
+      using errcode = 'PT400', detail = 'length_required';
   elsif size::bigint > 1048576 then
-    raise exception 'A direct call may have at most 1,048,576 bytes.'
+    raise exception 'A direct call may have at most 1,048,576 bytes. Send less at once, or call the HTTP API.'
       using errcode = 'PT413', detail = 'body_too_large';
   end if;
 end;

@@ -86,7 +86,7 @@ begin
       where collections.org_id = added.org_id and collections.id = added.collection_id
         and collections.deleted_at is null)
   ) then
-    raise exception 'the collection was deleted' using errcode = '23503';
+    raise exception 'The collection was deleted. Choose another collection.' using errcode = '23503';
   end if;
   return null;
 end;

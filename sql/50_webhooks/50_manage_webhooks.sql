@@ -60,7 +60,7 @@ begin
   end if;
   org_id := rag.resolve_org(org_id);
   if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
-    raise exception 'Only admins of the org may manage webhooks, without a key bound to a collection.'
+    raise exception 'Only admins of the org may manage webhooks. A key needs the scope admin, and no bound collection.'
       using errcode = 'PT403', detail = 'admin_required';
   elsif home.org_id <> org_id then
     raise exception 'There is no such collection. Check its id or name.'

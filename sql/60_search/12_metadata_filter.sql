@@ -34,7 +34,7 @@ begin
     end if;
     for operator, operand in select each.key, each.value from jsonb_each(entry.value) as each loop
       operators := operators + 1;
-      fault := case when operators > 100 then 'a filter has at most 100 operators' else
+      fault := case when operators > 100 then 'a filter must have at most 100 operators' else
         -- Null without a fault.
         left(key, 100) || ' ' || left(operator, 100) || ' ' || case
           when operator not in ('$eq', '$ne', '$in', '$nin', '$gt', '$gte', '$lt', '$lte', '$exists')

@@ -14,12 +14,12 @@ begin
       or coalesce(jsonb_typeof(item.body -> 'content'), '') <> 'string'
       or not rag.is_metadata(coalesce(nullif(item.body -> 'details', 'null'), '{}')))
   then
-    raise exception 'a message has a role, user, assistant or system, a content, and details of at most 64 KB'
+    raise exception 'each message must have a role (user, assistant or system), a content, and details of at most 64 KB'
       using errcode = 'PT400', detail = 'invalid_messages';
   elsif exists (
     select from jsonb_array_elements(messages) as item (body) where length(item.body ->> 'content') > 100000)
   then
-    raise exception 'a message must have at most 100,000 characters'
+    raise exception 'each message must have at most 100,000 characters'
       using errcode = 'PT400', detail = 'message_too_long';
   end if;
 end;

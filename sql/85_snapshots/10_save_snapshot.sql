@@ -12,7 +12,7 @@ begin
     raise exception 'The API key may not read documents. Check its scopes.'
       using errcode = 'PT403', detail = 'missing_scope';
   elsif home.owner_id is not null then
-    raise exception 'A private index cannot be persisted, because all members of the org could load the snapshot.'
+    raise exception 'A private index cannot be persisted, since all members could load the snapshot. Choose another.'
       using errcode = 'PT400', detail = 'private_collection';
   elsif home.loading_name is not null or home.deleted_at is not null then
     raise exception 'There is no such collection. Check its id or name.'

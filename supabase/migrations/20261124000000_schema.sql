@@ -432,9 +432,10 @@ declare
     case when current_setting('request.method', true) in ('GET', 'HEAD') then '0' end, '');
 begin
   if headers ->> 'transfer-encoding' is not null or size !~ '^[0-9]{1,15}$' then
-    raise exception 'A direct call must have a Content-Length.' using errcode = 'PT400', detail = 'length_required';
+    raise exception 'A direct call must have the header Content-Length. Send the body whole, not in chunks.'
+      using errcode = 'PT400', detail = 'length_required';
   elsif size::bigint > 1048576 then
-    raise exception 'A direct call may have at most 1,048,576 bytes.'
+    raise exception 'A direct call may have at most 1,048,576 bytes. Send less at once, or call the HTTP API.'
       using errcode = 'PT413', detail = 'body_too_large';
   end if;
 end;
@@ -1418,7 +1419,7 @@ begin
       where collections.org_id = added.org_id and collections.id = added.collection_id
         and collections.deleted_at is null)
   ) then
-    raise exception 'the collection was deleted' using errcode = '23503';
+    raise exception 'The collection was deleted. Choose another collection.' using errcode = '23503';
   end if;
   return null;
 end;
@@ -4997,7 +4998,7 @@ begin
   end if;
   org_id := rag.resolve_org(org_id);
   if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
-    raise exception 'Only admins of the org may manage webhooks, without a key bound to a collection.'
+    raise exception 'Only admins of the org may manage webhooks. A key needs the scope admin, and no bound collection.'
       using errcode = 'PT403', detail = 'admin_required';
   elsif home.org_id <> org_id then
     raise exception 'There is no such collection. Check its id or name.'
@@ -5311,7 +5312,7 @@ begin
     end if;
     for operator, operand in select each.key, each.value from jsonb_each(entry.value) as each loop
       operators := operators + 1;
-      fault := case when operators > 100 then 'a filter has at most 100 operators' else
+      fault := case when operators > 100 then 'a filter must have at most 100 operators' else
         -- Null without a fault.
         left(key, 100) || ' ' || left(operator, 100) || ' ' || case
           when operator not in ('$eq', '$ne', '$in', '$nin', '$gt', '$gte', '$lt', '$lte', '$exists')
@@ -9911,12 +9912,12 @@ begin
       or coalesce(jsonb_typeof(item.body -> 'content'), '') <> 'string'
       or not rag.is_metadata(coalesce(nullif(item.body -> 'details', 'null'), '{}')))
   then
-    raise exception 'a message has a role, user, assistant or system, a content, and details of at most 64 KB'
+    raise exception 'each message must have a role (user, assistant or system), a content, and details of at most 64 KB'
       using errcode = 'PT400', detail = 'invalid_messages';
   elsif exists (
     select from jsonb_array_elements(messages) as item (body) where length(item.body ->> 'content') > 100000)
   then
-    raise exception 'a message must have at most 100,000 characters'
+    raise exception 'each message must have at most 100,000 characters'
       using errcode = 'PT400', detail = 'message_too_long';
   end if;
 end;
@@ -10147,7 +10148,7 @@ begin
     raise exception 'The API key may not read documents. Check its scopes.'
       using errcode = 'PT403', detail = 'missing_scope';
   elsif home.owner_id is not null then
-    raise exception 'A private index cannot be persisted, because all members of the org could load the snapshot.'
+    raise exception 'A private index cannot be persisted, since all members could load the snapshot. Choose another.'
       using errcode = 'PT400', detail = 'private_collection';
   elsif home.loading_name is not null or home.deleted_at is not null then
     raise exception 'There is no such collection. Check its id or name.'

@@ -175,7 +175,11 @@ def test_a_model_of_a_missing_collection_is_404_with_the_contract_s_message(
         ),
         ({"model": f"rag/{'x' * 256}"}, 400, "Invalid request format: model: "),
         ({"model": "rag/\ud800"}, 400, "Invalid request format: model: "),
-        ({"model": "rag/kettles", "index_name": "nope"}, 400, "'model' and 'index_name' name two indexes."),
+        (
+            {"model": "rag/kettles", "index_name": "nope"},
+            400,
+            "'model' and 'index_name' name two indexes. Send one.",
+        ),
         ({"model": "rag", "index_name": "nope"}, 404, "No such index: 'nope' exists."),
         ({"model": "rag", "messages": [{"role": "system", "content": "x"}]}, 400, "a user prompt"),
     ]

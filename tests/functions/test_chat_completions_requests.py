@@ -115,7 +115,7 @@ def test_a_body_of_a_megabyte_is_accepted_and_more_is_413(people: People, settin
         assert ask(client, people.ann, [user("x" * 1_000_000)]).status_code == 200
         answer = ask(client, people.ann, [user("x" * 2_000_000)])
     assert answer.status_code == 413
-    assert answer.json()["detail"] == "The request body is too large."
+    assert answer.json()["detail"] == "The request body is too large. Send less at once."
 
 
 def test_a_long_question_with_unusual_characters_is_accepted(

@@ -181,7 +181,7 @@ def test_load_reads_a_snapshot_from_the_path_of_persist(running: Snapshots, peop
     running.load(people.ann, "j", path="backup", overwrite=True)
     assert [row[0] for row in running.documents(people.ann, "j")] == ["b"]
     text = detail(running.post(people.ann, "load", "third", path="backup"), 400)
-    assert text == "path: backup has several snapshots, and none is called third."
+    assert text == "path: backup has several snapshots, and none is called third. Name one of them."
     text = detail(running.post(people.ann, "load", "third", path="backup/i/x"), 404)
     assert text == "Path does not exist: backup/i/x"
 

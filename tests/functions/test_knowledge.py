@@ -313,6 +313,6 @@ def test_an_empty_text_is_400_and_named(subtests: pytest.Subtests, people: Peopl
             body = {"documents": [{"text": REFUNDS}, {"text": text}]}
             answer = people.ann.request("POST", at("support", "documents"), body)
             assert (answer.status_code, answer.json()) == (
-                400, {"detail": "documents.1: A document needs a title and some text."}
+                400, {"detail": "documents.1: A document needs a title and some text. Send both."}
             )  # fmt: skip
     assert list_page(people.ann)["total"] == 0

@@ -106,4 +106,5 @@ def test_refused_files_are_reported_one_by_one(deployment: str, people: People, 
         f"skipped: shelf/kiln.html: file_too_large: The tier of your org allows files of at most {MAX_BYTES}"
         in printed
     )
-    assert "skipped: shelf/huge.txt: file_too_large: A file may have at most 100 MB.\n" in printed
+    reason = "file_too_large: A file may have at most 100 MB. Divide it, and upload the parts."
+    assert f"skipped: shelf/huge.txt: {reason}\n" in printed

@@ -41,7 +41,7 @@ def _message(error: RagError) -> str:
 def _addressable(name: str) -> str:
     # A document's path ends in its id, which may have slashes. These parts would change the route.
     if re.search(r"(^|/)(documents/|\.{1,2}(/|$))", name):
-        raise ValueError("must have no part that is ., .. or, before another one, documents")
+        raise ValueError("no part between slashes may be . or .., and only the last part may be documents")
     return name
 
 

@@ -12,6 +12,7 @@ from shared.api.contracts.metadata_limits import Metadata, check_metadata
 
 MAX_OPERATORS, MAX_VALUES, MAX_BOUND = 100, 100, 200
 _NAMES = ("$eq", "$ne", "$in", "$nin", "$gt", "$gte", "$lt", "$lte", "$exists")
+_CHOICE = f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
 
 
 def check_metadata_filter(value: Any) -> Any:
@@ -29,10 +30,9 @@ def check_metadata_filter(value: Any) -> Any:
         for operator, operand in condition.items()
     ]
     if len(operations) > MAX_OPERATORS:
-        raise ValueError(f"a filter has at most {MAX_OPERATORS} operators")
+        raise ValueError(f"a filter must have at most {MAX_OPERATORS} operators")
     for key, operator, operand in operations:
-        if fault := _fault(operator, operand):
-            raise ValueError(f"{key[:100]} {operator[:100]} {fault}")
+        _check_operand(f"{key[:100]} {operator[:100]}", operator, operand)
     return value
 
 
@@ -47,28 +47,28 @@ def _equalities(metadata: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _fault(operator: str, operand: Any) -> str | None:
+def _check_operand(operation: str, operator: str, operand: Any) -> None:
     match operator:
         case "$eq":
-            return None
+            pass
         case "$ne":
-            return None if _is_scalar(operand) else "takes a string, a number, true, false or null"
+            if not _is_scalar(operand):
+                raise ValueError(f"{operation} takes a string, a number, true, false or null")
         case "$in" | "$nin":
-            if (
-                isinstance(operand, list)
-                and 1 <= len(operand) <= MAX_VALUES
-                and all(map(_is_scalar, operand))
-            ):
-                return None
-            return f"takes a list of 1 to {MAX_VALUES} strings, numbers, true, false or null"
+            is_list = isinstance(operand, list) and 1 <= len(operand) <= MAX_VALUES
+            if not (is_list and all(map(_is_scalar, operand))):
+                raise ValueError(
+                    f"{operation} takes a list of 1 to {MAX_VALUES} strings, numbers, true, false or null"
+                )
         case "$gt" | "$gte" | "$lt" | "$lte":
             is_number = isinstance(operand, int | float) and not isinstance(operand, bool)
-            if is_number or (isinstance(operand, str) and len(operand) <= MAX_BOUND):
-                return None
-            return f"takes a number, or a string of at most {MAX_BOUND} characters"
+            if not is_number and not (isinstance(operand, str) and len(operand) <= MAX_BOUND):
+                raise ValueError(f"{operation} takes a number, or a string of at most {MAX_BOUND} characters")
         case "$exists":
-            return None if isinstance(operand, bool) else "takes true or false"
-    return f"is no operator: use {', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
+            if not isinstance(operand, bool):
+                raise ValueError(f"{operation} takes true or false")
+        case _:
+            raise ValueError(f"{operation} is no operator: use {_CHOICE}")
 
 
 def _is_scalar(value: Any) -> bool:

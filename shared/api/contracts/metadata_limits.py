@@ -24,14 +24,14 @@ def check_metadata(metadata: Any) -> Any:
     if "\\u0000" in text.replace("\\\\", ""):
         raise ValueError("must be without NUL characters")
     if size > MAX_METADATA_BYTES:
-        raise ValueError("at most 10 KB")
+        raise ValueError("must have at most 10 KB")
     return metadata
 
 
 def _number(text: str) -> None:
     digits = Decimal(text)
     if digits.copy_abs() >= Decimal("1e300") or -int(digits.as_tuple().exponent) > 300:
-        raise ValueError("numbers have at most 300 digits on either side of the point")
+        raise ValueError("numbers must have at most 300 digits on either side of the point")
 
 
 Metadata = Annotated[

@@ -46,7 +46,9 @@ def load(
         inside = ((*segments, name) for name in names)
         snapshots = [*islice(_snapshots(store, loading.org_id, inside), 2)]
         if len(snapshots) > 1:
-            raise InvalidRequest(f"path: {label} has several snapshots, and none is called {directory}.")
+            raise InvalidRequest(
+                f"path: {label} has several snapshots, and none is called {directory}. Name one of them."
+            )
     if not snapshots:
         raise NotFound(f"Path does not exist: {label}", code="path_not_found")
     ((folder, content),) = snapshots
@@ -76,11 +78,13 @@ def _snapshots(
 def _require_fit(manifest: Manifest, model: str) -> None:
     if manifest.embedding_model not in (None, model):
         raise SnapshotRefused(
-            f"The snapshot was embedded by {manifest.embedding_model}; this deployment uses {model}."
+            f"The snapshot's embeddings are of {manifest.embedding_model}, but this deployment uses {model}. "
+            "Index the documents again."
         )
     if manifest.dimensions != DIMENSIONS:
         raise SnapshotRefused(
-            f"The snapshot's embeddings have {manifest.dimensions} dimensions; {DIMENSIONS} are needed."
+            f"The snapshot's embeddings have {manifest.dimensions} dimensions instead of {DIMENSIONS}. "
+            "Index the documents again."
         )
 
 

@@ -64,7 +64,7 @@ class Manifest(Strict):
             raise SnapshotRefused("This is not a snapshot of an index. Check the path.")
         if type(version := fields.get("version")) is int and version > VERSION:
             raise SnapshotRefused(
-                f"The snapshot's format is newer, {version}, than the supported one, {VERSION}."
+                f"The snapshot has format {version}; this deployment reads up to {VERSION}. Upgrade it first."
             )
         if stored_checksum != _checksum(fields):
             raise SnapshotRefused(f"{DAMAGED}: its manifest was changed.")

@@ -12,7 +12,6 @@ from typing import Any
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.limits_and_tables import MAX_CHARACTERS, READY, ParsedFile, size_error
 
-BROKEN = "The file is broken, or of another type than it seems."
 PARSERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
     "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code",
@@ -45,7 +44,8 @@ def main() -> None:
     except MemoryError:
         reply = {"code": "file_too_large", "message": str(size_error())}
     except Exception as error:  # a library may raise anything for a broken file
-        reply = {"code": UnreadableDocument.code, "message": BROKEN, "because": type(error).__name__}
+        broken = UnreadableDocument()
+        reply = {"code": broken.code, "message": str(broken), "because": type(error).__name__}
     sys.stdout.buffer.write(json.dumps(reply, ensure_ascii=False).encode(errors="surrogatepass"))
 
 

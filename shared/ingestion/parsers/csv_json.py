@@ -44,7 +44,9 @@ def json(data: bytes) -> ParsedFile:
     except (ValueError, RecursionError):
         deep = True
     if deep:
-        message = f"The file is not JSON, or nests deeper than {MAX_DEPTH}."
+        message = (
+            f"The file is not JSON, or has more than {MAX_DEPTH} levels. Correct it, or upload it as text."
+        )
         raise UnreadableDocument(message, code="not_json")
     parts, length = [], 0
     for part in values.JSONEncoder(ensure_ascii=False, indent=1).iterencode(value):

@@ -91,7 +91,7 @@ def markdown(text: str) -> str:
     that would be incomplete."""
     if text.count("<") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise UnreadableDocument(
-            f"The file has over {MAX_DEPTH:,} levels of nested elements: it cannot be read whole.",
+            f"The file has over {MAX_DEPTH:,} levels of nested elements. Reduce them, and upload it again.",
             code="nested_too_deeply",
         )
     options = ConversionOptions(

@@ -42,13 +42,15 @@ def open_archive(data: bytes) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile:
-        raise UnreadableDocument("The file is incomplete or broken.") from None
+        raise UnreadableDocument from None
     members = archive.infolist()
     if sum(member.file_size for member in members) > MAX_UNPACKED or len(members) > MAX_MEMBERS:
         raise size_error()
     # With other compressions zipfile unpacks more than the declared size.
     if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
-        raise UnreadableDocument("The file has an unsupported compression.")
+        raise UnreadableDocument(
+            "The compression of the file is not supported. Save the file again, and upload it."
+        )
     if any(member.flag_bits & 1 for member in members):
         raise password_error()
     return archive
@@ -58,7 +60,7 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     try:
         return archive.read(name)
     except (KeyError, zipfile.BadZipFile, zipfile.error, EOFError):
-        raise UnreadableDocument("The file is incomplete or broken.") from None
+        raise UnreadableDocument from None
 
 
 def own_title(text: str) -> str | None:
@@ -72,7 +74,9 @@ def password_error() -> UnreadableDocument:
 
 
 def size_error() -> UnreadableDocument:
-    return UnreadableDocument("The file is too large after unpacking.", code="file_too_large")
+    return UnreadableDocument(
+        "The file is too large after unpacking. Divide it, and upload the parts.", code="file_too_large"
+    )
 
 
 def encoding_by_mark(data: bytes) -> str | None:
@@ -98,7 +102,9 @@ def decode_text(data: bytes) -> str:
             "The file is not text in UTF-8 or UTF-16: save it as UTF-8.", code="not_text"
         ) from None
     if "\0" in text:
-        raise UnreadableDocument("The file has NUL bytes: it is not text.", code="not_text")
+        raise UnreadableDocument(
+            "The file has NUL bytes, so it is not text. Check its type.", code="not_text"
+        )
     return text
 
 

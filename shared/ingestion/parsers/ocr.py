@@ -26,7 +26,9 @@ def recognize(data: bytes) -> str:
     """The text in a picture of any format that tesseract knows. Raises UnreadableDocument."""
     done = subprocess.run([PROGRAM, "stdin", "stdout"], input=data, capture_output=True, check=False)
     if done.returncode != 0:
-        raise UnreadableDocument("The picture could not be read.")
+        raise UnreadableDocument(
+            "The picture could not be read. Save it as PNG or JPEG, and upload it again."
+        )
     return done.stdout.decode(errors="replace").replace("\f", "")
 
 

@@ -15,6 +15,9 @@ from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.limits_and_tables import ParsedFile, own_title, password_error
 from shared.ingestion.parsers.ocr import is_installed, pages_of
 
+NO_OCR = (
+    "The PDF has no text, only pictures, and this deployment has no OCR (tesseract). Upload its text instead."
+)
 # The least size of a heading relative to the text, and its greatest length.
 HEADING_SIZE, HEADING_LENGTH = 1.15, 150
 # The share of the page's long lines from which on a line continues in the next one.
@@ -37,13 +40,11 @@ def pdf(data: bytes) -> ParsedFile:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as refused:
         has_password = "password" in str(refused).lower()
-        raise (password_error() if has_password else UnreadableDocument("The PDF is broken.")) from None
+        raise (password_error() if has_password else UnreadableDocument()) from None
     pages = [_lines(page) for page in document]
     if not any(pages):
         if not is_installed():
-            raise UnreadableDocument(
-                "The PDF has no text, only pictures. This deployment has no OCR (tesseract).", code="no_text"
-            )
+            raise UnreadableDocument(NO_OCR, code="no_text")
         pages = [
             [_Line(line, None) for line in text.splitlines() if line.strip()] for text in pages_of(document)
         ]

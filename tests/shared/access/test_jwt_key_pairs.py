@@ -17,7 +17,7 @@ from jose import jwk, jwt
 
 from local import access_tokens
 from shared.access.jwks import KeySet
-from shared.access.jwt_verifier import Verifier
+from shared.access.jwt_verifier import SEND_ANOTHER, Verifier
 from shared.errors import KeysUnavailable, Unauthorized
 from tests.key_pairs import es256, pem, public, rs256, shared_secrets_of
 from tests.shared.access.test_jwt_verifier import SECRET, URL, USER, part, signed
@@ -25,7 +25,7 @@ from tests.stand_in_server import Reply, StandIn
 
 EC, RSA = es256("an-ec-key"), rs256("an-rsa-key")
 PAIRS = {"ES256": EC, "RS256": RSA}
-FOREIGN_KEY = "The token's signing key does not belong to this project."
+FOREIGN_KEY = f"The token's signing key does not belong to this project. {SEND_ANOTHER}"
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,8 @@ def test_a_token_over_eight_kib_is_refused_before_it_is_parsed(subtests: pytest.
             with StandIn() as api:
                 api.replies(Reply(json={"keys": [public(EC), public(RSA)]}))
                 project = Project(api, verifier(SECRET, KeySet(api.url)))
-                assert project.refuses(token(key, user_metadata="x" * 6_500)) == "The token is too long."
+                refused = project.refuses(token(key, user_metadata="x" * 6_500))
+                assert refused == "The token is longer than 8192 characters. Reduce its user metadata."
                 assert project.fetches == 0
                 assert project.user(token(key, user_metadata="x" * 4_500)) == USER
 

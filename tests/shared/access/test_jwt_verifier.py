@@ -146,7 +146,10 @@ def test_the_anon_key_alone_is_not_a_user():
 
 
 def test_the_anon_key_with_every_other_claim_is_not_a_user():
-    assert refusal(f"Bearer {token(role='anon')}") == "The token is not a signed-in user's."
+    assert (
+        refusal(f"Bearer {token(role='anon')}")
+        == "The token is not a signed-in user's. Sign in, and send the user's token."
+    )
 
 
 def test_the_service_key_is_not_a_user():

@@ -432,7 +432,10 @@ def test_a_permanently_unresponsive_url_announces_no_further_attempt(
     world.sql("update rag.jobs set attempts = %s where document_id = %s", ATTEMPTS - 1, document["id"])
     assert abroad.work() == BatchResult(claimed=1, failed=1)
     ended = seen(core, people.ann, document)
-    assert (ended["status"], ended["error_message"]) == ("failed", "The address could not be reached.")
+    assert (ended["status"], ended["error_message"]) == (
+        "failed",
+        "The address could not be reached. Check it, or try again later.",
+    )
 
 
 def test_an_internal_url_is_refused_even_if_inserted_in_sql(

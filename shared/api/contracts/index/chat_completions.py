@@ -113,7 +113,7 @@ class CompletionRequest(BaseModel):
             json.dumps(body, allow_nan=False)
         except (ValueError, RecursionError):
             raise InvalidRequest(
-                f"{INVALID_FORMAT}it must be JSON, not too deep, with finite numbers."
+                f"{INVALID_FORMAT}it must be JSON with finite numbers and few levels."
             ) from None
         request = {name: value for name, value in body.items() if name not in OWN_FIELDS}
         top_k = 5 if self.top_k is None else self.top_k
@@ -128,7 +128,7 @@ class CompletionRequest(BaseModel):
             return self.index_name
         name = (self.model or "").removeprefix(RAG_PREFIX)
         if self.index_name not in (None, name):
-            raise InvalidRequest(f"{INVALID_FORMAT}'model' and 'index_name' name two indexes.")
+            raise InvalidRequest(f"{INVALID_FORMAT}'model' and 'index_name' name two indexes. Send one.")
         try:
             return INDEX.validate_python(name)
         except ValidationError:

@@ -159,7 +159,7 @@ def parse_metadata(metadata: str | None) -> dict[str, Any]:
     try:
         value = json.loads(metadata) if metadata else {}
         if not isinstance(value, dict):
-            raise ValueError("must be an object")
+            raise ValueError
         return check_metadata(value) or {}
     except (ValueError, RecursionError):
         raise InvalidRequest(
