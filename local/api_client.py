@@ -103,7 +103,9 @@ class ApiClient:
                 raise StackError(f"{where}: {error}") from None
             except httpx.TransportError as error:
                 if (delay := next(delays, None)) is None:
-                    raise StackError(f"no connection to {where} ({type(error).__name__})") from None
+                    raise StackError(
+                        f"no connection to {where} ({type(error).__name__}); check its address"
+                    ) from None
                 self._pause(delay, "the connection was lost")
         raise StackError("stopped")
 
@@ -125,7 +127,7 @@ class ApiClient:
         try:
             return response.json() if response.content else None
         except ValueError:
-            raise StackError(f"{self._client.base_url} does not answer as this API") from None
+            raise StackError(f"{self._client.base_url} does not answer like this API; check --url") from None
 
 
 def http_client(stack: Stack, url: str | None, email: str) -> httpx.Client:
@@ -136,7 +138,7 @@ def http_client(stack: Stack, url: str | None, email: str) -> httpx.Client:
     elif "RAG_TOKEN" in os.environ:
         token = os.environ["RAG_TOKEN"]
     else:
-        raise StackError("--url takes the owner's token in RAG_TOKEN")
+        raise StackError("--url needs a token or an API key in the environment variable RAG_TOKEN")
     try:
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.Client(base_url=url or stack.url, headers=headers, timeout=60)

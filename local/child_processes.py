@@ -101,7 +101,7 @@ def wait_until_ready(ready: Callable[[], bool], child: Child, log: Path, seconds
     while not ready():
         if child.process() is None or time.monotonic() > deadline:
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-            raise StackError(f"{log.stem} did not start; the end of {log}:\n{tail}")
+            raise StackError(f"{log.stem} did not start; its log {log} ends with:\n{tail}")
         time.sleep(0.02)
 
 

@@ -35,14 +35,14 @@ def org_id_of(name: str) -> str:
     try:
         return ORGS.get(name) or str(UUID(name))
     except ValueError:
-        raise StackError(f"no org {name}; give {', '.join(ORGS)}, or an id") from None
+        raise StackError(f"no org is called {name}; give {', '.join(ORGS)}, or an id") from None
 
 
 def read_folder(folder: Path, org_id: str, collection: str) -> list[CorpusFile]:
     """Every document below `folder`, by name. Raises StackError when there is none or one is malformed."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
     if not files:
-        raise StackError(f"no {' or '.join(sorted(SUFFIXES))} files below {folder}")
+        raise StackError(f"{folder} has no files that end in {' or '.join(sorted(SUFFIXES))}; check the path")
     return [read_file(path, str(path.relative_to(folder)), org_id, collection) for path in files]
 
 

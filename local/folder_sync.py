@@ -114,7 +114,7 @@ class FolderSync:
 
     def _prune(self, folder: Folder) -> None:
         if folder.prefix is None:
-            raise StackError("--prune takes a folder")
+            raise StackError("--prune needs a folder, not a file")
         # An unsupported file still exists.
         identifiers = {file.identifier for file in (*folder.files, *folder.unsupported)}
         for identifier, row in list(self._known.items()):

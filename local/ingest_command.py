@@ -61,7 +61,9 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
     except ApiError as error:
         raise StackError(f"{error.code}: {error}") from None
     except KeyboardInterrupt:
-        console.print("stopped; documents already sent stay. Run the same command again to continue.")
+        console.print(
+            "Stopped. The documents that were sent are kept; run the same command again to continue."
+        )
         raise
     outcome = sync.outcome
     summary = _summary(outcome, folder.unsupported, wait_for_worker=not options.no_wait)
@@ -73,7 +75,9 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
     if outcome.skipped:
         console.print("A skipped file is sent again once it has changed, or with --retry.", soft_wrap=True)
     if outcome.failed:
-        raise StackError(f"{len(outcome.failed)} of {len(folder.files)} files failed")
+        raise StackError(
+            f"{len(outcome.failed)} of {len(folder.files)} files failed; correct them, and run the command again"
+        )
 
 
 def _collection(api: ApiClient, options: argparse.Namespace) -> Row:
@@ -86,7 +90,7 @@ def _collection(api: ApiClient, options: argparse.Namespace) -> Row:
         and org in (None, row["org_id"])
     ]
     if len(rows) > 1:
-        raise StackError(f"several orgs have a collection {name}; choose one with --org")
+        raise StackError(f"several of your orgs have a collection {name}; choose one with --org")
     collection: Row = (
         rows[0] if rows else api.request("POST", COLLECTIONS, json={"name": name, "org_id": org})
     )

@@ -22,7 +22,7 @@ from shared.types import Scope
 def run(stack: Stack, options: argparse.Namespace) -> None:
     """Raises StackError with the API's message on an error response."""
     if not options.url and not options.user:
-        raise StackError("whose keys? --user EMAIL")
+        raise StackError("name the owner of the keys with --user EMAIL")
     with http_client(stack, options.url, options.user) as client:
         options.action(client, options)
 
@@ -66,13 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     owner.add_argument("--url", help="another deployment; the owner's token is then in RAG_TOKEN")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
-    create_parser = actions.add_parser("create", parents=[owner], help="make a key and show it, this once")
+    create_parser = actions.add_parser("create", parents=[owner], help="create a key and show it once")
     create_parser.set_defaults(action=create)
     create_parser.add_argument("--name", required=True)
-    create_parser.add_argument("--scope", required=True, action="append", choices=list(Scope))
+    create_parser.add_argument(
+        "--scope", required=True, action="append", choices=list(Scope), help="repeat it for several scopes"
+    )
     create_parser.add_argument("--kind", default="live", choices=list(PREFIXES))
-    create_parser.add_argument("--org", metavar="ORG", help="needed by members of several")
-    create_parser.add_argument("--collection", metavar="NAME", help="bind the key to this one")
+    create_parser.add_argument("--org", metavar="ORG", help="required for members of several orgs")
+    create_parser.add_argument("--collection", metavar="NAME", help="bind the key to this collection")
     create_parser.add_argument("--days", type=int, help="until it expires")
 
     actions.add_parser("list", parents=[owner], help="your keys").set_defaults(action=list_keys)
@@ -80,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rotate_parser.set_defaults(action=rotate)
     rotate_parser.add_argument("id")
     rotate_parser.add_argument(
-        "--overlap", type=int, default=0, metavar="SECONDS", help="the old one goes on"
+        "--overlap", type=int, default=0, metavar="SECONDS", help="the old one stays valid that long"
     )
     revoke_parser = actions.add_parser("revoke", parents=[owner], help="end a key")
     revoke_parser.set_defaults(action=revoke)
@@ -106,4 +108,4 @@ def _json(response: httpx.Response) -> Any:
 
 def _print_key(key: dict[str, Any]) -> None:
     print(key["key"])
-    print(f"id {key['id']}; {' '.join(key['scopes'])}; keep it now, it is not shown again")
+    print(f"id {key['id']}; {' '.join(key['scopes'])}; store the key now, since it is not shown again")

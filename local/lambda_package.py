@@ -66,7 +66,10 @@ def _compile(folder: Path) -> None:
     With a Python other than the runtime's there is no bytecode, and the functions start more slowly.
     """
     if f"{sys.version_info.major}.{sys.version_info.minor}" != python_version():
-        print(f"built without bytecode, which needs Python {python_version()}", file=sys.stderr)
+        print(
+            f"built without bytecode, which needs Python {python_version()}: cold starts are slower",
+            file=sys.stderr,
+        )
         return
     # Fixed hashes: a constant set is written in the order of its hashes.
     compileall = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]

@@ -70,6 +70,8 @@ def draft(stack: Stack, name: str) -> Path:
         drop_database(postgres, "migrated")
         drop_database(postgres, "declared")
     if not changes:
-        raise StackError("the migrations already make what sql/ declares")
+        raise StackError(
+            "the migrations already have everything that sql/ declares, so there is nothing to draft"
+        )
     path.write_text(changes + "\n")
     return path

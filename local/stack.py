@@ -149,7 +149,7 @@ class Stack:
     def require_up(self) -> None:
         """Raises StackError when it is not."""
         if not self.is_up():
-            raise StackError(f"no stack is up in {self.folder}; start one with: make serve")
+            raise StackError(f"no stack is running in {self.folder}; start one with: make serve")
 
     def user_id(self, email: str) -> str:
         """The id of a user of this stack. Raises StackError without such a user, or stack."""
@@ -160,7 +160,9 @@ class Stack:
                 known = [
                     name for (name,) in connection.execute("select email from auth.users order by email")
                 ]
-                raise StackError(f"no user {email}; there are {', '.join(filter(None, known))}")
+                raise StackError(
+                    f"no user has the address {email}; the users are {', '.join(filter(None, known))}"
+                )
         return str(row[0])
 
     def token(self, email: str) -> str:

@@ -60,4 +60,4 @@ def watch(stack: Stack, console: Console) -> None:
     while stack.is_up():
         worker.check()
         time.sleep(CHECK_SECONDS)
-    raise StackError(f"a part of the stack stopped; see {stack.folder / 'logs'}")
+    raise StackError(f"a process of the stack stopped; its log is in {stack.folder / 'logs'}")

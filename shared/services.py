@@ -122,7 +122,10 @@ class Services:
                 row = self.database.call(caller, "rag_get_calibration", {"model": model}, idempotent=True)
             calibration = Calibration.of(row) if row else CALIBRATIONS.get(model)
         except RagError as error:
-            log.warning("the calibration of confidence could not be read (%s)", error.log_reason)
+            log.warning(
+                "the calibration of confidence could not be read (%s): the former one is used",
+                error.log_reason,
+            )
             calibration = calibration or CALIBRATIONS.get(model)
         self._calibration = time.monotonic() + CALIBRATION_SECONDS, calibration
         return calibration
@@ -134,9 +137,11 @@ class Services:
             return
         _ = self.embedder, self.generator, self.reranker, self.rewriter, self.moderator
         if self.settings.supabase_jwt_secret is None:
-            log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
+            log.info("SUPABASE_JWT_SECRET is not set: HS256 tokens are refused, ES256 and RS256 accepted")
         if self.settings.rag_functions_secret is None:
-            log.warning("RAG_FUNCTIONS_SECRET is not set: SQL functions that require it refuse these calls")
+            log.warning(
+                "RAG_FUNCTIONS_SECRET is not set: guarded SQL functions refuse all calls; see docs/install.md"
+            )
         if self.settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
         if self.settings.rag_llm_api_key is None:

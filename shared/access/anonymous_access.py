@@ -21,7 +21,9 @@ def anonymous_principal(settings: Settings, signer: Signer | None) -> Principal 
             "RAG_INDEX_ANONYMOUS_ORG: set it together with RAG_INDEX_ANONYMOUS_USER, a member of that org"
         )
     if signer is None:
-        raise ConfigurationError("RAG_INDEX_ANONYMOUS_ORG: needs RAG_SIGNING_KEY, or SUPABASE_JWT_SECRET")
+        raise ConfigurationError(
+            "RAG_INDEX_ANONYMOUS_ORG: set RAG_SIGNING_KEY or SUPABASE_JWT_SECRET too, which sign its token"
+        )
     scopes = frozenset(Scope) - {Scope.ADMIN}
     # Documents of this caller do not belong to the member: rag.creator_id().
     claims = {"org": str(org), "scopes": sorted(scopes), "anonymous": True}
@@ -34,8 +36,9 @@ def warn_if_anonymous(settings: Settings, signer: Signer | None) -> bool:
     if anonymous_principal(settings, signer) is None:
         return False
     log.warning(
-        "RAG_INDEX_ANONYMOUS_ORG is set: ANYBODY who reaches this may read, write, persist and delete "
-        "the indexes of org %s, and spend on its model, WITHOUT A CREDENTIAL. For private networks.",
+        "RAG_INDEX_ANONYMOUS_ORG is set: every client that reaches this server may read, write, persist and "
+        "delete the indexes of org %s, and use its model, WITHOUT A CREDENTIAL. Use it in private networks "
+        "alone.",
         settings.rag_index_anonymous_org,
     )
     return True

@@ -53,7 +53,10 @@ class Reservation:
         try:
             return bool(self._database.call(self._caller, function, self._claim | response, idempotent=True))
         except RagError as error:
-            log.warning("an idempotent request could not be ended (%s)", error.log_reason)
+            log.warning(
+                "the response of an idempotent request could not be stored (%s): a retry may run it again",
+                error.log_reason,
+            )
             return None
 
 

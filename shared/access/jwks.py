@@ -116,7 +116,10 @@ class KeySet:
             attempt.failure = None
         except Exception as error:
             attempt.failure = type(error).__name__
-            log.warning("the project's public keys could not be fetched (%s)", attempt.failure)
+            log.warning(
+                "the project's public keys could not be fetched (%s): check SUPABASE_JWKS_URL",
+                attempt.failure,
+            )
         finally:
             attempt.ended.set()
 

@@ -100,4 +100,6 @@ def signer_for(settings: Settings) -> Signer | None:
     try:
         return Signer(key, settings.issuer, settings.supabase_jwt_audience)
     except (JOSEError, TypeError, ValueError):
-        raise ConfigurationError("RAG_SIGNING_KEY: its numbers are no private key") from None
+        raise ConfigurationError(
+            "RAG_SIGNING_KEY: not a valid private key; create one with `supabase gen signing-key`"
+        ) from None

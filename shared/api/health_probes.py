@@ -77,7 +77,9 @@ def _database(core: Services) -> DatabaseStatus:
         status = core.database_status()
     if status is not DatabaseStatus.SERVES:
         # In the log, since details are for admins, who cannot be authenticated now.
-        log.warning("health: the database is not reached as it should be (%s)", status)
+        log.warning(
+            "health: the database does not serve these functions (%s): see docs/operations.md, Health", status
+        )
     return status
 
 

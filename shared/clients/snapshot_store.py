@@ -27,7 +27,9 @@ class Store:
             # Other processes write to it too, so that no list may be cached.
             self._files, root = fsspec.url_to_fs(url, use_listings_cache=False)
         except (ImportError, ValueError) as error:
-            raise ConfigurationError(f"RAG_SNAPSHOT_URL: its store cannot be opened ({error})") from None
+            raise ConfigurationError(
+                f"RAG_SNAPSHOT_URL: its store cannot be opened ({error}); check the URL and its package"
+            ) from None
         self._is_local = bool(getattr(self._files, "local_file", False))
         self._root = os.path.realpath(root) if self._is_local else root.rstrip("/")
 

@@ -89,7 +89,9 @@ class WebhookSender:
         except RagError as error:
             # The lease will expire, and the event is sent once more.
             log.warning(
-                "delivery %s: its end could not be written (%s)", row["delivery_id"], error.log_reason
+                "delivery %s: its end could not be written (%s); the event is sent again",
+                row["delivery_id"],
+                error.log_reason,
             )
         return attempt.error is None
 

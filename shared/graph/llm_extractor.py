@@ -73,7 +73,9 @@ class GraphModel(ChatModel):
             reply = parse_reply(self._reply(title, text, usage))
             if reply is not None:
                 return check_reply(reply, title, text, full_names)
-            log.warning("the model that reads documents replied something else than it was asked for")
+            log.warning(
+                "a reply of RAG_GRAPH_MODEL lacks the requested format: it is requested at most twice"
+            )
         return None
 
     def _reply(self, title: str, text: str, usage: list[Usage]) -> str:

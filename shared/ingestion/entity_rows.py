@@ -27,6 +27,9 @@ def extract_rows(
         try:
             rows += [named.row() for named in extract(title, texts[start : start + CHUNKS_AT_ONCE])]
         except Exception as unforeseen:
-            log.warning("a document could not be read for names: %s", type(unforeseen).__name__)
+            log.warning(
+                "entity extraction from a document failed (%s): the worker tries again",
+                type(unforeseen).__name__,
+            )
             return None
     return rows

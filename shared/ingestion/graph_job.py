@@ -62,13 +62,19 @@ class ExtractionJob:
             self._call("rag_fail_extraction", end)
         except RagError as error:
             # The lease will expire.
-            log.warning("reading %s: its end could not be written (%s)", job.id, error.log_reason)
+            log.warning(
+                "extraction of %s: its end could not be written (%s); it is repeated after its lease",
+                job.id,
+                error.log_reason,
+            )
 
     def log_usage(self, model: str) -> None:
         """Log the tokens of the model's calls, if there were any."""
         if any((tokens := total_tokens(self.usage)).values()):
             ids = {"org_id": self._job.org_id, "document_id": self._job.id}
-            log.info("a document was read by a model", extra={**ids, "model": model, **tokens})
+            log.info(
+                "RAG_GRAPH_MODEL extracted entities of a document", extra={**ids, "model": model, **tokens}
+            )
 
     def _call(self, function: str, arguments: Row) -> Any:
         """A call with the tokens that no successful call has written."""

@@ -103,7 +103,11 @@ class Jobs:
             self.call(job, "rag_fail_job", arguments)
         except RagError as error:
             # The lease will expire.
-            log.warning("job %s: its end could not be written (%s)", job.id, error.log_reason)
+            log.warning(
+                "job %s: its end could not be written (%s); it is repeated after its lease",
+                job.id,
+                error.log_reason,
+            )
 
 
 class LeaseRenewer:
@@ -139,7 +143,9 @@ def work_until(work: Callable[[], BatchResult], finished: Event, seconds: float)
         try:
             batch = work()
         except RagError as error:
-            log.warning("nothing was claimed: %s (%s)", error.code, error.log_reason)
+            log.warning(
+                "no job could be claimed: %s (%s); the worker tries again", error.code, error.log_reason
+            )
         total += batch
         if last and (not batch.claimed or time.monotonic() > until):
             return total, not batch.claimed

@@ -32,7 +32,11 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
                 else:
                     failed += 1
     except RagError as error:
-        log.warning("nothing was removed: %s (%s)", error.code, error.log_reason)
+        log.warning(
+            "originals were not removed from Storage: %s (%s); the next call tries again",
+            error.code,
+            error.log_reason,
+        )
     return removed
 
 
@@ -41,7 +45,11 @@ def remove_deleted_collections(database: Database, signer: Signer) -> None:
     try:
         database.call(worker_principal(signer), "rag_remove_deleted_collections", {}, idempotent=True)
     except RagError as error:
-        log.warning("deleted collections were not removed: %s (%s)", error.code, error.log_reason)
+        log.warning(
+            "deleted collections were not removed: %s (%s); the next call tries again",
+            error.code,
+            error.log_reason,
+        )
 
 
 def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: str, path: str) -> bool:
@@ -52,6 +60,10 @@ def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: st
             worker_principal(signer), "rag_end_removal", {"org_id": org_id, "path": path}, idempotent=True
         )
     except RagError as error:
-        log.warning("an object could not be removed: %s (%s)", error.code, error.log_reason)
+        log.warning(
+            "an original could not be removed from Storage: %s (%s); a later call tries again",
+            error.code,
+            error.log_reason,
+        )
         return False
     return True

@@ -161,7 +161,7 @@ def chat_gateway_for(settings: Settings) -> ChatGateway | None:
     if settings.rag_llm_api_key is None:
         if settings.model_fields_set & {"rag_llm_url", "rag_llm_model"}:
             raise ConfigurationError(
-                "RAG_LLM_API_KEY: not set, but RAG_LLM_URL or RAG_LLM_MODEL is; "
+                "RAG_LLM_API_KEY: not set, but RAG_LLM_URL or RAG_LLM_MODEL is; set it, or remove them; "
                 "a gateway without keys accepts any value"
             )
         return None

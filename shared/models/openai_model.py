@@ -32,7 +32,7 @@ class OpenAIModel:
             return None
         if settings.rag_llm_api_key is None:
             raise ConfigurationError(
-                f"{setting}: needs RAG_LLM_API_KEY; a gateway without keys accepts any value"
+                f"{setting}: set RAG_LLM_API_KEY too; a gateway without keys accepts any value"
             )
         key = settings.rag_llm_api_key.get_secret_value()
         return cls(gateway_client(key, settings.rag_llm_url, seconds), model, seconds)

@@ -33,7 +33,10 @@ def embed_query(
         vector = _recall(database, caller, query)
     except RagError as error:
         # A write would fail as well.
-        log.warning("a query's embedding could not be recalled (%s)", error.log_reason)
+        log.warning(
+            "the cache of query embeddings could not be read (%s): the model embeds the query",
+            error.log_reason,
+        )
         return _vector(embedder, text)
     if vector is None:
         vector = _vector(embedder, text)
@@ -59,7 +62,7 @@ def _remember(database: Database, caller: Principal, entry: dict[str, object]) -
         with deadline(CACHE_TIMEOUT_SECONDS):
             database.call(caller, "rag_put_query_embedding", entry, idempotent=True)
     except RagError as error:
-        log.warning("a query's embedding could not be remembered (%s)", error.log_reason)
+        log.warning("a query embedding could not be written to the cache (%s)", error.log_reason)
 
 
 def _vector(embedder: Embedder, text: str) -> list[float]:

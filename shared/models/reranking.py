@@ -49,7 +49,10 @@ def rerank(reranker: Reranker, query_text: str, result: SearchResult) -> SearchR
             raise RerankFailed(log_reason="not a number for each")
     except Exception as error:  # a broken model raises errors of many types
         log_reason = error.log_reason if isinstance(error, RerankFailed) else type(error).__name__
-        log.warning("reranking failed (%s): the order stays as it was", log_reason)
+        log.warning(
+            "reranking failed (%s): the matches keep their order; check RAG_RERANK_URL and its key",
+            log_reason,
+        )
         return replace(result, rerank_failed=True)
     order = sorted(range(len(matches)), key=scores.__getitem__, reverse=True)
     # Clamped after sorting, so that scores outside 0..1 keep their order.
@@ -71,7 +74,7 @@ def reranker_for(settings: Settings) -> Reranker | None:
         return None
     if key is None:
         raise ConfigurationError(
-            f"RAG_RERANK_API_KEY: not set, but RAG_RERANK_PROVIDER is {provider}; "
+            f"RAG_RERANK_API_KEY: not set, but RAG_RERANK_PROVIDER is {provider}; set it; "
             "an endpoint without keys accepts any value"
         )
     api, seconds = APIS[provider], settings.rag_rerank_timeout_seconds

@@ -31,7 +31,7 @@ def record(database: Database, caller: PrincipalSource, *measures: Measure) -> N
     try:
         database.call(caller, "rag_record_metrics", {"measures": [asdict(measure) for measure in measures]})
     except RagError as error:
-        log.warning("measures were lost: %s", error.log_reason)
+        log.warning("usage metrics were not recorded (%s): the counters lack this request", error.log_reason)
 
 
 def record_event(
@@ -57,7 +57,7 @@ def record_event(
     try:
         database.call(caller, "rag_record_event", arguments)
     except RagError as error:
-        log.warning("an event was lost: %s: %s", event, error.log_reason)
+        log.warning("the audit event %s was not recorded (%s)", event, error.log_reason)
 
 
 @dataclass(slots=True)

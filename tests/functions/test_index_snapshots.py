@@ -289,9 +289,12 @@ DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
     "half the manifest": (lambda folder: folder.replace_manifest(folder.manifest()[:99]), "damaged"),
     "another count": (_with_manifest(documents=2), "manifest was changed"),
     "another model by hand": (_with_manifest(embedding_model="other"), "manifest was changed"),
-    "a newer format": (_with_manifest(version=2), "newer, 2, than the supported one, 1"),
+    "a newer format": (_with_manifest(version=2), "has format 2; this deployment reads up to 1"),
     "another format": (_with_manifest(format="zip"), "not a snapshot"),
-    "another model": (lambda folder: rewrite_manifest(folder, embedding_model="other"), "embedded by other"),
+    "another model": (
+        lambda folder: rewrite_manifest(folder, embedding_model="other"),
+        "embeddings are of other, but",
+    ),
     "other dimensions": (lambda folder: rewrite_manifest(folder, dimensions=768), "768 dimensions"),
     "fewer documents": (lambda folder: rewrite_manifest(folder, documents=3), "fewer documents"),
     "more chunks": (

@@ -145,9 +145,9 @@ def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People
     printed = bring(people.ann, folder, status=1)
     assert "3 completed, 1 skipped, 1 failed" in printed
     assert f"failed: {reason}" in printed
-    reason = "file_too_large: A file may have at most 6 MB. Divide it, and upload the parts."
-    assert f"skipped: shelf/]0;x.txt: {reason}\n" in printed
-    assert "error: 1 of 5 files failed\n" in printed
+    too_large = "file_too_large: A file may have at most 6 MB. Divide it, and upload the parts."
+    assert f"skipped: shelf/]0;x.txt: {too_large}\n" in printed
+    assert "error: 1 of 5 files failed; correct them, and run the command again\n" in printed
     assert documents(world, people)["shelf/broken.pdf"][1] == "failed"
 
     sent = jobs()

@@ -51,7 +51,10 @@ class BudgetedModel:
                 answer = await self._gateway.complete(request)
         except (RagError, TimeoutError) as failed:
             # The turn proceeds without the reply.
-            log.warning("a model call that prepares an answer failed: %s", type(failed).__name__)
+            log.warning(
+                "a model call before the answer failed (%s): the answer proceeds without it",
+                type(failed).__name__,
+            )
             self.usage += Usage(cost, 0)
             return None
         # Lone surrogates are replaced.

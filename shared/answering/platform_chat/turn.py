@@ -154,5 +154,5 @@ def _save(state: TurnState, usage: Usage) -> str | None:
     try:
         return sessions.save_turn(state.core.database, state.caller, state.session, messages)
     except RagError as error:
-        log.warning("a turn was not saved: %s", error.log_reason)
+        log.warning("a turn of a chat session was not saved (%s)", error.log_reason)
         return None

@@ -130,7 +130,10 @@ class LoadSession:
                 while self._call("rag_cancel_load", collection_id=collection):
                     pass
             except RagError as error:
-                log.warning("a load was left behind: %s", error.log_reason)
+                log.warning(
+                    "an ended load could not be deleted (%s): the next load of the index deletes it",
+                    error.log_reason,
+                )
 
     def _call(self, function: str, **arguments: Any) -> Any:
         with error_details(name=self._index):

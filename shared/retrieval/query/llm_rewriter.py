@@ -49,11 +49,11 @@ class Rewriter(ChatModel):
             line = self.complete(system, user, temperature=0).text.strip()
         except (GenerationBusy, GenerationFailed) as failed:
             # The search proceeds with the rules.
-            log.warning("the model that rewrites questions failed: %s", failed.log_reason)
+            log.warning("RAG_QUERY_REWRITE_MODEL failed (%s): rules rewrite the question", failed.log_reason)
             return None
         if is_query(line) and fence.nonce not in line:
             return line
-        log.warning("the model that rewrites questions wrote no query")
+        log.warning("RAG_QUERY_REWRITE_MODEL returned no query: rules rewrite the question")
         return None
 
 

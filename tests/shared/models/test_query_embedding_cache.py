@@ -226,7 +226,10 @@ def test_after_a_failed_read_nothing_is_written_to_the_cache(
 ):
     answers_with(service, 1, 2)
     assert [embedded(remote, people.ann) for _ in range(2)] == [vector(1), vector(2)]
-    assert logged(caplog) == ["a query's embedding could not be recalled (SQL 42P01)"] * 2
+    assert (
+        logged(caplog)
+        == ["the cache of query embeddings could not be read (SQL 42P01): the model embeds the query"] * 2
+    )
 
 
 def test_a_cache_failure_does_not_fail_a_search(
@@ -246,7 +249,7 @@ def test_a_failed_write_still_returns_the_vector(
         assert embedded(remote, people.ann) == vector(1)
     finally:
         world.sql("grant insert on rag.query_embeddings to authenticated")
-    assert logged(caplog) == ["a query's embedding could not be remembered (SQL 42501)"]
+    assert logged(caplog) == ["a query embedding could not be written to the cache (SQL 42501)"]
 
 
 def test_missing_database_functions_are_not_a_failure(
@@ -265,7 +268,9 @@ def test_missing_database_functions_are_not_a_failure(
         database = opened(Database(older.url, "anon", 5))
         assert ask(database, remote.embedder, people.ann) == vector(1)
         assert len(older.requests) == 1
-    assert logged(caplog) == ["a query's embedding could not be recalled (SQL PGRST202)"]
+    assert logged(caplog) == [
+        "the cache of query embeddings could not be read (SQL PGRST202): the model embeds the query"
+    ]
 
 
 def ask(database: Database, embedder: Embedder, actor: Actor) -> list[float]:
@@ -285,7 +290,9 @@ def test_a_hanging_database_is_not_waited_for(
         hanging.replies(Reply(delay=30))
         database = opened(Database(hanging.url, "anon", 60))
         assert ask(database, remote.embedder, people.ann) == vector(1)
-    assert logged(caplog) == ["a query's embedding could not be recalled (ReadTimeout)"]
+    assert logged(caplog) == [
+        "the cache of query embeddings could not be read (ReadTimeout): the model embeds the query"
+    ]
 
 
 def test_a_cached_vector_is_validated_like_a_new_one(
@@ -320,7 +327,7 @@ def test_a_cached_vector_is_validated_like_a_new_one(
             database = opened(Database(odd.url, "anon", 5))
             assert ask(database, remote.embedder, people.ann) == vector(2)
             (line,) = logged(caplog)
-            assert line.startswith("a query's embedding could not be recalled (")
+            assert line.startswith("the cache of query embeddings could not be read (")
 
 
 def test_hashes_differ_by_user_model_and_text(service: StandIn, made: Made, people: People, world: World):
