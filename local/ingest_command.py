@@ -76,7 +76,7 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
         console.print("A skipped file is sent again once it has changed, or with --retry.", soft_wrap=True)
     if outcome.failed:
         raise StackError(
-            f"{len(outcome.failed)} of {len(folder.files)} files failed; correct them, and run the command again"
+            f"{len(outcome.failed)} of {len(folder.files)} files failed; correct and send them again"
         )
 
 

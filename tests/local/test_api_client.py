@@ -57,7 +57,7 @@ def test_an_exhausted_quota_is_not_waited_for(server: StandIn, api: ApiClient):
         (error(429, **{"Retry-After": "7200"}), r"2\.0 hours"),
         (error(401), "401: Why"),
         (error(403), "403: Why"),
-        (Reply(body=b"<html>"), "does not answer as this API"),
+        (Reply(body=b"<html>"), "does not answer like this API"),
     ],
 )
 def test_an_error_of_every_request_ends_the_run(server: StandIn, api: ApiClient, reply: Reply, message: str):

@@ -147,7 +147,7 @@ def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People
     assert f"failed: {reason}" in printed
     too_large = "file_too_large: A file may have at most 6 MB. Divide it, and upload the parts."
     assert f"skipped: shelf/]0;x.txt: {too_large}\n" in printed
-    assert "error: 1 of 5 files failed; correct them, and run the command again\n" in printed
+    assert "error: 1 of 5 files failed; correct and send them again\n" in printed
     assert documents(world, people)["shelf/broken.pdf"][1] == "failed"
 
     sent = jobs()
@@ -235,7 +235,7 @@ def test_a_member_of_several_orgs_must_name_one(people: People, world: World, fo
     bring(people.kim, folder, "--org", people.acme.id)
     bring(people.kim, folder, "--org", people.bolt.id)
     assert len(documents(world, people)) == 3
-    assert "several orgs have a collection default" in bring(people.kim, folder, status=1)
+    assert "several of your orgs have a collection default" in bring(people.kim, folder, status=1)
 
 
 def test_another_deployment_needs_a_key_in_the_environment(people: People, world: World, folder: Path):

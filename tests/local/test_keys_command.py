@@ -57,4 +57,4 @@ def test_an_api_error_is_printed_in_one_line(stack: Stack):
         == "error: 403: Only admins of the org may give a key the scope admin. Choose other scopes.\n"
     )
     assert "Traceback" not in keys(stack, "revoke", "not-an-id", "--user", OWNER).stderr
-    assert keys(stack, "list").stderr == "error: whose keys? --user EMAIL\n"
+    assert keys(stack, "list").stderr == "error: name the owner of the keys with --user EMAIL\n"

@@ -337,7 +337,10 @@ def test_a_failure_is_logged_by_type_only(api: StandIn, keys: KeySet, caplog: py
     with caplog.at_level(logging.DEBUG, logger="rag"):
         unavailable(keys)
     (record,) = [record for record in caplog.records if record.name == "rag"]
-    assert record.getMessage() == "the project's public keys could not be fetched (JSONDecodeError)"
+    assert (
+        record.getMessage()
+        == "the project's public keys could not be fetched (JSONDecodeError): check SUPABASE_JWKS_URL"
+    )
 
 
 def test_the_cache_works_within_an_event_loop(api: StandIn, keys: KeySet):
