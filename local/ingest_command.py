@@ -62,7 +62,7 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
         raise StackError(f"{error.code}: {error}") from None
     except KeyboardInterrupt:
         console.print(
-            "Stopped. The documents that were sent are kept; run the same command again to continue."
+            "Stopped. Sent documents are kept. Run the same command again to continue."
         )
         raise
     outcome = sync.outcome

@@ -130,7 +130,7 @@ def test_a_changed_file_replaces_its_document_and_a_deleted_file_s_document_stay
         "shelf/costs.csv",
         "other/wheel.md",
     }
-    assert "--prune takes a folder" in bring(people.ann, folder / "kiln.md", "--prune", status=1)
+    assert "--prune needs a folder" in bring(people.ann, folder / "kiln.md", "--prune", status=1)
 
 
 def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People, world: World, folder: Path):

@@ -18,6 +18,18 @@ from local.stack import Stack
 from tests.databases import clone
 
 CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()
+# Schemas with grants, relations, functions and policies, without those of pgvector and the CLI.
+OBJECTS = """
+  with others as (
+    select oid, nspname, nspacl from pg_namespace
+    where nspname !~ '^pg_' and nspname not in ('information_schema', 'extensions', 'supabase_migrations')
+  )
+  select nspname || coalesce(nspacl::text, '') from others
+  union all select oid::regclass::text from pg_class where relnamespace in (select oid from others)
+  union all select oid::regprocedure::text from pg_proc where pronamespace in (select oid from others)
+  union all select polname from pg_policy
+  order by 1
+"""
 MIGRATIONS = sorted(path.name for path in declared_schema.MIGRATIONS.glob("*.sql"))
 
 
@@ -245,6 +257,36 @@ def test_a_push_into_a_project_with_tables_keeps_them(stack: Stack, new_database
     with psycopg.connect(stack.database_url(database=database)) as connection:
         assert connection.execute("select * from public.documents").fetchall() == [(1, "theirs")]
         assert connection.execute("select count(*) from rag.documents").fetchall() == [(0,)]
+
+
+def test_a_project_with_migrations_pushes_copies_and_removes_the_schema(
+    stack: Stack, new_database: Callable[[str], str], tmp_path: Path
+):
+    """As docs/install.md says: the CLI refuses to push from a folder without the project's history."""
+    database, folder = new_database("adopting"), tmp_path / "supabase" / "migrations"
+    folder.mkdir(parents=True)
+    (tmp_path / "supabase" / "config.toml").write_text('project_id = "theirs"')
+    for version in ("20250101000000", "29990101000000"):
+        (folder / f"{version}_theirs.sql").write_text(f"create table public.theirs_{version} (id int)")
+    theirs = ("--workdir", str(tmp_path), "db", "push")
+    cli(stack, *theirs, database=database)
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        before = connection.execute(OBJECTS).fetchall()
+    with pytest.raises(StackError, match="Remote migration versions not found"):
+        cli(stack, "db", "push", database=database)
+
+    for name in MIGRATIONS:
+        (folder / name).write_bytes((declared_schema.MIGRATIONS / name).read_bytes())
+    with pytest.raises(StackError, match="--include-all"):
+        cli(stack, *theirs, database=database)
+    pushed = cli(stack, *theirs, "--include-all", database=database)
+    assert pushed["migrations"] == MIGRATIONS
+
+    removal = (ROOT / "supabase" / "remove.sql").read_text()
+    with psycopg.connect(stack.database_url(database=database), autocommit=True) as connection:
+        connection.execute(removal.encode())
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        assert connection.execute(OBJECTS).fetchall() == before
 
 
 @pytest.mark.parametrize(
