@@ -61,9 +61,7 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
     except ApiError as error:
         raise StackError(f"{error.code}: {error}") from None
     except KeyboardInterrupt:
-        console.print(
-            "Stopped. Sent documents are kept. Run the same command again to continue."
-        )
+        console.print("Stopped. Sent documents are kept. Run the same command again to continue.")
         raise
     outcome = sync.outcome
     summary = _summary(outcome, folder.unsupported, wait_for_worker=not options.no_wait)
