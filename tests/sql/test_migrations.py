@@ -354,6 +354,6 @@ def test_the_migration_is_generated_from_sql() -> None:
 
 def test_there_is_nothing_to_draft_without_a_change_in_sql(stack: Stack) -> None:
     before = set(declared_schema.MIGRATIONS.iterdir())
-    with pytest.raises(StackError, match="already make what sql/ declares"):
+    with pytest.raises(StackError, match="nothing to draft"):
         migrations.draft(stack, "nothing")
     assert set(declared_schema.MIGRATIONS.iterdir()) == before
