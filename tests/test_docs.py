@@ -7,10 +7,13 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
 from local import ROOT, configuration_page, messages_page
-from shared.config import CONTRACT_NAMES, Settings
+from shared.config import CONTRACT_NAMES, LOCAL_MODEL, Settings, read_settings
+from shared.generation.confidence import CALIBRATIONS
 from shared.generation.grounding.claim_support import LIMITS
 
 README = (ROOT / "README.md").read_text()
@@ -26,6 +29,15 @@ LINKING = (
     "sdk/python/README.md",
     "sdk/typescript/README.md",
 )
+# Names of variables of other programs, and of relation types.
+NO_SETTINGS = {
+    *("RAG_TOKEN", "RAG_HOSTILE_SECONDS", "MNEMOSYNE_API_KEY", "MNEMOSYNE_BASE_URL", "HTTPS_PROXY"),
+    *("SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF"),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "OWNED_BY", "RELATED_TO"),
+}
+# A decision's example of a refused value; and the settings without a default.
+REFUSED = {("RAG_RERANK_PROVIDER", "local")}
+REQUIRED = {"supabase_url": "https://project.example", "supabase_anon_key": "key"}
 
 
 def test_the_pages_list_exactly_the_served_routes():
@@ -74,16 +86,28 @@ def test_the_page_of_messages_is_generated():
 
 
 def test_every_setting_in_the_pages_exists():
-    names = set(re.findall(r"\b(?:RAG|SUPABASE)_[A-Z_]+\b", README + "".join(DOCS.values())))
-    names -= {
-        "RAG_TOKEN",
-        "RAG_HOSTILE_SECONDS",
-        "RAG_EMBEDDING_",
-        "SUPABASE_ACCESS_TOKEN",
-        "SUPABASE_DB_PASSWORD",
-    }
-    given = set(CONTRACT_NAMES.values())
-    assert names - {"SUPABASE_PROJECT_REF"} - given <= {name.upper() for name in Settings.model_fields}
+    pages = [*DOCS.values(), *((ROOT / page).read_text() for page in LINKING)]
+    names = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", "".join(pages)))
+    settings = {name.upper() for name in Settings.model_fields} | set(CONTRACT_NAMES.values())
+    assert names - settings - NO_SETTINGS == set()
+
+
+def test_the_example_settings_in_the_pages_are_accepted(subtests: pytest.Subtests):
+    pages = README + "".join(DOCS.values())
+    examples = set(re.findall(r"\b([A-Z]+(?:_[A-Z]+)+)=('[^']*'|[^\s`,…]+)", pages))
+    for name, value in examples - REFUSED:
+        field = {given: own for own, given in CONTRACT_NAMES.items()}.get(name, name).lower()
+        # Not shell variables, and names of secrets in Google's store.
+        if field in Settings.model_fields and "$" not in value and ":latest" not in value:
+            with subtests.test(name=name, value=value):
+                read_settings(**{**REQUIRED, field: value.strip("'")})
+
+
+def test_the_thresholds_in_the_concepts_are_those_of_the_local_model():
+    calibration = CALIBRATIONS[LOCAL_MODEL]
+    for limits in (calibration.thresholds, calibration.ceiling):
+        pattern = rf"{limits.high}\b.*?{limits.medium}\b"
+        assert re.search(pattern, DOCS[ROOT / "docs" / "concepts.md"]), limits
 
 
 def test_every_make_target_in_the_documents_exists():
