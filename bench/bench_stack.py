@@ -1,4 +1,4 @@
-"""A temporary stack with the demo's documents, shared by several measurements, and servers beside it."""
+"""A temporary stack with the demo's documents: shared by several measurements, with servers beside it."""
 
 import os
 import sys

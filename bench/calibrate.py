@@ -1,4 +1,4 @@
-"""Fit the calibration of confidence to labelled questions, and write it to a database: `make calibrate`.
+"""Calibration of confidence, fitted to labelled questions and written to a database: `make calibrate`.
 
     python -m bench.calibrate FOLDER [--budget 0.05] [--database URL]
 

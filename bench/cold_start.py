@@ -1,4 +1,4 @@
-"""Import time of each function and its largest packages, compared with FastAPI and httpx alone.
+"""Import time of each function and its largest packages: compared with FastAPI and httpx alone.
 
 With the packages of a deployment only: the folder that `make package` builds for Lambda. Each import runs in
 a new interpreter, alternately, with warm disk caches. The minimum of all rounds counts: other load only adds

@@ -1,4 +1,4 @@
-"""Evidence of labelled questions, the calibration of confidence fitted to it, and the errors to expect.
+"""Calibration of confidence: features of labelled questions, the fit, and the errors to expect.
 
 Every question goes through the real search. Four kinds of questions are told apart:
 

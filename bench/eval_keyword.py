@@ -1,4 +1,4 @@
-"""Keyword search beside bm25s, by set and by the length of a question: called by bench/evaluate.py.
+"""Keyword search beside bm25s, by set and question length: called by bench/evaluate.py.
 
 All judged questions of a set, through the same pipeline as in bench/eval_quality.py. Means and the paired
 bootstrap's interval of the difference go to bench/results/keyword.jsonl.

@@ -1,5 +1,4 @@
-"""Measure the grounding check of answers' sentences, and fit its limits: called by bench/evaluate.py. Needs
-no stack.
+"""Errors of the grounding check, and the fit of its limits: called by bench/evaluate.py. Needs no stack.
 
     python -m bench.eval_support FOLDER
 

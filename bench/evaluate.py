@@ -1,4 +1,4 @@
-"""Measure retrieval quality and confidence: `make eval`.
+"""Measurement of retrieval quality and confidence: `make eval`.
 
     python -m bench.evaluate FOLDER [--questions 225] [--parts graph]
 

@@ -1,4 +1,4 @@
-"""The number of rows from which the HNSW index is faster than an exact scan.
+"""Number of rows above which the HNSW index beats an exact scan.
 
 One table of 100,000 rows is searched by members of one org of several sizes, and of many small orgs: exactly
 and through the HNSW index (iterative scan, re-ordered), under row security, in SQL on one connection,

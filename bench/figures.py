@@ -1,4 +1,4 @@
-"""A measured figure, its record in bench/results.jsonl (one object per line), and tables of figures."""
+"""Measured figures: their records in bench/results.jsonl (one object per line), and tables of them."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""rag-search over HTTP, embedding excluded, against a bare handler that makes the same two database calls."""
+"""rag-search over HTTP without embedding: compared with a bare handler that makes the same two database
+calls."""
 
 import json
 from collections.abc import Iterator

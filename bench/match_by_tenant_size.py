@@ -1,4 +1,4 @@
-"""rag_match through PostgREST by tenant size, with and without a filter that 1 % of the chunks pass.
+"""rag_match through PostgREST by tenant size: with and without a filter that 1 % of the chunks pass.
 
 Recall, full pages, its time compared with the best hand-written SQL for each case, and the textbook function.
 """

@@ -1,6 +1,5 @@
-"""The platform's chat with a model that answers at once: the time from retrieval to the first token compared
-with a direct call of the model, 50 concurrent streams in one process, and the cost of 50 turns of a
-session."""
+"""The platform's chat with a model that answers at once: time to the first token beside a direct call of the
+model, 50 concurrent streams in one process, and the cost of 50 turns of a session."""
 
 import asyncio
 import json

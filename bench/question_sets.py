@@ -1,4 +1,4 @@
-"""Questions of several kinds about synthetic text, and a client that asks them as a member."""
+"""Questions of several kinds about synthetic text: asked by a client as a member."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""The search API among 100,000 chunks of synthetic text (bench/synthetic_text.py) in one workspace.
+"""The search API among 100,000 chunks of synthetic text (bench/synthetic_text.py).
 
 An identifier, a question by both legs, ten contents and similar chunks, by one client, alternately with a
 bare handler that makes the same SQL call (bench/served_search.py). Goals are the contract's, in milliseconds

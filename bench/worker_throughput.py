@@ -1,5 +1,4 @@
-"""Throughput and latency of the worker, its cost beside COPY of the same rows, and the memory of a parser of
-a large PDF.
+"""Throughput, latency and memory of the worker, beside COPY of the same rows.
 
 Documents are synthetic prose of six to ten chunks (bench/synthetic_text.py), added as plain text to an org
 with 10,000 chunks. The embedder returns random vectors at once, so embedding takes no time. Direct calls to

@@ -1,4 +1,4 @@
-"""JWTs like Supabase Auth's, signed with the local stack's secret or private key."""
+"""JWTs like Supabase Auth's, signed with the local stack's key."""
 
 import time
 from collections.abc import Mapping

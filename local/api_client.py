@@ -1,4 +1,4 @@
-"""HTTP client for a deployment's API, with retries, as a user or an API key."""
+"""HTTP client with retries for a deployment's API: as a user or an API key."""
 
 import os
 from collections.abc import Callable, Iterator

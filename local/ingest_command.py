@@ -1,4 +1,4 @@
-"""python -m local ingest PATH: sends a file or a folder's files to a collection through the API.
+"""Command `ingest`: sends a file or a folder's files to a collection through the API.
 
 As a user of the local stack, or with --url and RAG_TOKEN (a token or an API key) to any deployment.
 """

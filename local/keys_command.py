@@ -1,4 +1,4 @@
-"""python -m local keys: manages API keys through /api/keys, as their owner.
+"""Command `keys`: manages API keys through /api/keys, as their owner.
 
 The owner is a user of the local stack, or with --url the owner of the token in RAG_TOKEN.
 """

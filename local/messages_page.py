@@ -1,4 +1,4 @@
-"""Page of all error messages, generated from the errors that Python and SQL raise: docs/messages.md."""
+"""Page of all error messages of Python and SQL: docs/messages.md."""
 
 import ast
 import re

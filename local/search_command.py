@@ -1,4 +1,4 @@
-"""python -m local search: search as a user, in any mode."""
+"""Command `search`: a search as a user, in any mode."""
 
 import argparse
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Ingestion of the demo's documents into a running stack, in this process, as the stack's users."""
+"""Ingestion of the demo's documents into a running stack, as its users."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

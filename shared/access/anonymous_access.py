@@ -1,4 +1,4 @@
-"""Anonymous access to the index API, off unless the settings name an org and one of its members."""
+"""Anonymous access to the index API: off unless settings name an org and a member."""
 
 import logging
 

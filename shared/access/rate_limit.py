@@ -1,4 +1,4 @@
-"""Rate limits of callers, counted in Postgres through slowapi in one round trip.
+"""Rate limits of callers: counted in Postgres through slowapi in one round trip.
 
 slowapi first asks for the limits. The SQL function that knows them (a tier or an API key may have its own)
 also counts the request in the window of each. slowapi then asks its storage for the state of each window, and

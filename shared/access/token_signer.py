@@ -1,4 +1,4 @@
-"""Short-lived access tokens that the functions sign, for API keys, the worker and metrics.
+"""Signer of short-lived access tokens: for API keys, the worker and metrics.
 
 A holder of the signing key can act as any user, so that only functions that accept API keys get it. It is an
 ES256 or RS256 key that was imported into the project (supabase gen signing-key), or the HS256 secret, while

@@ -1,4 +1,4 @@
-"""Health of a deployment and of each service it uses, with details for admins of an org."""
+"""Health of a deployment and its services, with details for admins."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Download of pages and files from URLs of users, bounded in time and size.
+"""Download of pages and files from users' URLs, bounded in time and size.
 
 ssrf_guard.py refuses internal networks."""
 

@@ -1,4 +1,4 @@
-"""HTTP clients whose requests end by a total deadline, and the retry within it.
+"""HTTP clients with a total deadline, and the retry within it.
 
 httpx bounds each read alone, so a server that sends one byte a second could hold a request without end.
 """

@@ -1,4 +1,4 @@
-"""httpx transports whose sockets obey a deadline and connect only to admitted addresses.
+"""httpx transports whose sockets obey a deadline and an address policy.
 
 HTTPTransport takes no network backend. httpcore's connection pool does: these transports replace the pool.
 """

@@ -1,4 +1,4 @@
-"""Documents of an index, each named by the SHA-256 of its first text."""
+"""Documents of an index, named by the SHA-256 of their first text."""
 
 import hashlib
 import json

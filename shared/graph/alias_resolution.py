@@ -1,4 +1,4 @@
-"""Short forms of the names in a document, and aliases that its sentences state.
+"""Short forms of names in a document, and aliases that it states.
 
 Curtiz is Michael Curtiz where no other name fits. Stated aliases: International Business Machines (IBM), X
 also known as Y, Y formerly X.

@@ -1,4 +1,4 @@
-"""Rows of a graph search as a graph, and the part of a graph that some chunks support."""
+"""Graph of a search's rows, and its part that some chunks support."""
 
 from collections.abc import Set
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Comparison of names without case, accents, punctuation, a leading article and a trailing parenthesis.
+"""Comparison of names: without case, accents, punctuation, leading article and trailing parenthesis.
 
 The SQL function rag.entity, which decides about the identity of entities, folds much the same.
 """

@@ -1,4 +1,4 @@
-"""Sure forms of sentences that state a relation, over sentences whose names are placeholders.
+"""Sentence forms that state a relation, with placeholders for the names.
 
 The subject begins the sentence; a form matches what follows it, up to the end of the objects.
 """

@@ -1,4 +1,4 @@
-"""Extraction of entities and relations by rules, linear in the text and without I/O."""
+"""Extraction of entities and relations by rules: linear in the text, without I/O."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Words of a text, their capitals, and the evidence of a document about its words."""
+"""Words of a text: their capitals, and a document's evidence about them."""
 
 import re
 from collections.abc import Iterable, Set

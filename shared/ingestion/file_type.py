@@ -1,4 +1,4 @@
-"""Detection of file types by the bytes, and of kinds of text by name and content type."""
+"""Detection of file types: by the bytes, for kinds of text by name and content type."""
 
 import re
 from pathlib import PurePath

@@ -1,4 +1,4 @@
-"""Model calls before an answer, with a shared budget of tokens and time."""
+"""Model calls before an answer: they share a budget of tokens and time."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Coverage of a claim by windows of the passages, and the reasons against them."""
+"""Coverage of a claim by windows of passages, and reasons against them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

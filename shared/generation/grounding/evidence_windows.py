@@ -1,4 +1,4 @@
-"""Windows of one to three sentences of the passages that an answer was written from."""
+"""Windows of one to three sentences of an answer's passages."""
 
 import math
 from collections import Counter

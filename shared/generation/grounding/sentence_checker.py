@@ -1,4 +1,4 @@
-"""Check of an answer's sentences against the passages it was written from, by words.
+"""Check of an answer's sentences against its passages, by words.
 
 A sentence is compared with each run of one to three sentences of a passage: they must share most of its
 words, weighted by rarity, and all of its numbers, dates, identifiers, addresses, names, negations and

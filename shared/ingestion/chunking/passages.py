@@ -1,4 +1,4 @@
-"""Chunks of a document, and the passage that the embedder reads of each."""
+"""Chunks of a document, and the embedder's passage for each."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

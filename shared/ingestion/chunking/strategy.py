@@ -1,4 +1,4 @@
-"""Chunking strategy of a document, by its metadata or else by its text."""
+"""Chunking strategy of a document: by its metadata, else by its text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Query rewriting by a model, with the rules of expansion.py as the fallback.
+"""Query rewriting by a model, with the rules of expansion.py as fallback.
 
 The prompt fences the question as data. Only the caller's own search uses the reply.
 """

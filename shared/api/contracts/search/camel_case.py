@@ -1,4 +1,4 @@
-"""Base models of the search contract, whose wire names are camelCase, and its ids."""
+"""Base models and ids of the search contract, with names in camelCase."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Error format of the search contract, with its codes and the name of the field at fault."""
+"""Error format of the search contract: codes, and the field at fault."""
 
 import re
 from typing import Any
