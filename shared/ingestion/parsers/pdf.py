@@ -1,9 +1,9 @@
-"""Parser of PDF: pages, paragraphs, and headings by their letters' size."""
+"""Parser of PDF: pages, paragraphs, tables, and headings by their letters' size."""
 
+import ctypes
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 from statistics import quantiles
 from typing import Any
@@ -14,6 +14,7 @@ from pypdfium2 import raw
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.limits_and_tables import ParsedFile, own_title, password_error
 from shared.ingestion.parsers.ocr import is_installed, pages_of
+from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
 
 NO_OCR = (
     "The PDF has no text, only pictures, and this deployment has no OCR (tesseract). Upload its text instead."
@@ -22,17 +23,13 @@ NO_OCR = (
 HEADING_SIZE, HEADING_LENGTH = 1.15, 150
 # The share of the page's long lines from which on a line continues in the next one.
 FULL_LINE = 0.75
+# The least gap of two cells, and the greatest distance of two lines of a heading, relative to their height.
+CELL_GAP, HEADING_LEADING = 1.0, 1.2
 # pdfium's marks for a hyphen at a line break.
 _SOFT_BREAK = re.compile("[\ufffe\u0002]")
 _HYPHEN = re.compile(r"(?<=[a-z])-$")
+_WORD = re.compile(r"\S+")
 _ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    text: str
-    # Of its letters, in points; None for unknown.
-    size: float | None
 
 
 def pdf(data: bytes) -> ParsedFile:
@@ -45,9 +42,7 @@ def pdf(data: bytes) -> ParsedFile:
     if not any(pages):
         if not is_installed():
             raise UnreadableDocument(NO_OCR, code="no_text")
-        pages = [
-            [_Line(line, None) for line in text.splitlines() if line.strip()] for text in pages_of(document)
-        ]
+        pages = [[Line(line) for line in text.splitlines() if line.strip()] for text in pages_of(document)]
     levels = _heading_levels(chain.from_iterable(pages))
     title = own_title(document.get_metadata_dict().get("Title") or "")
     parts: list[tuple[int | None, str]] = [
@@ -56,7 +51,7 @@ def pdf(data: bytes) -> ParsedFile:
     return ParsedFile(parts, title)
 
 
-def _lines(page: Any) -> list[_Line]:
+def _lines(page: Any) -> list[Line]:
     textpage = page.get_textpage()
     text = textpage.get_text_range()
     # Only then do the characters of text and page have the same indexes.
@@ -64,16 +59,41 @@ def _lines(page: Any) -> list[_Line]:
     lines, start = [], 0
     for line in text.split("\r\n"):
         if line.strip():
-            first = start + len(line) - len(line.lstrip())
-            size = raw.FPDFText_GetFontSize(textpage.raw, first) if is_aligned else None
-            lines.append(_Line(line.strip(), size and round(size, 1)))
+            lines.append(_measured(textpage, line, start) if is_aligned else Line(line.strip()))
         start += len(line) + 2
     textpage.close()
     page.close()
     return lines
 
 
-def _heading_levels(lines: Iterable[_Line]) -> dict[float, int]:
+def _measured(textpage: Any, line: str, start: int) -> Line:
+    """The line, whose first character has the index `start`, with sizes, places and cells."""
+    first = start + len(line) - len(line.lstrip())
+    size = raw.FPDFText_GetFontSize(textpage.raw, first)
+    _, bottom, _, top = textpage.get_charbox(first, loose=True)
+    text = line.strip()
+    item = _ITEM.match(text)
+    cells: list[Cell] = []
+    for word in _WORD.finditer(line):
+        left = textpage.get_charbox(start + word.start())[0]
+        right = textpage.get_charbox(start + word.end() - 1)[2]
+        # The text of an item of a list is no cell.
+        is_item = len(cells) == 1 and item and cells[0].text == item[1]
+        if cells and (is_item or left - cells[-1].right < CELL_GAP * (top - bottom)):
+            cells[-1] = Cell(f"{cells[-1].text} {word.group()}", cells[-1].left, right)
+        else:
+            last = start + word.start()
+            cells.append(Cell(word.group(), left, right))
+    return Line(text, size and round(size, 1), tuple(cells), bottom, top - bottom, _font(textpage, last))
+
+
+def _font(textpage: Any, index: int) -> str:
+    name = ctypes.create_string_buffer(128)
+    raw.FPDFText_GetFontInfo(textpage.raw, index, name, len(name), ctypes.c_int())
+    return name.value.decode(errors="replace")
+
+
+def _heading_levels(lines: Iterable[Line]) -> dict[float, int]:
     """The level of a heading by the size of its letters; the largest has level 1."""
     letters: Counter[float] = Counter()
     for line in lines:
@@ -86,21 +106,42 @@ def _heading_levels(lines: Iterable[_Line]) -> dict[float, int]:
     return {size: min(place, 6) for place, size in enumerate(larger, 1)}
 
 
-def _paragraphs(lines: list[_Line], levels: dict[float, int]) -> str:
-    """The text with lines joined that the page's width had broken."""
+def _paragraphs(lines: list[Line], levels: dict[float, int]) -> str:
+    """The text with lines joined that the page's width had broken, and with tables as Markdown."""
     lengths = [len(line.text) for line in lines]
     full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
+    headings = [levels.get(line.size or 0) if len(line.text) <= HEADING_LENGTH else None for line in lines]
+    tables = tables_in(
+        [line if level is None else Line("") for line, level in zip(lines, headings, strict=True)]
+    )
+    starts = {places.start: markdown for places, markdown in tables}
+    in_tables = {place for places, _ in tables for place in places}
     paragraphs: list[str] = []
     continues = False
-    for line in lines:
+    before: Line | None = None
+    for place, (line, level) in enumerate(zip(lines, headings, strict=True)):
         text = _SOFT_BREAK.sub("", line.text)
-        level = levels.get(line.size or 0) if len(text) <= HEADING_LENGTH else None
-        if level:
+        if place in in_tables:
+            paragraphs += [f"\n{_SOFT_BREAK.sub('', starts[place])}\n"] if place in starts else []
+        elif level and before and _is_one_heading(before, line, len(paragraphs[-1]) + len(text)):
+            paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
+        elif level:
             paragraphs.append(f"\n{'#' * level} {text}\n")
         elif continues and not _ITEM.match(text):
-            hyphen = _HYPHEN.search(paragraphs[-1]) and text[:1].islower()
+            hyphen = _HYPHEN.search(paragraphs[-1][-2:]) and text[:1].islower()
             paragraphs[-1] = f"{paragraphs[-1][:-1]}{text}" if hyphen else f"{paragraphs[-1]} {text}"
         else:
             paragraphs.append(text)
-        continues = not level and len(line.text) >= full
+        continues = not level and place not in in_tables and len(line.text) >= full
+        before = line if level else None
     return "\n".join(paragraphs)
+
+
+def _is_one_heading(before: Line, line: Line, length: int) -> bool:
+    """Whether the line, of a heading's size, continues the heading before it."""
+    distance = before.baseline - line.baseline
+    return (
+        before.size == line.size
+        and 0 < distance <= HEADING_LEADING * line.height
+        and length <= HEADING_LENGTH
+    )

@@ -1,0 +1,192 @@
+"""Tables of a PDF's page: consecutive lines whose cells stand below each other.
+
+A PDF has letters and their places, no rows and columns. The cells of a line are separated by gaps; a cell of
+several lines is joined by the distances of its lines, or because another cell of its row stands beside it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from statistics import median
+
+from shared.ingestion.parsers.limits_and_tables import table
+
+# Columns of prose have longer cells.
+CELL_LENGTH = 40
+# Lines of one cell are nearer to each other than rows, relative to the usual distance of rows.
+DISTANCE_IN_CELL = 0.85
+# As many lines before a line tell its row: the time grows with the lines, not with their square.
+RECENT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A part of a line between large gaps, and its horizontal interval in points."""
+
+    text: str
+    left: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`size`: of its letters, in points; None for unknown. `baseline` and `height` are in points; `font` is
+    that of the last cell."""
+
+    text: str
+    size: float | None = None
+    cells: tuple[Cell, ...] = ()
+    baseline: float = 0.0
+    height: float = 0.0
+    font: str = ""
+
+
+_Columns = list[tuple[float, float]]
+
+
+def tables_in(lines: Sequence[Line]) -> list[tuple[range, str]]:
+    """The places of the lines of each table, and its Markdown."""
+    tables: list[tuple[range, str]] = []
+    start = 0
+    while start < len(lines):
+        end = _end(lines, start) if len(lines[start].cells) > 1 else start + 1
+        if end > start + 1 and (markdown := _markdown(lines[start:end])):
+            tables.append((range(start, end), markdown))
+        start = end
+    return tables
+
+
+def _end(lines: Sequence[Line], start: int) -> int:
+    """The end of the lines from `start` on whose cells stand in columns."""
+    columns: _Columns = []
+    end = start
+    for place in range(start, len(lines)):
+        if not lines[place].cells or (widened := _widened(columns, lines[place])) is None:
+            break
+        columns = widened
+        # A single cell may begin the text behind the table.
+        if len(lines[place].cells) > 1 or _is_near(lines[max(start, place - RECENT) : place], lines[place]):
+            end = place + 1
+    return end
+
+
+def _widened(columns: _Columns, line: Line) -> _Columns | None:
+    """The columns with the cells of the line; None if a cell stands in two columns, or two cells in one."""
+    widened = list(columns)
+    used: set[int] = set()
+    for cell in line.cells:
+        overlapping = [
+            place for place, (left, right) in enumerate(widened) if cell.left < right and left < cell.right
+        ]
+        if len(overlapping) > 1 or used & {*overlapping}:
+            return None
+        if overlapping:
+            (place,) = overlapping
+            widened[place] = (min(widened[place][0], cell.left), max(widened[place][1], cell.right))
+        else:
+            place = len(widened)
+            widened.append((cell.left, cell.right))
+        used.add(place)
+    return widened
+
+
+def _is_near(before: Sequence[Line], line: Line) -> bool:
+    """Whether the line is as near to the one before as lines of one cell."""
+    usual = _distance_of_rows(before)
+    return bool(before and usual) and _distance(before[-1], line) < DISTANCE_IN_CELL * usual
+
+
+def _distance_of_rows(lines: Sequence[Line]) -> float:
+    """The usual distance of two rows with several cells each, 0 for unknown."""
+    distances = [
+        _distance(one, other) for one, other in pairwise(lines) if len(one.cells) > 1 and len(other.cells) > 1
+    ]
+    return median(distances) if distances else 0.0
+
+
+def _distance(one: Line, other: Line) -> float:
+    return abs(one.baseline - other.baseline)
+
+
+def _markdown(lines: Sequence[Line]) -> str:
+    """The lines as a table; empty for other lines in columns, such as prose."""
+    rows = _rows(lines)
+    columns = _columns(lines, rows)
+    texts = [_texts(row, columns) for row in rows]
+    filled = [text for row in texts for text in row if text]
+    is_prose = sum(len(text) > CELL_LENGTH for text in filled) * 2 > len(filled)
+    several = sum(sum(map(bool, row)) > 1 for row in texts)
+    if is_prose or len(columns) < 2 or several < (2 if len(columns) > 2 else 3):
+        return ""
+    return table(texts, has_header=_has_header(rows, texts))
+
+
+def _columns(lines: Sequence[Line], rows: Sequence[Sequence[Line]]) -> _Columns:
+    """The columns from left to right. A header may stand beside its values: where all rows of one line have
+    as many cells, their order decides."""
+    several = [cells for row in rows if len(cells := _cells_of_one_line(row)) > 1]
+    if len({len(cells) for cells in several}) == 1:
+        return [
+            (min(cell.left for cell in cells), max(cell.right for cell in cells))
+            for cells in zip(*several, strict=True)
+        ]
+    columns: _Columns = []
+    for line in lines:
+        columns = _widened(columns, line) or columns
+    return sorted(columns)
+
+
+def _cells_of_one_line(row: Sequence[Line]) -> list[Cell]:
+    """The cells of a row from left to right; none where a cell has several lines."""
+    if any(_distance(row[0], line) >= line.height / 2 for line in row):
+        return []
+    return sorted((cell for line in row for cell in line.cells), key=lambda cell: cell.left)
+
+
+def _rows(lines: Sequence[Line]) -> list[list[Line]]:
+    usual = _distance_of_rows(lines)
+    rows: list[list[Line]] = []
+    for line in lines:
+        # Another cell of the row has a line beside this one.
+        beside = (
+            place
+            for place in range(max(0, len(rows) - RECENT), len(rows))
+            if any(_distance(other, line) < line.height / 2 for other in rows[place][-RECENT:])
+        )
+        first = next(beside, None)
+        if first is None and rows and 1 in {len(rows[-1][-1].cells), len(line.cells)}:
+            is_near = _distance(rows[-1][-1], line) < DISTANCE_IN_CELL * usual
+            first = len(rows) - 1 if is_near else None
+        if first is None:
+            rows.append([line])
+        else:
+            rows[first:] = [[other for row in rows[first:] for other in row] + [line]]
+    return rows
+
+
+def _texts(row: Sequence[Line], columns: _Columns) -> list[str]:
+    if len(cells := _cells_of_one_line(row)) == len(columns):
+        return [cell.text for cell in cells]
+    texts = [""] * len(columns)
+    for cell in (cell for line in row for cell in line.cells):
+        overlaps = [min(cell.right, right) - max(cell.left, left) for left, right in columns]
+        place = overlaps.index(max(overlaps))
+        texts[place] = f"{texts[place]} {cell.text}".strip()
+    return texts
+
+
+def _has_header(rows: Sequence[Sequence[Line]], texts: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns: its font differs, or values below it have digits, and it has
+    none."""
+    first, *others = texts
+    fonts = [font for font, _ in groupby(row[-1].font for row in rows)]
+    if len(fonts) == 2 and rows[0][-1].font != rows[1][-1].font:
+        return True
+    numeric = [
+        column
+        for column in range(1, len(first))
+        if sum(any(map(str.isdigit, row[column])) for row in others) * 2 > len(others)
+    ]
+    if not numeric:
+        return len(first) > 2
+    return any(not any(map(str.isdigit, first[column])) for column in numeric)

@@ -1,0 +1,122 @@
+"""Tables and headings of PDFs: rows with their columns, whatever the lines of a cell."""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from reportlab.lib.colors import black
+from reportlab.lib.enums import TA_JUSTIFY
+from reportlab.lib.styles import ParagraphStyle, getSampleStyleSheet
+from reportlab.platypus import (
+    BaseDocTemplate,
+    Frame,
+    ListFlowable,
+    PageTemplate,
+    Paragraph,
+    SimpleDocTemplate,
+    Table,
+)
+
+from shared.ingestion.parsers.pdf import pdf
+
+STYLES = getSampleStyleSheet()
+BODY = STYLES["BodyText"]
+FARES = [
+    ["Ticket", "Low season", "High season", "Night crossing"],
+    ["Adult", "18.50", "24.00", "31.00"],
+    ["Child 4 to 14", "9.00", "12.00", "15.50"],
+    ["Camper van up to 8 m", "71.00", "98.00", "not carried"],
+]
+GRID = ("GRID", (0, 0), (-1, -1), 0.5, black)
+LONG = "Camper van up to 8 m including the driver and the crew"
+
+
+def text_of(*story: Any) -> str:
+    made = io.BytesIO()
+    SimpleDocTemplate(made).build(list(story))
+    return pdf(made.getvalue()).parts[0][1].strip()
+
+
+def paragraph(text: str) -> Paragraph:
+    return Paragraph(text, BODY)
+
+
+def drawn(rows: Sequence[Sequence[Any]], *styles: Any, widths: Sequence[int] | None = None) -> Table:
+    return Table([list(row) for row in rows], style=list(styles), colWidths=widths)
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    header, *others = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([header, f"|{' --- |' * len(rows[0])}", *others])
+
+
+@pytest.mark.parametrize("styles", [(), (GRID,)], ids=["aligned", "ruled"])
+def test_a_table_keeps_its_rows_and_columns_between_paragraphs(styles: Sequence[Any]):
+    before, after = "The ferry sails every day.", "Dogs travel free of charge."
+    text = text_of(paragraph(before), drawn(FARES, *styles), paragraph(after))
+    assert text == f"{before}\n\n{markdown(FARES)}\n\n{after}"
+
+
+@pytest.mark.parametrize("place", ["TOP", "MIDDLE", "BOTTOM"])
+def test_a_cell_of_several_lines_is_one_cell(place: str):
+    rows = [*FARES[:3], [paragraph(LONG), "71.00", "98.00", paragraph("not carried at any time of the year")]]
+    style = ("VALIGN", (0, 0), (-1, -1), place)
+    text = text_of(drawn(rows, style, GRID, widths=[120, 80, 80, 90]), paragraph("Dogs travel free."))
+    row = [LONG, "71.00", "98.00", "not carried at any time of the year"]
+    assert text == f"{markdown([*FARES[:3], row])}\n\nDogs travel free."
+
+
+def test_values_may_stand_beside_their_header():
+    rows = [["Item", "Price", "Weight"], ["Clay", "3.50", "10"], ["Glaze", "12.00", "1"]]
+    right = ("ALIGN", (1, 1), (-1, -1), "RIGHT")
+    assert text_of(drawn(rows, right, widths=[100, 100, 100])) == markdown(rows)
+
+
+def test_an_empty_cell_moves_no_other():
+    rows = [["Item", "Price", "Note"], ["Clay", "3.50", "red"], ["Glaze", "", "none left"], ["Salt", "4", ""]]
+    assert text_of(drawn(rows)) == markdown(rows)
+
+
+def test_years_in_bold_are_a_header():
+    rows = [["", "2025", "2026"], ["Sales", "10", "12"], ["Costs", "7", "9"]]
+    bold = ("FONTNAME", (0, 0), (-1, 0), "Helvetica-Bold")
+    assert text_of(drawn(rows, bold)) == markdown(rows)
+
+
+def test_names_and_values_have_no_header(subtests: pytest.Subtests):
+    for rows in (
+        [["Length", "42 m"], ["Cabins", "12"], ["Crew", "9"]],
+        [["Captain", "Ann Lee"], ["Home port", "Oban"], ["Flag", "Scotland"]],
+    ):
+        with subtests.test(rows=rows):
+            assert text_of(drawn(rows)) == markdown([["", ""], *rows])
+
+
+def test_lists_and_columns_of_prose_are_no_tables(subtests: pytest.Subtests):
+    items = ["Bring your own cup to the kiln.", "Wear gloves near it.", "Open it late."]
+    points = ListFlowable([paragraph(item) for item in items], bulletType="bullet")
+    prose = "The kiln becomes 1,280 degrees hot. It cools for a whole day and then the potter opens it. "
+    made = io.BytesIO()
+    document = BaseDocTemplate(made)
+    width = document.width / 2 - 6
+    frames = [
+        Frame(left, document.bottomMargin, width, document.height)
+        for left in (document.leftMargin, document.leftMargin + width + 12)
+    ]
+    document.addPageTemplates(PageTemplate(frames=frames))
+    justified = ParagraphStyle("justified", parent=BODY, alignment=TA_JUSTIFY)
+    document.build([Paragraph(prose * 40, justified)])
+    with subtests.test("list"):
+        assert text_of(points) == "\n".join(f"• {item}" for item in items)
+    with subtests.test("columns"):
+        assert pdf(made.getvalue()).parts[0][1] == (prose * 40).strip()
+
+
+def test_a_heading_of_several_lines_is_one_heading():
+    long = (
+        "Fares, timetables and conditions of carriage for all crossings between the islands and the mainland"
+    )
+    headings = [Paragraph(text, STYLES["Heading1"]) for text in (long, "Scope")]
+    text = text_of(*headings, paragraph("The ferry sails every day. " * 8))
+    assert [line for line in text.splitlines() if line.startswith("#")] == [f"# {long}", "# Scope"]
