@@ -29,7 +29,10 @@ _FRAME = re.compile(
 _QUESTION = re.compile(r"[?？؟⁇]\W*$")
 _SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
 _MARKUP = re.compile(
-    r"(?P<ticks>`+)(?P<code>.+?)(?P=ticks)|!?\[(?P<link>[^\]\n]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)|\*{2,3}"
+    r"(?P<ticks>`+)(?P<code>.+?)(?P=ticks)|!?\[(?P<link>[^\]\n]*)\]"
+    # A target with a scheme may have spaces and brackets, as code has.
+    r"\((?:\w+:(?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*|(?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?)\)"
+    r"|\*{2,3}"
     r"|(?<!\w)_{1,3}(?=\w)|(?<=[\w.!,;:])_{1,3}(?!\w)|(?<![\w*])\*(?=[^\s*])(?P<emphasis>[^*\n]+)(?<=\S)\*(?!\w)"
 )
 _PRONOUNS = word_sets(__file__)["pronouns"]

@@ -32,6 +32,8 @@ def test_marks_of_markdown_are_removed(subtests: pytest.Subtests):
     cases = {
         "**Never** mix *acid* and __base__.": "Never mix acid and base.",
         "See [the guide](https://a.example/b) and ![a picture](c.png).": "See the guide and a picture.",
+        "Click [this](javascript:alert('a b')) or [that](javascript:void(f(1))).": "Click this or that.",
+        'See [Bern](https://a.example/Bern_(city) "Bern"); cells[i](x, y).': "See Bern; cells[i](x, y).",
         "Call `rag_match(**x)` now.": "Call rag_match(**x) now.",
         "snake_case_name and 5 * 3 * 2 stay.": "snake_case_name and 5 * 3 * 2 stay.",
         "**Note.": "Note.",
