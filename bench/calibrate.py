@@ -51,13 +51,13 @@ def main() -> int:
 def observe_sets(
     sets: list[LabelledSet], console: Console
 ) -> tuple[dict[str, list[eval_confidence.Observation]], str]:
-    """Each set's observations, and the embedding model."""
+    """Each set's observations, and the name of their calibration."""
     observations, model = {}, ""
     for labelled_set in sets:
         others = [other for other in sets if other is not labelled_set]
         with ingest_set(labelled_set, console) as ingested:
             observations[labelled_set.name] = eval_confidence.observe(ingested, labelled_set, others)
-            model = ingested.core.embedder.model
+            model = eval_confidence.model_of(ingested)
     return observations, model
 
 

@@ -25,8 +25,16 @@ from numpy.typing import NDArray
 
 from bench.labelled_sets import IngestedSet, Item, LabelledSet
 from shared import pipeline
-from shared.generation.confidence import JUDGED_MATCHES, Calibration, feature_sum, logistic, mean_similarity
-from shared.generation.confidence_features import features_of
+from shared.generation.confidence import (
+    JUDGED_MATCHES,
+    Calibration,
+    calibration_name,
+    feature_sum,
+    log_odds_of_relevance,
+    logistic,
+    mean_similarity,
+)
+from shared.generation.confidence_features import ConfidenceFeatures, features_of
 from shared.types import Match, Mode, Query, Thresholds
 
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
@@ -43,13 +51,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Observation:
-    """`total`: similarity and weighted coverage; `has_gap`: confidence is medium at most; `mean`: the rag
-    contract's mean similarity."""
+    """`mean`: the rag contract's mean similarity."""
 
     kind: str
-    total: float
-    has_gap: bool
+    features: ConfidenceFeatures
     mean: float
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether confidence is medium at most."""
+        return bool(self.features.missing) or self.features.lacks_negation or self.features.is_superseded
 
 
 def observe(
@@ -89,21 +100,24 @@ def fit(sets: Iterable[Sequence[Observation]], budget: float = BUDGET) -> Calibr
         for kind, items in without.items():
             if items:
                 wrong.add(items, shares[kind])
-    totals, weights = wrong.totals(), wrong.weights()
-    capped = [0.0 if item.has_gap else item.total for item in wrong.items]
-    slope, intercept = _logistic_fit(
-        np.concatenate([answerable.totals(), totals]),
-        np.concatenate([np.ones(len(answerable.items)), np.zeros(len(totals))]),
+    weights = wrong.weights()
+    slope, per_log_odds, intercept = _logistic_fit(
+        np.concatenate([answerable.rows(), wrong.rows()]),
+        np.concatenate([np.ones(len(answerable.items)), np.zeros(len(wrong.items))]),
         np.concatenate([answerable.weights() / answerable.weights().sum(), weights / weights.sum()]),
     )
-    high = _quantile(np.array(capped), weights, 1 - budget)
-    medium = min(high, _quantile(answerable.totals(), answerable.weights(), 1 - ANSWERED))
+    relevance = round(max(0.0, per_log_odds / slope), 4) if slope else 0.0
+    unscaled = np.array([1.0, relevance])
+    totals, of_wrong = answerable.rows() @ unscaled, wrong.rows() @ unscaled
+    has_gap = np.array([item.has_gap for item in wrong.items])
+    high = _quantile(np.where(has_gap, of_wrong.min(), of_wrong), weights, 1 - budget)
+    medium = min(high, _quantile(totals, answerable.weights(), 1 - ANSWERED))
     ceilings = []
     for least in (high, medium):
         reached = [
             index
             for index, item in enumerate(answerable.items)
-            if item.total >= least and not (least == high and item.has_gap)
+            if totals[index] >= least and not (least == high and item.has_gap)
         ]
         means = np.array([answerable.items[index].mean for index in reached] or [0.0])
         ceilings.append(_quantile(means, answerable.weights()[reached] if reached else np.ones(1), HELD_DOWN))
@@ -118,6 +132,7 @@ def fit(sets: Iterable[Sequence[Observation]], budget: float = BUDGET) -> Calibr
         round(intercept, 3),
         Thresholds(score(high), score(medium)),
         Thresholds(round(max(ceilings), 3), round(ceilings[1], 3)),
+        relevance,
     )
 
 
@@ -126,7 +141,7 @@ def errors(observations: Sequence[Observation], calibration: Calibration) -> dic
     answerable questions against each other kind, the calibration error in ten bins, and the shares answered
     wrongly by the share of answerable questions answered (risk and coverage, as the threshold falls)."""
     scores = {
-        kind: np.array([calibration.score(item.total) for item in observations if item.kind == kind])
+        kind: np.array([calibration.score(item.features) for item in observations if item.kind == kind])
         for kind in KINDS
     }
     gaps = {kind: np.array([item.has_gap for item in observations if item.kind == kind]) for kind in KINDS}
@@ -140,6 +155,12 @@ def errors(observations: Sequence[Observation], calibration: Calibration) -> dic
         "calibration_error": _calibration_error(scores),
         "risk_coverage": _risk_coverage(scores),
     }
+
+
+def model_of(ingested: IngestedSet) -> str:
+    """The name of the calibration that fits the observations."""
+    reranker = ingested.core.reranker
+    return calibration_name(ingested.core.embedder.model, reranker.model if reranker else None)
 
 
 def report(
@@ -170,6 +191,7 @@ def row_of(calibration: Calibration) -> dict[str, float]:
         "medium": calibration.thresholds.medium,
         "ceiling_high": calibration.ceiling.high,
         "ceiling_medium": calibration.ceiling.medium,
+        **({"relevance": calibration.relevance} if calibration.relevance else {}),
     }
 
 
@@ -184,8 +206,10 @@ class _Weighted:
         self.items += items
         self._weights += [weight / len(items)] * len(items)
 
-    def totals(self) -> Floats:
-        return np.array([item.total for item in self.items])
+    def rows(self) -> Floats:
+        """A row for each: similarity with coverage, and the log-odds of the reranker's best score."""
+        rows = [(feature_sum(item.features), log_odds_of_relevance(item.features)) for item in self.items]
+        return np.array(rows).reshape(-1, 2)
 
     def weights(self) -> Floats:
         return np.array(self._weights)
@@ -214,32 +238,31 @@ def _sample(items: Iterable[Item], limit: int | None = None) -> list[Item]:
 
 
 def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
+    is_reranked = ingested.core.reranker is not None
     query = Query(
-        text[:MAX_CHARACTERS], 2 * JUDGED_MATCHES, mode=Mode.GRAPH, rerank=False, with_similarity=True
+        text[:MAX_CHARACTERS], 2 * JUDGED_MATCHES, mode=Mode.GRAPH, rerank=is_reranked, with_similarity=True
     )
     return pipeline.search(ingested.core, ingested.reader, query).matches
 
 
 def _observation(kind: str, question: str, matches: Sequence[Match]) -> Observation:
     judged = matches[:JUDGED_MATCHES]
-    evidence = features_of(question, judged)
-    has_gap = bool(evidence.missing) or evidence.lacks_negation
-    return Observation(kind, feature_sum(evidence), has_gap, mean_similarity(judged))
+    return Observation(kind, features_of(question, judged), mean_similarity(judged))
 
 
-def _logistic_fit(values: Floats, labels: Floats, weights: Floats) -> tuple[float, float]:
-    """Slope and intercept by Newton's method."""
-    design = np.column_stack([values, np.ones(len(values))])
-    parameters = np.zeros(2)
+def _logistic_fit(features: Floats, labels: Floats, weights: Floats) -> list[float]:
+    """The coefficient of each column and the intercept, by Newton's method; 0 for a column of zeros."""
+    design = np.column_stack([features, np.ones(len(features))])
+    parameters = np.zeros(design.shape[1])
     for _ in range(50):
         probability = 1 / (1 + np.exp(-design @ parameters))
         gradient = design.T @ (weights * (labels - probability))
         curvature = (design * (weights * probability * (1 - probability))[:, None]).T @ design
-        step = np.linalg.solve(curvature + 1e-9 * np.eye(2), gradient)
+        step = np.linalg.solve(curvature + 1e-9 * np.eye(len(parameters)), gradient)
         parameters += step
         if np.abs(step).max() < 1e-9:
             break
-    return float(parameters[0]), float(parameters[1])
+    return [float(parameter) for parameter in parameters]
 
 
 def _quantile(values: Floats, weights: Floats, share: float) -> float:

@@ -74,15 +74,16 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
             if CONFIDENCE in parts:
                 others = [other for other in sets if other is not labelled_set]
                 observations[labelled_set.name] = eval_confidence.observe(ingested, labelled_set, others)
-                model = ingested.core.embedder.model
+                model = eval_confidence.model_of(ingested)
     if qualities:
         _record(QUALITY, about, eval_quality.goals(qualities), console)
         chart_quality.write()
     if observations:
         summary = eval_confidence.report(observations, model)
         console.print_json(data=summary)
-        # Another set's figures are not the built-in calibration's.
-        if set(observations) == set(json.loads(eval_confidence.RESULTS.read_text())["sets"]):
+        # Figures of another set or reranker are not the built-in calibration's.
+        recorded = json.loads(eval_confidence.RESULTS.read_text())
+        if (model, set(observations)) == (recorded["model"], set(recorded["sets"])):
             eval_confidence.RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
     if graphs:
         eval_graph.write(graphs)

@@ -157,7 +157,9 @@ def judge_matches(
     minute."""
     with step("judge"):
         judged = _with_exact_names(matches[:JUDGED_MATCHES], question)
-        return judge(features_of(question, judged), judged, services.calibration(caller))
+        features = features_of(question, judged)
+        calibration = services.calibration(caller, is_reranked=features.relevance is not None)
+        return judge(features, judged, calibration)
 
 
 def judge_draft(

@@ -21,7 +21,7 @@ from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage, storage_for
 from shared.config import Settings
 from shared.errors import ApiKeysOff, NoModel, RagError, SnapshotsOff, StorageOff
-from shared.generation.confidence import CALIBRATIONS, Calibration
+from shared.generation.confidence import CALIBRATIONS, Calibration, calibration_name
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.embeddings import Embedder, embedder_for
@@ -64,7 +64,8 @@ class Services:
             secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
         self.refusals = RefusalCache()
-        self._calibration: tuple[float, Calibration | None] = (0.0, None)
+        # By name, with the time at which it expires.
+        self._calibrations: dict[str, tuple[float, Calibration | None]] = {}
         # Dates such as "last week" are relative to it.
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -110,24 +111,32 @@ class Services:
 
         return graph_model_for(self.settings)
 
-    def calibration(self, caller: Principal) -> Calibration | None:
-        """The embedding model's calibration: the deployment's own in rag.settings, read once a minute, or the
-        built-in one, if any. If it cannot be read, the former one serves another minute."""
-        expires_at, calibration = self._calibration
+    def calibration(self, caller: Principal, *, is_reranked: bool) -> Calibration | None:
+        """The embedding model's calibration, or, for reranked matches, that of both models, if there is one:
+        the deployment's own in rag.settings, read once a minute, or the built-in one, if any. If it cannot
+        be read, the former one serves another minute."""
+        model = self.embedder.model
+        if is_reranked and self.reranker:
+            name = calibration_name(model, self.reranker.model)
+            if calibration := self._named_calibration(caller, name):
+                return calibration
+        return self._named_calibration(caller, model)
+
+    def _named_calibration(self, caller: Principal, name: str) -> Calibration | None:
+        expires_at, calibration = self._calibrations.get(name, (0.0, None))
         if time.monotonic() < expires_at:
             return calibration
-        model = self.embedder.model
         try:
             with deadline(CALIBRATION_TIMEOUT_SECONDS):
-                row = self.database.call(caller, "rag_get_calibration", {"model": model}, idempotent=True)
-            calibration = Calibration.of(row) if row else CALIBRATIONS.get(model)
+                row = self.database.call(caller, "rag_get_calibration", {"model": name}, idempotent=True)
+            calibration = Calibration.of(row) if row else CALIBRATIONS.get(name)
         except RagError as error:
             log.warning(
                 "the calibration of confidence could not be read (%s): the former one is used",
                 error.log_reason,
             )
-            calibration = calibration or CALIBRATIONS.get(model)
-        self._calibration = time.monotonic() + CALIBRATION_SECONDS, calibration
+            calibration = calibration or CALIBRATIONS.get(name)
+        self._calibrations[name] = time.monotonic() + CALIBRATION_SECONDS, calibration
         return calibration
 
     def prepare(self) -> None:

@@ -128,7 +128,7 @@ class Match:
     `document_name` is the name that the caller gave the document, or its id; `place` is the position in the
     document, as far as known (page_number, page_end, section). `graph_sourced`: only the graph contributed
     it. `filename` is the name of the document's file, if any; `owner_id` is the user of a private document,
-    None for one of the whole org; `created_by` is the user who created it.
+    None for one of the whole org; `created_by` is the user who created it; `relevance` is a reranker's score.
     """
 
     chunk_id: str
@@ -156,6 +156,7 @@ class Match:
     graph_sourced: bool = False
     filename: str | None = None
     owner_id: str | None = None
+    relevance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

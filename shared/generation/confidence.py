@@ -1,8 +1,8 @@
 """Confidence in matches: their features, weighed by a calibration of the embedding model, without I/O.
 
 The score is the probability that the matches answer the question, where half of the questions have an
-answer: a logistic function (Platt 1999) of the best similarity plus half of the coverage. `make calibrate`
-fits it and the thresholds to an error budget.
+answer: a logistic function (Platt 1999) of the best similarity plus half of the coverage, and of a reranker's
+best score where one has a calibration. `make calibrate` fits it and the thresholds to an error budget.
 """
 
 import math
@@ -18,21 +18,26 @@ JUDGED_MATCHES = 10
 # The rag contract's mean is taken over this many, or fewer if there are fewer.
 CEILING_TOP_N = 5
 COVERAGE_WEIGHT = 0.5
+# Rerankers' scores crowd near 0 and 1: their log-odds are used, within these bounds.
+RELEVANCE_BOUNDS = 0.001, 0.999
 CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """`slope` and `intercept` make features a score; `thresholds` are of that score. `ceiling`: the mean
-    similarity below which the rag contract holds a level down."""
+    similarity below which the rag contract holds a level down; `relevance`: the weight of the log-odds of a
+    reranker's best score, 0 for a search without a reranker."""
 
     slope: float
     intercept: float
     thresholds: Thresholds
     ceiling: Thresholds
+    relevance: float = 0.0
 
-    def score(self, total: float) -> float:
-        """The score, 0..1, of a `feature_sum`."""
+    def score(self, features: ConfidenceFeatures) -> float:
+        """The score, 0..1."""
+        total = feature_sum(features) + self.relevance * log_odds_of_relevance(features)
         return logistic(self.slope * total + self.intercept)
 
     @classmethod
@@ -43,6 +48,7 @@ class Calibration:
             row["intercept"],
             Thresholds(row["high"], row["medium"]),
             Thresholds(row["ceiling_high"], row["ceiling_medium"]),
+            row.get("relevance") or 0.0,
         )
 
 
@@ -57,6 +63,20 @@ def feature_sum(features: ConfidenceFeatures) -> float:
     return features.similarity + COVERAGE_WEIGHT * features.coverage
 
 
+def log_odds_of_relevance(features: ConfidenceFeatures) -> float:
+    """0 without a reranker."""
+    if features.relevance is None:
+        return 0.0
+    least, most = RELEVANCE_BOUNDS
+    relevance = min(most, max(least, features.relevance))
+    return math.log(relevance / (1 - relevance))
+
+
+def calibration_name(model: str, reranker: str | None) -> str:
+    """The name of a calibration in rag.settings: that of the embedding model, or of both models."""
+    return f"{model} + {reranker}" if reranker else model
+
+
 def judge(
     features: ConfidenceFeatures, matches: Sequence[Match], calibration: Calibration | None
 ) -> Judgement:
@@ -65,7 +85,7 @@ def judge(
     if calibration is None:
         score, thresholds, ceiling = mean_similarity(matches), CONTRACT_THRESHOLDS, CONTRACT_THRESHOLDS
     else:
-        score = calibration.score(feature_sum(features))
+        score = calibration.score(features)
         thresholds, ceiling = calibration.thresholds, calibration.ceiling
     level = level_of(score, thresholds) if matches else Confidence.LOW
     because = [
@@ -74,11 +94,16 @@ def judge(
         if matches
         else "No passage was found."
     ]
+    if calibration and calibration.relevance and features.relevance is not None:
+        because.append(f"The reranker's best score is {features.relevance:.2f}.")
+    has_gap = bool(features.missing) or features.lacks_negation or features.is_superseded
     if features.missing:
         because.append(f"No passage found mentions {', '.join(features.missing)}.")
     if features.lacks_negation:
         because.append("No passage found denies what the question denies.")
-    if len(because) > 1:
+    if features.is_superseded:
+        because.append("A passage says that something was withdrawn or replaced.")
+    if has_gap:
         level = _at_most_medium(level)
     return Judgement(level, score if matches else 0.0, thresholds, tuple(because), features.missing, ceiling)
 

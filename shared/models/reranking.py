@@ -56,7 +56,10 @@ def rerank(reranker: Reranker, query_text: str, result: SearchResult) -> SearchR
         return replace(result, rerank_failed=True)
     order = sorted(range(len(matches)), key=scores.__getitem__, reverse=True)
     # Clamped after sorting, so that scores outside 0..1 keep their order.
-    ordered = tuple(replace(matches[index], score=min(1.0, max(0.0, scores[index]))) for index in order)
+    clamped = [min(1.0, max(0.0, score)) for score in scores]
+    ordered = tuple(
+        replace(matches[index], score=clamped[index], relevance=clamped[index]) for index in order
+    )
     return replace(result, matches=ordered, reranked_by=reranker.model)
 
 

@@ -15,10 +15,12 @@ as $$
       and fit -> 'slope' between '-1000' and '1000' and fit -> 'intercept' between '-1000' and '1000'
       and '0' <= fit -> 'medium' and fit -> 'medium' <= fit -> 'high' and fit -> 'high' <= '1'
       and '0' <= fit -> 'ceiling_medium' and fit -> 'ceiling_medium' <= fit -> 'ceiling_high'
-      and fit -> 'ceiling_high' <= '1'), true))
+      and fit -> 'ceiling_high' <= '1'
+      and coalesce(fit -> 'relevance' between '0' and '1000', true)), true))
 $$;
 
-comment on function rag.is_calibrations is 'Whether the value is a set of calibrations by embedding model.';
+comment on function rag.is_calibrations is
+  'Whether the value is a set of calibrations by embedding model, or by embedding model and reranker.';
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
@@ -71,8 +73,9 @@ comment on column rag.settings.mentions_read is
   'How many chunks that name an entity are read at most, those where it is most prominent first.';
 comment on column rag.settings.graph_milliseconds is 'After so many milliseconds the graph is followed no further.';
 comment on column rag.settings.calibrations is
-  'Calibrations of confidence by embedding model, in the place of the built-in ones: slope, intercept, high, medium, '
-  'ceiling_high, ceiling_medium; also date, set and expected errors. `make calibrate` writes them.';
+  'Calibrations of confidence by embedding model, in the place of the built-in ones, or by "MODEL + RERANKER": slope, '
+  'intercept, high, medium, ceiling_high, ceiling_medium, and relevance, the weight of a reranker''s best score; also '
+  'date, set and expected errors. `make calibrate` writes them.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is

@@ -1,4 +1,4 @@
--- Calibration of confidence by embedding model (rag.settings). The deployer writes it; the functions read it once a
+-- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes it; the functions read it once a
 -- minute.
 
 create function public.rag_get_calibration(model text)
@@ -8,11 +8,12 @@ as $$
   select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
 
   select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
-    'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium')
+    'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
+    'relevance', fit -> 'relevance')
   from rag.settings
   cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
   where fit is not null;
 $$;
 
 comment on function public.rag_get_calibration is
-  'The deployment''s calibration of confidence for an embedding model, or null.';
+  'The deployment''s calibration of confidence for an embedding model, or "MODEL + RERANKER", or null.';

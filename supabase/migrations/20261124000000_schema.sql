@@ -115,10 +115,12 @@ as $$
       and fit -> 'slope' between '-1000' and '1000' and fit -> 'intercept' between '-1000' and '1000'
       and '0' <= fit -> 'medium' and fit -> 'medium' <= fit -> 'high' and fit -> 'high' <= '1'
       and '0' <= fit -> 'ceiling_medium' and fit -> 'ceiling_medium' <= fit -> 'ceiling_high'
-      and fit -> 'ceiling_high' <= '1'), true))
+      and fit -> 'ceiling_high' <= '1'
+      and coalesce(fit -> 'relevance' between '0' and '1000', true)), true))
 $$;
 
-comment on function rag.is_calibrations is 'Whether the value is a set of calibrations by embedding model.';
+comment on function rag.is_calibrations is
+  'Whether the value is a set of calibrations by embedding model, or by embedding model and reranker.';
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
@@ -171,8 +173,9 @@ comment on column rag.settings.mentions_read is
   'How many chunks that name an entity are read at most, those where it is most prominent first.';
 comment on column rag.settings.graph_milliseconds is 'After so many milliseconds the graph is followed no further.';
 comment on column rag.settings.calibrations is
-  'Calibrations of confidence by embedding model, in the place of the built-in ones: slope, intercept, high, medium, '
-  'ceiling_high, ceiling_medium; also date, set and expected errors. `make calibrate` writes them.';
+  'Calibrations of confidence by embedding model, in the place of the built-in ones, or by "MODEL + RERANKER": slope, '
+  'intercept, high, medium, ceiling_high, ceiling_medium, and relevance, the weight of a reranker''s best score; also '
+  'date, set and expected errors. `make calibrate` writes them.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is
@@ -5257,7 +5260,7 @@ comment on function public.rag_put_query_embedding is
   'Remember a vector for the caller, in the place of an older one of that hash, and forget the caller''s that have '
   'expired and the oldest of more than 64.';
 
--- Calibration of confidence by embedding model (rag.settings). The deployer writes it; the functions read it once a
+-- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes it; the functions read it once a
 -- minute.
 
 create function public.rag_get_calibration(model text)
@@ -5267,14 +5270,15 @@ as $$
   select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
 
   select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
-    'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium')
+    'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
+    'relevance', fit -> 'relevance')
   from rag.settings
   cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
   where fit is not null;
 $$;
 
 comment on function public.rag_get_calibration is
-  'The deployment''s calibration of confidence for an embedding model, or null.';
+  'The deployment''s calibration of confidence for an embedding model, or "MODEL + RERANKER", or null.';
 
 -- Filters of metadata: for each key the value that the document's must equal, or operators, as in
 -- {"year": {"$gte": 2020}}. The names are MongoDB's, which Pinecone, Chroma, vecs and LangChain use too; the dollar

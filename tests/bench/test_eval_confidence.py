@@ -1,6 +1,7 @@
 """Calibration fitted to literal observations, with its error budget and its errors."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -13,13 +14,18 @@ from bench.eval_confidence import (
     fit,
     report,
 )
+from shared.generation.confidence_features import ConfidenceFeatures
 
 
 def observations(seed: int, count: int = 400) -> list[Observation]:
     draw = random.Random(seed)  # noqa: S311  # makes observations
     means = {ANSWERABLE: 1.0, HIDDEN: 0.7, FOREIGN: 0.35}
     return [
-        Observation(kind, max(0.0, draw.gauss(mean, 0.15)), draw.random() < 0.05, mean / 2)
+        Observation(
+            kind,
+            ConfidenceFeatures(max(0.0, draw.gauss(mean, 0.15)), 0.0, lacks_negation=draw.random() < 0.05),
+            mean / 2,
+        )
         for kind, mean in means.items()
         for _ in range(count)
     ]
@@ -53,7 +59,10 @@ def test_the_score_is_calibrated_and_ranks_the_kinds():
 
 
 def test_each_set_is_reported_under_a_fit_of_the_others():
-    easy = [Observation(item.kind, item.total + 1.0, item.has_gap, item.mean) for item in observations(3)]
+    easy = [
+        replace(item, features=replace(item.features, similarity=item.features.similarity + 1.0))
+        for item in observations(3)
+    ]
     summary = report({"one": observations(1), "easy": easy}, "model")
     # The thresholds of the other set are too low for this one.
     assert summary["sets"]["easy"]["high"][HIDDEN] > 0.9

@@ -1,5 +1,6 @@
 """/v1/answer over HTTP, whole: without a model, and with one that says what holds and what does not."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from functions import v1_answer
 from shared.config import Settings
+from shared.generation.confidence import CALIBRATIONS
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from tests import graph_documents
@@ -18,6 +20,7 @@ from tests.actors import World
 from tests.conftest import People
 from tests.functions.app_server import client_of, live, services
 from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, workspace_id
+from tests.hosted_reranker import MODEL, hosted_reranker
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "What was the root cause of the billing outage?"
@@ -80,6 +83,37 @@ def test_confidence_does_not_depend_on_the_number_of_results(own_home: Workspace
     assert len(one["retrieval"]["results"]) == 1
     assert "Crane FL-900" in {result["title"] for result in ten["retrieval"]["results"]}
     assert one["confidenceDetail"] == ten["confidenceDetail"]
+
+
+def test_a_fitted_reranker_s_score_counts_and_its_failure_does_not(
+    home: Workspace, settings: Settings, world: World, gateway: StandIn
+):
+    fit = {
+        "slope": 8, "intercept": -4, "high": 0.9, "medium": 0.5, "ceiling_high": 0.1, "ceiling_medium": 0.1,
+        "relevance": 1,
+    }  # fmt: skip
+    name = f"all-MiniLM-L6-v2 + {MODEL}"
+    world.sql(
+        "update rag.settings set calibrations = jsonb_build_object(%s::text, %s::jsonb)",
+        name,
+        json.dumps(fit),
+    )
+
+    def level(reranker: dict[str, str]) -> tuple[str, float]:
+        with services(settings, **reranker) as core, client_of(v1_answer.app, core) as client:
+            detail = ask(client, home, quality={"rerank": True})["confidenceDetail"]
+        return detail["level"], detail["thresholds"]["high"]
+
+    try:
+        with hosted_reranker("Stripe webhook retries") as reranker:
+            assert level(reranker) == ("high", 0.9)
+        with hosted_reranker("a text of no passage") as reranker:
+            assert level(reranker) == ("low", 0.9)
+        gateway.replies(Reply(status=500))
+        built_in = CALIBRATIONS["all-MiniLM-L6-v2"].thresholds.high
+        assert level({**reranker, "rag_rerank_url": gateway.url}) == ("high", built_in)
+    finally:
+        world.sql("update rag.settings set calibrations = '{}'")
 
 
 def test_supported_sentences_are_kept_and_unsupported_ones_dropped(

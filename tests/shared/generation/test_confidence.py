@@ -85,6 +85,17 @@ def test_the_score_is_a_logistic_function_of_similarity_and_half_of_the_coverage
     assert calibrated(ConfidenceFeatures(0.5, 0.2)).score == pytest.approx(1 / (1 + math.exp(-1)))
 
 
+def test_a_reranker_s_score_counts_by_the_weight_of_its_calibration():
+    reranked = replace(CALIBRATION, relevance=0.1)
+    for relevance, log_odds in ((0.5, 0.0), (0.9, math.log(9)), (0.0, -math.log(999)), (1.0, math.log(999))):
+        evidence = ConfidenceFeatures(0.5, 0.0, relevance=relevance)
+        judgement = judge(evidence, [match(similarity=0.5)], reranked)
+        assert judgement.score == pytest.approx(1 / (1 + math.exp(-10 * 0.1 * log_odds)))
+        assert judgement.because[-1] == f"The reranker's best score is {relevance:.2f}."
+        assert calibrated(evidence).score == pytest.approx(0.5), "an unfitted reranker counts nothing"
+    assert judge(ConfidenceFeatures(0.5, 0.0), [match(similarity=0.5)], reranked).score == pytest.approx(0.5)
+
+
 def test_extreme_calibrations_have_a_score():
     for slope, score in ((1000.0, 1.0), (-1000.0, 0.0)):
         extreme = Calibration(slope, slope, Thresholds(0.8, 0.5), Thresholds(0.4, 0.3))
@@ -110,6 +121,9 @@ def test_confidence_is_medium_at_most_over_a_gap(calibration: Calibration | None
     assert missing.because[-1] == "No passage found mentions FL-900, 2026."
     denied = judge(ConfidenceFeatures(1.0, 1.0, lacks_negation=True), certain, calibration)
     assert denied.confidence is Confidence.MEDIUM
+    superseded = judge(ConfidenceFeatures(1.0, 1.0, is_superseded=True), certain, calibration)
+    assert superseded.confidence is Confidence.MEDIUM
+    assert superseded.because[-1] == "A passage says that something was withdrawn or replaced."
     assert denied.because[-1] == "No passage found denies what the question denies."
 
 
