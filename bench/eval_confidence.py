@@ -10,8 +10,9 @@ Every question goes through the real search. Four kinds of questions are told ap
 
 The fit: a logistic function where half of the questions are answerable; high, so that at most the budget of
 questions without an answer is called high, three quarters of them hidden; medium, so that 95 % of the
-answerable are answered; the rag contract's ceiling, so that it holds down 1 % of the answerable. Each set has
-the same weight. Each set is also reported with a calibration fitted on the other sets alone.
+answerable are answered; the rag contract's ceiling, so that it holds down 1 % of the answerable, in a corpus
+with one passage on the subject. Each set has the same weight. Each set is also reported with a calibration
+fitted on the other sets alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from bench.labelled_sets import IngestedSet, Item, LabelledSet
 from shared import pipeline
+<<<<<<< HEAD
 from shared.generation.confidence import (
     JUDGED_MATCHES,
     Calibration,
@@ -35,6 +37,10 @@ from shared.generation.confidence import (
     mean_similarity,
 )
 from shared.generation.confidence_features import ConfidenceFeatures, features_of
+=======
+from shared.generation.confidence import CEILING_TOP_N, JUDGED_MATCHES, Calibration, feature_sum, logistic
+from shared.generation.confidence_features import features_of
+>>>>>>> c4f521cc (confidence: the rag contract's ceiling is fitted for a corpus with one passage on the subject)
 from shared.types import Match, Mode, Query, Thresholds
 
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
@@ -51,7 +57,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Observation:
+<<<<<<< HEAD
     """`mean`: the rag contract's mean similarity."""
+=======
+    """`total`: similarity and weighted coverage; `has_gap`: confidence is medium at most; `mean`: the rag
+    contract's mean similarity where only the best match has any."""
+>>>>>>> c4f521cc (confidence: the rag contract's ceiling is fitted for a corpus with one passage on the subject)
 
     kind: str
     features: ConfidenceFeatures
@@ -247,7 +258,13 @@ def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
 
 def _observation(kind: str, question: str, matches: Sequence[Match]) -> Observation:
     judged = matches[:JUDGED_MATCHES]
+<<<<<<< HEAD
     return Observation(kind, features_of(question, judged), mean_similarity(judged))
+=======
+    evidence = features_of(question, judged)
+    has_gap = bool(evidence.missing) or evidence.lacks_negation
+    return Observation(kind, feature_sum(evidence), has_gap, evidence.similarity / CEILING_TOP_N)
+>>>>>>> c4f521cc (confidence: the rag contract's ceiling is fitted for a corpus with one passage on the subject)
 
 
 def _logistic_fit(features: Floats, labels: Floats, weights: Floats) -> list[float]:
