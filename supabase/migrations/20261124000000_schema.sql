@@ -9339,15 +9339,17 @@ comment on function rag.render_graph is
 -- would have given them.
 
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
-  share double precision, row_limit integer)
+  best_of_legs uuid, share double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
     with weighed as (
-      select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(place.weight, 0) as joined_score
+      select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(
+        case when candidate.chunk_id = best_of_legs then surest.weight end, place.weight, 0) as joined_score
       from unnest(candidates) as candidate
+      cross join (select max(place.weight) from unnest(graph_candidates) as place) as surest (weight)
       left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
         and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
     ), best as (
@@ -9363,7 +9365,8 @@ $$;
 
 comment on function rag.fuse_graph_scores is
   'The hits, those that the graph reached before others, `row_limit` at most: of a score the graph''s share is how '
-  'surely the chunk was reached, the rest what the legs give it, 0 to 1 both.';
+  'surely the chunk was reached, the rest what the legs give it, 0 to 1 both. The best hit of the legs stays first: it '
+  'counts as reached as surely as any.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
@@ -9468,7 +9471,7 @@ begin
   end if;
   return rag.fuse_graph_scores(
     candidates || rag.score_graph_candidates(graph_candidates, candidates, query_text, query_embedding, scope, legs),
-    graph_candidates, share, row_limit);
+    graph_candidates, (candidates[1]).chunk_id, share, row_limit);
 end;
 $$;
 
