@@ -167,20 +167,25 @@ def parser() -> argparse.ArgumentParser:
         )
         return sub
 
-    for function, help_text in ((up, "start it; returns when ready"), (serve, "keep it up until Ctrl-C")):
+    for function, help_text in (
+        (up, "start the stack; returns when ready"),
+        (serve, "run the stack until Ctrl-C"),
+    ):
         start_parser = command(function, help_text)
         start_parser.add_argument("--port", type=int, default=DEFAULT_PORT)
         start_parser.add_argument(
-            "--postgres", type=int, choices=sorted(VERSIONS), help="for a new stack; 18"
+            "--postgres", type=int, choices=sorted(VERSIONS), help="version of a new stack; default 18"
         )
-        start_parser.add_argument("--keys", choices=KEYS, help="algorithm of a new stack's tokens; es256")
-    command(down, "stop it").add_argument("--remove", action="store_true", help="also delete its data")
+        start_parser.add_argument(
+            "--keys", choices=KEYS, help="algorithm of a new stack's tokens; default es256"
+        )
+    command(down, "stop the stack").add_argument("--remove", action="store_true", help="also delete its data")
     command(status, "print addresses, keys, process ids and versions").add_argument(
         "--json", action="store_true"
     )
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")
     keys_command.add_arguments(command(keys_command.run, "create, list, rotate and revoke API keys", "keys"))
-    command(psql, "open psql on its database; passes on further arguments")
+    command(psql, "open psql on the stack's database; further arguments are psql's")
     ingest_command.add_arguments(
         command(ingest, "ingest a file or folder, or without PATH the demo's documents")
     )

@@ -29,12 +29,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", type=Path, nargs="?", metavar="PATH", help="a file, or a folder with its subfolders"
     )
-    parser.add_argument("--collection", default="default", metavar="NAME", help="created if missing; default")
     parser.add_argument(
-        "--user", metavar="EMAIL", default=ADMINS["halden"], help="the user who sends; %(default)s"
+        "--collection", default="default", metavar="NAME", help="created if missing; default: default"
     )
-    parser.add_argument("--org", metavar="ORG", help=f"{', '.join(ORGS)}, or an id: for members of several")
-    parser.add_argument("--url", help="another deployment; a token or key is then in RAG_TOKEN")
+    parser.add_argument(
+        "--user", metavar="EMAIL", default=ADMINS["halden"], help="the user who sends; default %(default)s"
+    )
+    parser.add_argument(
+        "--org", metavar="ORG", help=f"{', '.join(ORGS)}, or an id; required for members of several orgs"
+    )
+    parser.add_argument(
+        "--url", help="a deployment, instead of the local stack; its token or key is in RAG_TOKEN"
+    )
     parser.add_argument("--all", action="store_true", help="also send files of unsupported types")
     parser.add_argument("--prune", action="store_true", help="delete documents whose file was deleted")
     parser.add_argument("--retry", action="store_true", help="send files again that failed before")

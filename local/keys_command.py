@@ -62,8 +62,10 @@ def list_keys(client: httpx.Client, options: argparse.Namespace) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     owner = argparse.ArgumentParser(add_help=False)
-    owner.add_argument("--user", metavar="EMAIL", help="the owner, of the local stack")
-    owner.add_argument("--url", help="another deployment; the owner's token is then in RAG_TOKEN")
+    owner.add_argument("--user", metavar="EMAIL", help="the owner of the keys, on the local stack")
+    owner.add_argument(
+        "--url", help="a deployment, instead of the local stack; the owner's token is in RAG_TOKEN"
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
     create_parser = actions.add_parser("create", parents=[owner], help="create a key and show it once")
@@ -75,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create_parser.add_argument("--kind", default="live", choices=list(PREFIXES))
     create_parser.add_argument("--org", metavar="ORG", help="required for members of several orgs")
     create_parser.add_argument("--collection", metavar="NAME", help="bind the key to this collection")
-    create_parser.add_argument("--days", type=int, help="until it expires")
+    create_parser.add_argument("--days", type=int, help="days until the key expires; without, never")
 
     actions.add_parser("list", parents=[owner], help="your keys").set_defaults(action=list_keys)
     rotate_parser = actions.add_parser("rotate", parents=[owner], help="replace a key by a new one")
@@ -84,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rotate_parser.add_argument(
         "--overlap", type=int, default=0, metavar="SECONDS", help="the old one stays valid that long"
     )
-    revoke_parser = actions.add_parser("revoke", parents=[owner], help="end a key")
+    revoke_parser = actions.add_parser("revoke", parents=[owner], help="revoke a key")
     revoke_parser.set_defaults(action=revoke)
     revoke_parser.add_argument("id")
 

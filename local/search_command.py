@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text")
     parser.add_argument("--user", required=True, metavar="EMAIL")
     parser.add_argument("--mode", type=Mode, choices=list(Mode), default=Mode.HYBRID, metavar="MODE",
-                        help=f"{', '.join(Mode)}; hybrid")  # fmt: skip
+                        help=f"{', '.join(Mode)}; default hybrid")  # fmt: skip
     parser.add_argument("--top-k", type=int, default=5, metavar="N")
     parser.add_argument("--source-type", action="append", default=[], metavar="TYPE")
     parser.add_argument("--neighbours", type=int, default=0, metavar="N", help="adjacent chunks in each text")

@@ -22,7 +22,7 @@ export class Problem extends Error {
   }
 }
 
-const LOST = "The connection was lost in the middle of the answer.";
+const LOST = "The connection was lost in the middle of the answer. Ask again.";
 // In milliseconds: of an answer, of a file's way there, of a check whether the server answers; and of a stream's
 // silence, in which the server says something every quarter of a minute.
 const PATIENCE = 60_000;
@@ -105,7 +105,7 @@ export class Api {
       return await answer.json();
     } catch {
       if (this.#left.signal.aborted) await never();
-      throw new Problem("The answer is not what an API of this kind gives.", answer.status, "no_json");
+      throw new Problem("The address does not answer like this API. Check the address in index.html.", answer.status, "no_json");
     }
   }
 
@@ -128,7 +128,7 @@ export class Api {
     } catch (failed) {
       if (this.#left.signal.aborted) await never();
       if (signal.aborted && signal.reason?.name !== "TimeoutError") throw failed;
-      throw new Problem("The server does not answer.");
+      throw new Problem("The server does not answer. Check the network, or try again later.");
     }
     if (this.#left.signal.aborted) await never();
     if (!answer.ok) throw await refused(answer);
@@ -147,7 +147,7 @@ async function refused(answer) {
     // A proxy's page, say.
   }
   const wait = answer.headers.get("Retry-After");
-  const message = said?.message ?? `The server answered ${answer.status}.`;
+  const message = said?.message ?? `The server answered with status ${answer.status}.`;
   return new Problem(wait ? `${message} (Again in ${wait} s.)` : message, answer.status, said?.code);
 }
 

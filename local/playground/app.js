@@ -27,7 +27,7 @@ function signOut() {
 
 /** The page keeps its content, so that the same user can go on. */
 function expire() {
-  notice("Your sign-in has ended. Sign in again to go on.");
+  notice("Your sign-in has ended. Sign in again to continue.");
   if (byId("signin").hidden) void offerSignIn();
 }
 

@@ -92,9 +92,9 @@ export class Evidence {
     this.#latest += 1;
     this.#opened += 1;
     this.#document = null;
-    show(byId("results"), el("p", { class: "quiet", text: "What a question finds is shown here." }));
-    show(byId("graph-view"), el("p", { class: "quiet", text: "How what a question names is connected." }));
-    show(byId("passage"), el("p", { class: "quiet", text: "A cited passage, in its document." }));
+    show(byId("results"), el("p", { class: "quiet", text: "The results of a question appear here." }));
+    show(byId("graph-view"), el("p", { class: "quiet", text: "The graph of the names in a question appears here." }));
+    show(byId("passage"), el("p", { class: "quiet", text: "A cited passage appears here, in its document." }));
     this.#choose(TABS[0], { focus: false });
   }
 
@@ -113,7 +113,7 @@ export class Evidence {
       this.#told(problem);
       return;
     }
-    show(byId("passage"), el("p", { class: "problem", text: "This passage is no longer there." }));
+    show(byId("passage"), el("p", { class: "problem", text: "This passage was changed or deleted. Ask again." }));
     this.#choose(TABS[2]);
   }
 

@@ -36,7 +36,7 @@ export async function passage(api, documentId, cited, said) {
 
 /** The passage of a document that is too long to be shown whole, or is not processed yet. */
 function alone(chunk, isVerbatim) {
-  return chunk ? shown(chunk.text, [[0, chunk.text.length]], isVerbatim) : "The text of this document is not here yet.";
+  return chunk ? shown(chunk.text, [[0, chunk.text.length]], isVerbatim) : "This document has no text yet, because it is still processed.";
 }
 
 function highlighted(text, chunk, said, isVerbatim) {

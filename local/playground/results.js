@@ -7,7 +7,7 @@ import { plain } from "./markdown.js";
 export function results(place, answer, open) {
   const how = answer.retrieval_metadata;
   if (!answer.results.length) {
-    show(place, el("p", { class: "quiet", text: "Nothing that you may see was found." }));
+    show(place, el("p", { class: "quiet", text: "No document that you may see matches. Rephrase the question, or widen the filters." }));
     return;
   }
   const parts = [

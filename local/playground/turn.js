@@ -50,7 +50,7 @@ export class Turn {
         this.#step(message.description);
         break;
       case "sub_query":
-        this.#step(`Looking for: ${message.query}`);
+        this.#step(`Searching for: ${message.query}`);
         break;
       case "sources":
         // In deep reasoning each part has its own; those of all, which the numbers count, come last.
@@ -103,8 +103,8 @@ export class Turn {
       this.#foot,
       confidence(metadata.confidence_detail, metadata.withheld),
       timing(metadata, this.#usage, this.#first ?? 0),
-      asked && el("p", { class: "quiet", text: `Looked for as: ${metadata.search_query}` }),
-      !metadata.kept && el("p", { class: "problem", text: "This turn could not be kept in its session." }),
+      asked && el("p", { class: "quiet", text: `Searched for: ${metadata.search_query}` }),
+      !metadata.kept && el("p", { class: "problem", text: "This turn could not be saved in its session. Ask again to save it." }),
     );
   }
 }

@@ -70,7 +70,7 @@ export async function a_click_signs_in_a_person_of_the_demo(page, given) {
   await page.locator("#desk").waitFor();
   assert.equal(new URL(page.url()).hash, "", "the secret does not stay in the URL");
   assert.equal(await page.locator("#who").innerText(), "sam@nowhere.example");
-  await page.getByText("There is nothing here yet").waitFor();
+  await page.getByText("There are no documents yet").waitFor();
 }
 
 export async function what_is_uploaded_is_found_by_its_org_alone(page, given) {
@@ -83,10 +83,10 @@ export async function what_is_uploaded_is_found_by_its_org_alone(page, given) {
   assert.match(await turn.locator(".answer").innerText(), new RegExp(given.answer));
   await page.getByRole("button", { name: "Sign out" }).click();
   await signIn(page, { ...given, token: given.stranger });
-  await page.getByText("There is nothing here yet").waitFor();
+  await page.getByText("There are no documents yet").waitFor();
   const other = await ask(page, given.question);
   assert.match(await other.innerText(), /low confidence/i);
-  await page.getByText("Nothing that you may see was found.").waitFor();
+  await page.getByText("No document that you may see matches. Rephrase the question, or widen the filters.").waitFor();
   const seen = await page.locator("body").innerText();
   for (const secret of [given.answer, given.filename]) assert.ok(!seen.includes(secret), secret);
 }
@@ -103,7 +103,7 @@ export async function nothing_of_who_leaves_stays_or_comes(page, given) {
   await signIn(page, given);
   await page.getByRole("button", { name: "Sign out" }).click();
   await signIn(page, { ...given, token: given.stranger });
-  await page.getByText("There is nothing here yet").waitFor();
+  await page.getByText("There are no documents yet").waitFor();
   await page.waitForTimeout(1200);
   assert.ok(late >= 1);
   assert.ok(!(await page.locator("body").innerText()).includes(given.title));
@@ -328,7 +328,7 @@ export async function a_session_goes_on_and_ends(page, given) {
   await signIn(page, given);
   await ask(page, given.question);
   const second = await ask(page, given.followed);
-  assert.match(await second.innerText(), /Looked for as/);
+  assert.match(await second.innerText(), /Searched for/);
   await page.getByRole("button", { name: "New session" }).click();
   assert.equal(await page.locator(".turn").count(), 0);
   await page.locator("#sessions .choice").first().click();
