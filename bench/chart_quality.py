@@ -8,7 +8,7 @@ from bench.eval_quality import BASELINE, HYBRID, KEYWORD, MEASURE, SEMANTIC, res
 from local import ROOT
 
 CHART = ROOT / "docs" / "images" / "quality.svg"
-# In the order of their bars, with the class of each.
+# Search methods in the order of their bars, with the CSS class of each.
 METHODS_WITH_CLASSES = {
     BASELINE: "base",
     KEYWORD: "word",

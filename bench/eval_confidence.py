@@ -47,10 +47,10 @@ RESULTS = Path(__file__).parent / "results" / "confidence.json"
 ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC = "answerable", "hidden", "foreign", "on_topic"
 KINDS = ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC
 BUDGET, ANSWERED, HELD_DOWN, HIDDEN_SHARE = 0.05, 0.95, 0.01, 0.75
-# Of each kind and set at most; of each other set as foreign ones.
+# The limit of questions of each kind and set, and of foreign questions from each other set.
 QUESTIONS, FOREIGN_QUESTIONS = 500, 40
 MAX_CHARACTERS = 500
-# As rag.is_calibrations.
+# The limit of rag.is_calibrations.
 MAX_SLOPE = 1000
 Floats = NDArray[np.float64]
 

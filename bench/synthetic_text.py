@@ -21,7 +21,7 @@ from local.seed_demo import demo_files
 from shared.text.sentences import sentences
 
 SEED = 20_261_122
-# Of the law 1 / (rank + SHIFT) ^ STEEPNESS.
+# Parameters of the word frequencies, 1 / (rank + SHIFT) ^ STEEPNESS.
 SHIFT, STEEPNESS, RANKS = 60, 1.4, 1_000_000
 # A document's own words, how often it takes one of them, and from which rank on they are.
 OWN, OWN_SHARE, OWN_FROM = 40, 0.3, 200

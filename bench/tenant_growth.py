@@ -39,7 +39,7 @@ as $$
   ) as nearest;
 $$;
 """
-# From which stage to the last the p50 may grow so much.
+# The first stage of a comparison with the last one, and the limit of the p50's growth.
 GOALS = ((SMALL, 10_000, "<= 1.2"), (MEDIUM, 10_000, "<= 1.2"), (LARGE, 30_000, "<= 2"))
 
 

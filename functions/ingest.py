@@ -22,7 +22,7 @@ from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import BatchResult, Jobs, work_until
 from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due
 
-# For how long a call claims jobs. It finishes the claimed ones afterwards.
+# How long a call claims jobs. Afterwards the call finishes the claimed ones.
 BUDGET_SECONDS = 45.0
 
 app = create_app(error_format, "ingest", searches=False, errors=(401, 404, 500, 503))

@@ -161,7 +161,7 @@ def parser() -> argparse.ArgumentParser:
     def command(function: Command, help: str, name: str | None = None) -> argparse.ArgumentParser:
         sub = commands.add_parser(name or function.__name__, help=help)
         sub.set_defaults(command=function)
-        # Also accepted after the command.
+        # The option is also accepted after the command.
         sub.add_argument(
             "--data", type=Path, default=argparse.SUPPRESS, metavar="DIR", help=argparse.SUPPRESS
         )

@@ -48,7 +48,7 @@ class Outcome:
     pruned: int = 0
     # Not sent: too large, or the same content failed before. Each with an error code and a message.
     skipped: list[tuple[File, str, str]] = field(default_factory=list)
-    # Also with a code and a message; failures in the worker come last.
+    # Each file with a code and a message; failures in the worker come last.
     failed: list[tuple[File, str, str]] = field(default_factory=list)
 
 

@@ -109,7 +109,7 @@ def page() -> str:
     places = defaultdict[Message, list[str]](list)
     for pattern, messages in sources:
         for path in sorted(ROOT.glob(pattern)):
-            # Not those that consist of values.
+            # Messages that consist of values are left out.
             for message in filter(_has_words, dict.fromkeys(messages(path))):
                 places[message].append(f"`{path.relative_to(ROOT)}`")
     rows = [

@@ -280,7 +280,7 @@ class Stack:
         # The gateway needs a second to import and to load its model: it does so while the database starts.
         self._spawn("gateway", self._gateway_command(), self._gateway_environment())
         self._start_database(durable=durable, seed=seed)
-        # Before the functions check whether the database accepts their secret.
+        # The hash is stored before the functions check whether the database accepts their secret.
         digest = hashlib.sha256(state.functions_secret.encode()).hexdigest()
         self._write_setting("functions_secret_hashes", [digest])
         self._spawn("postgrest", [postgrest_binary()], self._postgrest_environment())

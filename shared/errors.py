@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
-# Of a call that did not get a lock in time, or whose user has too many running writes.
+# Headers of a call that did not get a lock in time, or whose user has too many running writes.
 BUSY_HEADERS = MappingProxyType({"Retry-After": "3"})
 
 
@@ -147,7 +147,7 @@ class BodyTooLarge(RagError, status=413, code="body_too_large"):
     """The request body is too large. Send less at once."""
 
 
-# As nginx logs it. The response reaches no client.
+# The status is nginx's for this. The response reaches no client.
 class ClientLeft(RagError, status=499, code="client_left"):
     """The client closed the connection. The request was stopped, and nothing was stored."""
 

@@ -124,7 +124,7 @@ def _secret() -> str:
     return f"whsec_{'A' * 43}="
 
 
-# By the SQL function: arguments besides those that names and types say.
+# Arguments of SQL functions that their names and types do not give.
 ARGUMENTS: dict[str, Example] = {
     "rag_put_document": lambda values: {
         "document": _document(values, org_id=values["org_id"], collection=values["collection"]),

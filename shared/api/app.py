@@ -219,7 +219,7 @@ def _invalid(status: int, invalid: RequestValidationError) -> RagError:
     fault = faults[0]
     if fault["type"] == "json_invalid":
         return InvalidRequest("The body is not valid JSON. Correct its syntax.", status=status, faults=faults)
-    # Without "body" or "query".
+    # The path without its first step, "body" or "query".
     location = ".".join(str(step) for step in fault["loc"][1:]) or "body"
     details = {"field": location, "missing": fault["type"] == "missing"}
     message = f"{location}: {fault['msg'].removeprefix('Value error, ')}"

@@ -58,7 +58,7 @@ def fetch(url: str, networks: AddressPolicy, max_bytes: int | None = None, org_i
             message = f"The address takes too long to answer. {UPLOAD_INSTEAD}"
             raise UnreadableDocument(message, code="url_too_slow") from error
         except UnicodeError:
-            # Of a redirect.
+            # The target of a redirect is invalid.
             raise AddressRefused(
                 "The address redirects to an invalid address. Send the final address."
             ) from None

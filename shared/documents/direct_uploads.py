@@ -19,7 +19,7 @@ from shared.ingestion.file_type import require_readable
 from shared.text.normalize import clean_line
 from shared.types import Principal
 
-# With the version of the ticket.
+# The purpose that a ticket is signed for, with the version of its format.
 PURPOSE = "uploads of originals, 1"
 Row = dict[str, Any]
 

@@ -16,7 +16,7 @@ from shared.text.normalize import clean_line
 from shared.types import Principal
 
 Row = dict[str, Any]
-# Of a file or a text, by the limits of Lambda and of originals in Postgres.
+# The size limit of a file or a text, from Lambda and from originals in Postgres.
 MAX_BYTES = 6 * 1024 * 1024
 TOO_LARGE = (
     f"A file may have at most {MAX_BYTES // 2**20} MB here. "

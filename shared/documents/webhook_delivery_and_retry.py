@@ -26,9 +26,9 @@ from shared.types import WebhookMessage
 log = logging.getLogger("rag")
 # Concurrent deliveries.
 CLAIMED = 16
-# Of one attempt, and of a lease.
+# Time limits of an attempt and of a lease.
 SECONDS, LEASE_SECONDS = 10, 60
-# Before the next attempt, in seconds: three days in all.
+# Pauses before the next attempts, in seconds: three days in all.
 PAUSES = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 GONE = 410
 Row = dict[str, Any]

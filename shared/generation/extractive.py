@@ -27,7 +27,7 @@ MAX_SENTENCES, MAX_INDIRECT_SENTENCES, MAX_ITEMS, MAX_NOTES = 5, 3, 10, 2
 # The least share of the best score, and that of a sentence that directly follows a chosen one ("The reason
 # was ...").
 MIN_SHARE, MIN_SHARE_OF_FOLLOWER = 0.76, 0.4
-# Of a sentence that decides between yes and no and therefore comes first.
+# The least share of a sentence that decides between yes and no and therefore comes first.
 MIN_SHARE_OF_DECIDER = 0.85
 # An answer whose best score is lower begins with INDIRECT.
 DIRECT_SCORE = 0.5

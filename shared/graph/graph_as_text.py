@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from shared.types import Edge, Graph
 
-# As long as two or three passages.
+# The length of two or three passages.
 MAX_CHARACTERS = 1_200
 RELATED = "RELATED_TO"
 # Edges between names that only occur together, without those of kinds that say little.

@@ -123,7 +123,7 @@ def _supported_name(name: str, *sources: tuple[str, str]) -> str | None:
     for text, folded in sources:
         if spelling := _spelling(name, text) or _spelling(plain, text):
             return spelling
-        # With other accents or punctuation.
+        # The chunk may write the name with other accents or punctuation.
         if found_in(plain, folded) and not has_invisible(plain) and plain.isprintable():
             return plain
     return None

@@ -9,7 +9,7 @@ from shared.graph.name_folding import fold
 from shared.text.word_lists import word_sets
 
 MAX_NAME_CHARACTERS = 200
-# Of each chunk, and of each name.
+# Limits of each chunk and of each name.
 MAX_NAMES, MAX_RELATIONS = 200, 200
 MAX_SURFACES = 20
 _IDEOGRAPHS = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2}")

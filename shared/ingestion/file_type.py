@@ -6,7 +6,7 @@ from pathlib import PurePath
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.parsers.limits_and_tables import is_text
 
-# By the extension, and by the content type.
+# The kind of a file by its extension, and by its content type.
 EXTENSIONS = {
     ".txt": "text", ".text": "text", ".log": "text", ".md": "markdown", ".markdown": "markdown",
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".ipynb": "json", ".html": "html", ".htm": "html",

@@ -27,7 +27,7 @@ FIRST_PAUSE = 2
 LONGEST_PAUSE = 600
 # Seconds after a conflict with another transaction's lock, which does not count as an attempt.
 BUSY_PAUSE = 5
-# Before the next claim while nothing is due.
+# The pause before the next claim while nothing is due.
 PAUSE_SECONDS = 0.5
 Row = dict[str, Any]
 

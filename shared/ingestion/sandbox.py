@@ -18,7 +18,7 @@ from shared.ingestion.parsers.limits_and_tables import READY
 from shared.ingestion.parsers.ocr import PROGRAM
 
 SECONDS = 60
-# Of address space, including the libraries; the used memory is a fraction.
+# The address space, libraries included; the used memory is a fraction.
 MEGABYTES = 2048
 
 

@@ -12,7 +12,7 @@ from shared.text.word_lists import word_sets
 Language = Literal["en", "de", "fr", "es"]
 ENGLISH: Language = "en"
 MAX_CHARACTERS = 2_000
-# Not the letters of E14 or S18.
+# A word of letters alone: E14 and S18 have none.
 _WORD = re.compile(r"\b[^\W\d_]+\b")
 # Months by their names and abbreviations in the four languages, from January.
 _MONTHS = (
@@ -47,5 +47,5 @@ def language_of(question: str) -> Language:
         letters = _LETTERS.get(language)
         return count, bool(letters and letters.search(text))
 
-    # Of equals the first: English.
+    # The first of equal languages: English.
     return max(get_args(Language), key=evidence)

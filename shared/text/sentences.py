@@ -13,7 +13,7 @@ from sentencex import get_sentence_boundaries
 
 _LINES = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6} ")
-# In characters, longer than any real sentence.
+# The length of a window in characters, longer than any real sentence.
 _WINDOW = 5_000
 
 

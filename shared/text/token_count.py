@@ -16,7 +16,7 @@ from shared.types import Match
 # Pieces of byte-pair encoders: a word with the space before it, digits, a run of punctuation, line ends.
 _PIECES = re.compile(r" ?[^\W\d_]+|\d| ?[^\w\s]+|_+|\s+")
 
-# In characters: longer than most words.
+# A length in characters that exceeds most words.
 _SHORT = 24
 
 # The scripts of India and South-East Asia; kana, Chinese, Korean.

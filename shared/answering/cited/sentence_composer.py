@@ -29,7 +29,7 @@ class Composer:
         """The text that the next sentence adds: empty if it is unsupported."""
         if checked.verdict is Verdict.UNSUPPORTED:
             self.dropped.append(checked.reasons)
-            # The next sentence begins the paragraph instead.
+            # A dropped sentence leaves the beginning of its paragraph to the next one.
             if checked.before.count("\n") > self._space.count("\n"):
                 self._space = "\n" * checked.before.count("\n")
             return ""

@@ -89,5 +89,5 @@ class AnswerDone:
         return {match.chunk_id for match in result.matches} | evidence_chunk_ids(result.graph)
 
 
-# In this order.
+# A stream has its events in this order.
 Event = RetrievalDone | Token | NumberedCitation | AnswerDone

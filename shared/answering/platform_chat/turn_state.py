@@ -34,7 +34,7 @@ class TurnState:
     usage: Usage = field(default_factory=Usage)
     retrieval_tokens: int = 0
     generated: GeneratedText | None = None
-    # By query.
+    # The judgement of each query's matches.
     judgements: dict[str, Judgement] = field(default_factory=dict)
 
     @property

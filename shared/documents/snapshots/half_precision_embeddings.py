@@ -8,7 +8,7 @@ import struct
 from base64 import b64decode
 from functools import cache
 
-# Of every stored embedding; shorter ones have zeros at their end.
+# The dimensions of every stored embedding; shorter ones have zeros at their end.
 DIMENSIONS = 1536
 # All bits of the exponent: infinity or NaN.
 _NO_NUMBER = 0x7C00

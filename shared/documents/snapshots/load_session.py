@@ -14,7 +14,7 @@ from shared.types import PrincipalSource
 
 log = logging.getLogger("rag")
 Row = dict[str, Any]
-# Of a document with more chunks than one batch.
+# Chunks in a further batch of a document that exceeds its first batch.
 MORE_CHUNKS_AT_ONCE = 1000
 BYTES_AT_ONCE = 4 << 20
 

@@ -118,7 +118,7 @@ class Segmenter:
             # Inline code.
             return line
         closing = re.compile(rf"\n[ \t]*{re.escape(fence.group())}[^\n]*(?=\n)")
-        # From the line on that was incomplete before.
+        # The search begins at the line that was incomplete before.
         if closing_fence := closing.search(text, max(line, self._scanned)):
             return closing_fence.end()
         self._scanned = text.rfind("\n")

@@ -12,7 +12,7 @@ MARKER = re.compile(
 MAX_MARKER = 60
 _OPENED = re.compile(r"[ \t]{0,8}(?:\[[^\]\n]*|【[^】\n]*|\([^)\n]*)")
 _SPACES = re.compile(r"[ \t]{0,8}")
-# Behind one sentence.
+# The limit of markers behind one sentence.
 _MAX_MARKERS = 20
 # Code keeps its brackets.
 _CODE_OR_MARKER = re.compile(rf"(`[^`]*`)|\s*(?:{MARKER.pattern})", re.IGNORECASE)

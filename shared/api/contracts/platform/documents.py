@@ -15,10 +15,10 @@ from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import Flag, WithoutNul
 from shared.errors import InvalidRequest
 
-# For a file and for a redirect to it.
+# Headers of a file's response, and of a redirect to the file.
 NO_STORE = {"Cache-Control": "private, no-store"}
 _CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?charset=[\w-]{1,40})?", re.ASCII)
-# Of a link, in seconds.
+# The lifetime of a link, in seconds.
 Lifetime = Annotated[int, Field(ge=1, le=MAX_LIFETIME_SECONDS)]
 DocumentOrder = Literal["created_at", "title", "size_bytes"]
 Status = Literal["processing", "completed", "failed"]

@@ -29,7 +29,7 @@ def english_range(text: str, now: datetime, question: str | None = None) -> Time
         try:
             time_range = _between(text, times[place : place + 2], now) or _single(text, times[place:], now)
         except (ValueError, OverflowError):
-            # Not in the calendar, such as 30 February.
+            # The calendar lacks the day, such as 30 February.
             continue
         if time_range and is_excluded(time_range, text, now, question):
             doubted = time_range.end
