@@ -9,7 +9,7 @@ grant select, insert, delete on rag.collections to authenticated;
 grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
   updated_at) on rag.collections to authenticated;
 grant select, delete on rag.documents to authenticated;
--- All columns but created_by, which keeps its default.
+-- All columns but created_by, which has its default.
 grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
   state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
   size_bytes, processing_info, created_at, updated_at),

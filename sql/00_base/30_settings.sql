@@ -30,7 +30,7 @@ create table rag.settings (
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
-  -- BM25: how soon repetitions of a word stop counting, and how much long passages are held back.
+  -- BM25: k1 bounds the weight of a word's repetitions, b lowers the scores of long passages.
   bm25_k1 real not null default 1.5 check (bm25_k1 between 0 and 10),
   bm25_b real not null default 0.85 check (bm25_b between 0 and 1),
   document_share real not null default 0.5 check (document_share between 0 and 1),
@@ -52,19 +52,22 @@ create table rag.settings (
 
 comment on table rag.settings is 'Settings of the deployment: the one row for all orgs, written by the deployer.';
 comment on column rag.settings.embedding_model is
-  'The model of the functions: rag_match assumes it when filters.model does not say.';
+  'The embedding model of the functions, and the default of filters.model.';
 comment on column rag.settings.other_embedding_models is
   'Further models whose embeddings may be stored, while a deployment changes its model.';
 comment on column rag.settings.exact_rows is
   'Up to this many candidate rows a match scans them all; above, it asks the HNSW index.';
 comment on column rag.settings.ef_search is
-  'How many candidates the HNSW index keeps in sight (pgvector''s hnsw.ef_search), for an org of half the table; '
-  'for smaller ones more (rag.ef_search_for).';
-comment on column rag.settings.language is 'The language of documents that do not say theirs.';
-comment on column rag.settings.document_share is 'How much of a passage''s score by words is its whole document''s.';
-comment on column rag.settings.phrase_share is 'How much of it is whether the words stand together as they were asked.';
+  'The candidates that the HNSW index considers (pgvector''s hnsw.ef_search) for an org with half of the table; '
+  'more for smaller orgs (rag.ef_search_for).';
+comment on column rag.settings.language is 'The language of documents that have none.';
+comment on column rag.settings.document_share is
+  'The share of a passage''s keyword score that is the score of its whole document.';
+comment on column rag.settings.phrase_share is
+  'The share of a passage''s keyword score that depends on how many adjacent words of the question are adjacent in '
+  'it.';
 comment on column rag.settings.similarity_share is
-  'How much of a hybrid score is the similarity; the rest is the score by words.';
+  'The share of a hybrid score that is the similarity; the rest is the keyword score.';
 comment on column rag.settings.postings_read is
   'How many documents of a word are read at most, those with the most of it first; of a question eight times as '
   'many.';

@@ -67,7 +67,7 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
-comment on function rag.caller_id is 'Whose budget a request spends: the API key''s own, or the user''s.';
+comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
 
 create function rag.creator_id()
 returns uuid

@@ -41,9 +41,8 @@ create table rag.collections (
 comment on table rag.collections is 'Named sets of documents: an index, a namespace or a workspace in the APIs.';
 comment on column rag.collections.created_by is 'The user who created it. No permission depends on this.';
 comment on column rag.collections.config is
-  'How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size, '
-  'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. A missing key takes '
-  'the deployment''s default.';
+  'Settings for chunking, embedding and search: chunk_size, chunk_overlap, embedding_model, enable_hybrid_search, '
+  'enable_knowledge_graph. A missing key takes the deployment''s default.';
 comment on column rag.collections.loading_name is
   'While it is loaded from a snapshot: the name that it will have. Until then no name finds it.';
 comment on column rag.collections.deleted_at is

@@ -45,7 +45,7 @@ comment on column rag.chunks.content is 'The text of its span: rag.cut_texts.';
 comment on column rag.chunks.span_start is 'Characters [span_start, span_end) of the document''s content.';
 comment on column rag.chunks.embedding is
   'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
-comment on column rag.chunks.metadata is 'Where in the document it stands: page_number, page_end, section.';
+comment on column rag.chunks.metadata is 'The position in the document: page_number, page_end, section.';
 
 -- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
 -- times the scan. (The text moves out instead.)

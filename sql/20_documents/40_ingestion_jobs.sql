@@ -30,21 +30,21 @@ create table rag.jobs (
 
 comment on table rag.jobs is
   'Ingestion jobs: a queue of documents to convert, chunk, embed and store, and a log of finished jobs.';
-comment on column rag.jobs.user_id is 'In whose name it is done: who brought the document.';
+comment on column rag.jobs.user_id is 'The user who uploaded the document; the worker acts as this user.';
 comment on column rag.jobs.document is
   'The document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';
-comment on column rag.jobs.step is 'What it is at: fetching, converting, embedding, storing.';
+comment on column rag.jobs.step is 'The current step: fetching, converting, embedding, storing.';
 
--- Deleting a document, and showing what becomes of it.
+-- Deletion of a document, and the status of its processing.
 create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 
 -- rag_claim_jobs: of each org the jobs that are due.
 create index jobs_due on rag.jobs (org_id, due_at) where state in ('waiting', 'running');
 
--- One at a time: a document that is brought anew has its older job taken away.
+-- One job of a document at a time: a new upload of the document deletes its older job.
 create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
   where state in ('waiting', 'running');
 

@@ -91,7 +91,7 @@ declare
   is_admitted constant boolean := rag.begin_write();
   held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   input record;
-  -- Changes since the upload are kept.
+  -- Changes of title and metadata since the upload stay.
   changed constant boolean := (
     select documents.updated_at > held.created_at
     from rag.documents

@@ -133,7 +133,7 @@ begin
       absent := array(select input from unnest(absent) as input where input.id <> all (made));
       exit when absent = '{}';
     end if;
-    -- Locked in one order, so that of two who replace the same documents one waits for the other.
+    -- Locked in one order, so that of two calls that replace the same documents one waits for the other.
     present := array(
       select documents.id
       from rag.documents

@@ -29,7 +29,7 @@ create table rag.api_keys (
 comment on table rag.api_keys is 'API keys: the hash, owner, scopes and validity of each.';
 comment on column rag.api_keys.owner_id is
   'Whom the key acts as: it can never do what its owner cannot, and ends with their membership.';
-comment on column rag.api_keys.prefix is 'How the key begins, to tell keys apart in a list.';
+comment on column rag.api_keys.prefix is 'The first characters of the key, which distinguish keys in a list.';
 comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
 comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
 comment on column rag.api_keys.requests_per_minute is

@@ -144,7 +144,7 @@ begin
     expires_at = case when overlap_seconds = 0 then old.expires_at
       else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
   where ending.org_id = old.org_id and ending.id = old.id;
-  -- After the old one has ended; one that goes on for a while counts.
+  -- Checked after the old key has ended; a key that stays valid for a while counts.
   perform rag.check_key_quota(old.org_id);
 
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at,
@@ -190,5 +190,5 @@ as $$
 $$;
 
 comment on function public.rag_open_key is
-  'What the key stands for whose hash the token names; nothing for a key that is unknown, revoked or has expired. '
-  'One index look-up, whichever it is.';
+  'The claims of the key whose hash the token names; nothing for a key that is unknown, revoked or expired. Each '
+  'case takes one index look-up.';

@@ -54,8 +54,8 @@ as $$
 $$;
 
 comment on function rag.identifiers is
-  'The identifiers in a text, in small letters, as often as they stand there: runs of letters and digits with '
-  'punctuation inside, C++ and C#. Those of more than 200 characters are omitted.';
+  'The identifiers in a text, in lower case, with repetitions: runs of letters and digits with punctuation inside, '
+  'C++ and C#. Those of more than 200 characters are omitted.';
 
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)
@@ -70,4 +70,4 @@ as $$
   group by 1;
 $$;
 
-comment on function rag.terms is 'Each term of a text and how often it stands there.';
+comment on function rag.terms is 'Each term of a text, and its number of occurrences.';

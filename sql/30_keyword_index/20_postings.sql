@@ -18,8 +18,8 @@ create table rag.postings (
 
 comment on table rag.postings is 'The inverted index of keyword search: the chunks of a document that contain a term.';
 comment on column rag.postings.term is
-  'One posting of each document stands for the whole of it, its term made of blank, text search configuration, '
-  'blank, embedding model (rag.total_term). No other term begins with a blank.';
+  'A term. One posting of each document represents the whole document; its term consists of blank, text search '
+  'configuration, blank and embedding model (rag.total_term). No other term begins with a blank.';
 comment on column rag.postings.places is
   'For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.';
 comment on column rag.postings.length is 'Terms in the whole document.';
@@ -47,11 +47,12 @@ create table rag.term_counts (
 );
 
 comment on table rag.term_counts is
-  'How many documents and chunks hold a term: BM25 weighs a word by how rare it is. A log of differences, one row '
-  'for each term that a write added or took away, so that writers never wait for each other; a search sums what it '
-  'may see, and now and then a write folds the rows of its own terms into one.';
+  'The numbers of documents and chunks that contain a term, from which BM25 computes the term''s rarity. A log of '
+  'differences, with one row for each term that a write added or removed, so that writers never wait for each '
+  'other. A search sums the rows that it may see, and from time to time a write folds the rows of its terms into '
+  'one.';
 comment on column rag.term_counts.length is
-  'Terms in all those chunks; of the postings that stand for a whole document alone.';
+  'The number of terms in all these chunks; only for the postings that represent whole documents.';
 
 alter table rag.postings enable row level security;
 alter table rag.postings force row level security;
@@ -116,7 +117,7 @@ as $$
 $$;
 
 comment on function rag.total_term is
-  'The term of the posting that stands for a whole document: blank, text search configuration, blank, embedding '
+  'The term of the posting that represents a whole document: blank, text search configuration, blank, embedding '
   'model.';
 
 create function rag.config_of_total(term text)

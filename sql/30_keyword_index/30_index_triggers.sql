@@ -113,7 +113,7 @@ end;
 $$;
 
 comment on function rag.count_changed_terms is
-  'Adds what changed to the log. Of an org that is being deleted the counts are gone already.';
+  'Adds the changes to the log. An org that is being deleted has no counts any more.';
 
 create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id uuid, terms text[])
 returns void

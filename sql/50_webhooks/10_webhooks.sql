@@ -21,7 +21,8 @@ comment on table rag.webhooks is 'Subscriptions to events. Members read them, be
 comment on column rag.webhooks.owner_id is
   'Always null: webhooks belong to the org, and its admins manage them.';
 comment on column rag.webhooks.collection_id is
-  'Null is every collection. Of one that has gone the webhook is left, to be told so.';
+  'Null is every collection. The webhook of a deleted collection remains, so that it gets the event of the '
+  'deletion.';
 comment on column rag.webhooks.enabled is
   'Off, by an admin, or by the worker after days without a response. Waiting deliveries then end.';
 
@@ -73,7 +74,7 @@ create policy "members use their org's endpoints" on rag.endpoints
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
--- A key that is bound to a collection keeps no webhooks: it would choose what others are told.
+-- A key that is bound to a collection manages no webhooks: it would choose the events that others receive.
 create policy "admins make webhooks" on rag.webhooks
   as restrictive for insert to authenticated
   with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);

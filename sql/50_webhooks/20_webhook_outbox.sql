@@ -25,8 +25,8 @@ create table rag.deliveries (
 );
 
 comment on table rag.deliveries is 'The outbox of webhooks, and the results of its deliveries.';
-comment on column rag.deliveries.owner_id is 'Of the document that it tells of.';
-comment on column rag.deliveries.event_id is 'The same for every address that is told.';
+comment on column rag.deliveries.owner_id is 'The owner of the document that the event is about.';
+comment on column rag.deliveries.event_id is 'The id of the event, equal for all its addresses.';
 comment on column rag.deliveries.due_at is
   'Not before this. While it is being sent: when its lease ends and any worker may send it again.';
 comment on column rag.deliveries.response_status is

@@ -31,7 +31,7 @@ begin
       return;
     exception
       when foreign_key_violation then
-        -- It has gone by now: the next look does not see it.
+        -- The row is deleted by now, so that the next query does not see it.
         null;
       when lock_not_available then
         -- This runs at the end of the transaction, where the exception handler of the called function has ended.

@@ -192,7 +192,7 @@ end;
 $$;
 
 comment on function public.rag_end_delivery is
-  'What became of an attempt: error null is delivered. retry_seconds: after which to try again; null: never. '
-  'A worker that has lost the lease changes nothing. An address that fails is left alone for as long as it has '
-  'failed, between five seconds and an hour; after five days of it, or when it says that it is gone, its webhook is '
-  'turned off.';
+  'End a delivery attempt. error: null for a delivered event. retry_seconds: the pause before the next attempt, '
+  'null for none. A worker that has lost the lease changes nothing. An address that fails gets no delivery for as '
+  'long as it has failed, between five seconds and an hour. After five days of failures, or after a 410, its '
+  'webhook is disabled.';

@@ -22,7 +22,8 @@ as $$
   order by webhooks.created_at, webhooks.id;
 $$;
 
-comment on function public.rag_list_webhooks is 'Those that the caller keeps, or the one.';
+comment on function public.rag_list_webhooks is
+  'The webhooks that the caller administers, or the one with the given id.';
 
 create function rag.get_webhook(webhook_id uuid)
 returns rag.webhook

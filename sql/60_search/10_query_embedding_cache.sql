@@ -14,13 +14,13 @@ create table rag.query_embeddings (
 );
 
 comment on table rag.query_embeddings is
-  'At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it (unlike '
-  'a chunk''s), so that surplus rows are found without reading any. Rows of a user who does not come '
-  'back stay, unused; a role that sees all rows may delete the expired ones.';
+  'At most 64 rows and 300 kB for each user, besides rows that wait for a vacuum. The vector (3 kB) is in TOAST, '
+  'unlike a chunk''s, so that surplus rows are found without reading vectors. Rows of a user who does not return '
+  'stay unused; a role that sees all rows may delete the expired ones.';
 comment on column rag.query_embeddings.hash is
   'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
 comment on column rag.query_embeddings.embedding is
-  'As rag_match compares it, so that a question recalled finds exactly what it found at first.';
+  'In the precision that rag_match compares, so that a cached query finds the same chunks as the first time.';
 
 alter table rag.query_embeddings enable row level security;
 alter table rag.query_embeddings force row level security;
@@ -96,5 +96,5 @@ end;
 $$;
 
 comment on function public.rag_put_query_embedding is
-  'Remember a vector for the caller, in the place of an older one of that hash, and forget the caller''s that have '
-  'expired and the oldest of more than 64.';
+  'Store a vector in the caller''s cache, in the place of an older one of that hash, and delete the caller''s '
+  'expired vectors and the oldest above 64.';

@@ -1,4 +1,4 @@
--- Filters of a search as the caller sends them, and the keys among them that no search knows.
+-- Filters of a search as the caller sends them, and their unknown keys.
 
 create type rag.filters as (
   source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
@@ -7,10 +7,11 @@ create type rag.filters as (
 );
 
 comment on type rag.filters is
-  'The filters as they come. Dates are inclusive and mean the document''s own date; lang "fr" finds fr-CA too; of a '
-  'list one suffices, an empty one is none. metadata: values that the document''s must equal, or operators '
-  '(rag.metadata_operations), of which all must hold. collection is the name of one of the caller''s. model is the '
-  'deployment''s by default. document_type is what the uploader calls the document, or what it was read as.';
+  'The filters of a request. Dates are inclusive and mean the document''s own date. lang "fr" finds fr-CA too. A '
+  'document needs one value of a list; an empty list is no filter. metadata: values that the document''s must '
+  'equal, or operators (rag.metadata_operations), of which all must hold. collection is the name of one of the '
+  'caller''s collections. model is the deployment''s by default. document_type is the type that the uploader gave, '
+  'or that was detected.';
 
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]

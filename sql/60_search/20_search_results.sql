@@ -67,7 +67,7 @@ begin
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
   query_embedding := query_vector::extensions.halfvec(1536);
-  -- Asked of the half-precision vector: a tiny one may have become zero.
+  -- The half-precision vector is tested, since a tiny vector may have become zero.
   if extensions.l2_norm(query_embedding) = 0 then
     raise exception 'query_vector must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
   end if;
@@ -95,7 +95,7 @@ begin
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
-  -- Offset 0 keeps this a look-up of each.
+  -- With offset 0 the planner looks each row up.
   cross join lateral (
     select chunks.metadata as place
     from rag.chunks

@@ -34,7 +34,7 @@ comment on function rag.count_chunks is
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
--- A cached plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
+-- A cached plan ignores the org: with few orgs it expects a large part of the table, and would read all of it.
 set enable_seqscan = off
 as $$
 begin
@@ -62,7 +62,7 @@ comment on function rag.exact_scan is
 create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
--- As above: a cached plan knows neither org nor source type.
+-- As above: a cached plan ignores org and source type.
 set enable_seqscan = off
 as $$
 declare
@@ -119,9 +119,9 @@ end;
 $$;
 
 comment on function rag.filtered_scan is
-  'The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no '
-  'further than that. The commonest, one source type, keeps its plan; others are planned for the filters at hand. '
-  'Texts are fetched of those that are kept: with all of them the rows would not fit into memory.';
+  'The same with filters, if they leave at most `bound` chunks; considered: how many they leave, counted up to '
+  'that bound. The most frequent filter, one source type, has a cached plan; others are planned for their values. '
+  'Only the returned chunks'' texts are read, since the texts of all of them would not fit into memory.';
 
 create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
@@ -175,9 +175,10 @@ end;
 $$;
 
 comment on function rag.hnsw_scan is
-  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `row_limit` are kept. '
-  'complete: whether these are all that there need be; not when the index gave up, and not when the last that is '
-  'kept is as near as the last that was fetched, since which of those it happened upon must not decide.';
+  'The nearest chunks of a scope by the HNSW index: `fetched` candidates, of which the nearest `row_limit` are '
+  'returned. complete: whether no nearer chunk can be missing. It is false if the index stopped early, and if the '
+  'last returned chunk is as near as the last candidate, since the order of the index must not decide between '
+  'equals.';
 
 create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
@@ -193,9 +194,9 @@ end;
 $$;
 
 comment on function rag.ef_search_for is
-  'How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the '
-  'smaller their share of the table, and four times as many where they are scattered over several orgs, whose '
-  'neighbourhoods then hold few of ours. (bench/exact_vs_index.py)';
+  'The candidates that the HNSW index has to consider to find the nearest of so many rows: more for a smaller '
+  'share of the table, and four times as many if the rows are scattered over several orgs, since few of their '
+  'neighbours are in the scope. (bench/exact_vs_index.py)';
 
 create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
 returns bigint

@@ -166,6 +166,5 @@ end;
 $$;
 
 comment on function rag.phrase_proximity is
-  'How much of the question stands in each text in the same order, 0 to 1: the more, the more of its words '
-  'follow each other as they do in the question, the rarer those are and the fewer stand between. Texts where no '
-  'two do are left out.';
+  'The share of the question''s adjacent words that are adjacent in each text, 0 to 1: higher for more and for '
+  'rarer words, and for fewer words between them. Texts without two such words are omitted.';

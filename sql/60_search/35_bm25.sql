@@ -12,8 +12,8 @@ returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
   -- A nested loop would compare each posting with each term of a long query.
   set enable_nestloop = off
-  -- A kept plan takes any word for a rare one: for each document, it would read all postings of the word from the index
-  -- of terms, which has all columns that are needed.
+  -- A cached plan expects every word to be rare: for each document, it would read all postings of the word from the
+  -- index of terms, which has all columns that are needed.
   set enable_indexonlyscan = off
 as $$
 declare
@@ -99,9 +99,9 @@ end;
 $$;
 
 comment on function rag.top_postings is
-  'The documents, of those allowed (null: all), that match the question best, as far as a bounded number of '
-  'postings tells: of each term and org `read` with the most of it, the terms with the largest weights first, '
-  'and about eight times as many in all.';
+  'The documents, of those allowed (null: all), that match the question best, by a bounded number of postings: the '
+  '`read` highest of each term and org, terms with the largest weights first, and about eight times as many in '
+  'all.';
 
 create function rag.collection_share(scope rag.search_scope)
 returns double precision
@@ -146,7 +146,7 @@ begin
     return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   end if;
 
-  -- Few are looked up one by one. Of many, the postings tell: more of them, since most may not be allowed.
+  -- A few documents are looked up one by one. For many, postings are read: more of them, since most may not be allowed.
   if cardinality(left_over) <= 4 * read then
     return rag.rank_documents(keywords, left_over, wanted);
   end if;
@@ -187,7 +187,7 @@ begin
         select sum(place & 65535)::double precision from unnest(found.places) as place
       ) as occurrences
     from (select distinct org_id, document_id from unnest(documents)) as wanted
-    -- Offset 0 keeps this a look-up of a document's terms: the planner would read all that it has.
+    -- With offset 0 the planner looks a document's terms up; otherwise it would read all terms of the document.
     cross join lateral (
       select term, places, length
       from rag.postings

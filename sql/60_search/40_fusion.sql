@@ -39,7 +39,7 @@ begin
   )
   select chunk.*, coalesce(candidate.word_score, 0)
   from candidate
-  -- Offset 0 keeps this a look-up of each.
+  -- With offset 0 the planner looks each row up.
   cross join lateral (
     select chunks.id, chunks.org_id, chunks.document_id, chunks.ordinal, chunks.content, chunks.span_start,
       chunks.span_end, chunks.lang,

@@ -25,8 +25,8 @@ as $$
 $$;
 
 comment on function rag.best_documents is
-  'The best documents among the hits, as many as are needed for so many chunks and at least five: a document is '
-  'worth its best hit, half its second best, a quarter of the next.';
+  'The best documents among the hits, as many as are needed for so many chunks, and at least five. The score of a '
+  'document is its best hit''s, half its second best''s, a quarter of the next, and so on.';
 
 create function rag.best_per_document(candidates rag.candidate[])
 returns rag.candidate[]

@@ -19,8 +19,8 @@ as $$
 $$;
 
 comment on function rag.apply_recency is
-  'The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five '
-  'eighths, and never less than half. A document without a date is as old as its row.';
+  'The hits, with lower scores for older documents: at one half-life three quarters of the score remain, at two '
+  'five eighths, and never less than half. A document without a date is as old as its row.';
 
 create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
 returns rag.candidate[]
@@ -41,7 +41,7 @@ as $$
 $$;
 
 comment on function rag.boost_source_types is
-  'The hits, those of other source types held back: where all else is equal, the preferred come first.';
+  'The hits, with lower scores for other source types: of equal hits the preferred types come first.';
 
 create function rag.to_page(candidates rag.candidate[], half_life_days double precision, source_types text[],
   top_k integer, expand_context integer)

@@ -65,5 +65,4 @@ end;
 $$;
 
 comment on function rag.uses_keywords is
-  'Whether words have a part in a search of these collections: not where all of them have gone without hybrid '
-  'search.';
+  'Whether a search of these collections uses keywords: not if all of them have hybrid search disabled.';

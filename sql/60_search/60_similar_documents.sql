@@ -40,9 +40,9 @@ end;
 $$;
 
 comment on function rag.load_similarity_query is
-  'The vector and the text of the subject: those of the query, or of a chunk or a document the mean of its vectors '
-  'and the beginning of its text. The subject may stand outside every filter. PT404 for one that the caller does not '
-  'see.';
+  'The vector and the text of the subject: those of the query or the chunk, or for a document the mean of its '
+  'vectors and the beginning of its text. The subject may be outside the filters. PT404 for a subject that the '
+  'caller does not see.';
 
 create function public.rag_similar(
   chunk_id uuid default null,

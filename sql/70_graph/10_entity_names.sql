@@ -25,9 +25,9 @@ as $$
 $$;
 
 comment on function rag.fold_text is
-  'Letters without case and accents, and without what shows nothing; what stands between words is one blank. An '
-  'apostrophe is nothing (O''Brien), nor is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks '
-  'that are letters'' own, as in Devanagari and Thai, are kept. The characters of punctuation are listed: versions of '
+  'The text without case, accents and invisible characters; between words is one blank. An apostrophe is removed '
+  '(O''Brien), and so is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks that belong to '
+  'letters, as in Devanagari and Thai, stay. The characters of punctuation are listed, because versions of '
   'Postgres differ.';
 
 create function rag.entity_key(name text)
@@ -41,8 +41,8 @@ as $$
 $$;
 
 comment on function rag.entity_key is
-  'A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. '
-  'An entity''s own is itself.';
+  'The key of a name: the folded name without an article before it and without parentheses behind it, unless '
+  'nothing else is left. The key of a key is itself.';
 
 create function rag.phonetic_key(entity text)
 returns text
@@ -114,8 +114,8 @@ as $$
 $$;
 
 comment on function rag.title_names is
-  'What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. '
-  '"Incident 42: Billing outage" is about both.';
+  'The names in a title, each with its certainty: the title itself, with and without parentheses, and its parts. '
+  '"Incident 42: Billing outage" has both.';
 
 create function rag.path_name(path text)
 returns text

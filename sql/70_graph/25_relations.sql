@@ -103,8 +103,8 @@ end;
 $$;
 
 comment on function rag.names_of_document is
-  'What a document names, in its text or its title, as the keys of an object: asked once a document, however many '
-  'relations it states.';
+  'The keys of the names in a document''s text and title, as the keys of an object. Computed once for each '
+  'document, however many relations it states.';
 
 create function rag.delete_dangling_relations(org_id uuid, document_id uuid)
 returns void

@@ -134,6 +134,7 @@ end;
 $$;
 
 comment on function rag.insert_names is
-  'Store what the chunks of documents name and relate, the first chunk of each document with that ordinal. Malformed '
-  'names are omitted: a document is worth more than its names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
-  'names and 200 relations a chunk.';
+  'Store the names and relations of the chunks of documents; each document has the ordinal of its first chunk. '
+  'Malformed names are omitted, so that they do not prevent the storing of the document. One row for each entity '
+  'and chunk; a relation needs both of its names in the document. At most 200 names and 200 relations for each '
+  'chunk.';

@@ -98,8 +98,8 @@ as $$
 $$;
 
 comment on function rag.enqueue_extractions is
-  'Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a '
-  'document add to what came before. What earlier readings cost stays counted.';
+  'Record that documents have new chunks; if these come with names, the extraction is that of the rules. `later`: '
+  'chunks that are added to a document''s earlier ones. The cost of earlier extractions is kept.';
 
 create function rag.requeue_extraction(org_id uuid, document_id uuid)
 returns void

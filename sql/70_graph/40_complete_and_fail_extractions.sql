@@ -96,7 +96,7 @@ begin
     due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
     -- It went on.
     attempts = 0,
-    -- What it had to wait for is over; what could not be read stays unread.
+    -- The pause has ended; chunks that could not be read stay unread.
     error_code = coalesce(code, case when held.error_code = 'unreadable_reply' then held.error_code end),
     error_message = coalesce(message, case when held.error_code = 'unreadable_reply' then held.error_message end),
     updated_at = clock_timestamp()
@@ -106,10 +106,10 @@ end;
 $$;
 
 comment on function public.rag_store_extraction is
-  'What the chunks from `first` on name and relate (names and relations, as rag_put_document takes them), in the '
-  'place of their previous entities; a chunk without names keeps what it has. model: which one has read them; none: '
-  'the rules. What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: '
-  'the lease then lasts so much longer, and ends otherwise.';
+  'Store the names and relations of the chunks from `first` on (as rag_put_document takes them), in the place of '
+  'their previous entities; a chunk without names keeps its present ones. model: the model that extracted them, '
+  'null for the rules. prompt_tokens, completion_tokens: the cost. code, message: why a chunk could not be read. '
+  'Returns whether further chunks follow; then the lease is extended, otherwise it ends.';
 
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
@@ -136,6 +136,7 @@ end;
 $$;
 
 comment on function public.rag_fail_extraction is
-  'It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and '
-  'the row has the error. Without a code there is no error: the extraction is due again, and the attempt does not '
-  'count. The document is not locked: its lock may be the lock that the extraction could not get.';
+  'Record a failed extraction with its reason and its cost. retry_seconds: the pause before the next attempt; '
+  'null: none, and the row has the error. Without a code there is no error: the extraction is due again, and the '
+  'attempt does not count. The document is not locked, since its lock may be the one that the extraction could not '
+  'get.';

@@ -44,7 +44,7 @@ begin
   select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), 0
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
-  -- In one order, so that of two who ask for the same one waits for the other.
+  -- In one order, so that of two calls for the same documents one waits for the other.
   order by documents.id
   on conflict (org_id, document_id) do update
   set level = case when again then 0 else known.level end,

@@ -1,4 +1,4 @@
--- Weights of names: how much a name of a question says, by the documents. A name of common words says nothing.
+-- Weights of names in a question, by the rarity of their words in the documents. A name of frequent words has none.
 
 create function rag.name_rarity(name text, config regconfig, org_id uuid, scope rag.search_scope,
   out rarity double precision, out documents_of_rarest_word bigint)
@@ -10,7 +10,7 @@ declare
 begin
   with counts as (
     select counted.term, sum(counted.documents) as documents
-    -- The empty word stands for the totals of the org, whose terms begin with a blank.
+    -- The empty word represents the totals of the org, whose terms begin with a blank.
     from unnest(array[''] || words) as word (term)
     cross join lateral (
       select word.term, term_counts.documents
@@ -23,7 +23,7 @@ begin
     ) as counted
     group by counted.term
   ), total as (
-    -- As if a hundred more documents had none of the words: a few documents do not tell how rare a word is.
+    -- As if a hundred more documents had none of the words: a few documents do not show how rare a word is.
     select 100 + coalesce(sum(documents), 0) as documents from counts where term = ''
   )
   select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
@@ -106,6 +106,7 @@ end;
 $$;
 
 comment on function rag.name_weight is
-  'How surely these words of a question mean the entity, 0 to 1: the rarity of the words, reduced where the entity has '
-  'fewer places (titles and chunks, at most 20 count) than a tenth of the documents with its rarest word. "Information '
-  'retrieval" is a title in a library that has the words everywhere; there it is no name.';
+  'The probability, 0 to 1, that these words of a question mean the entity: the rarity of the words, reduced if '
+  'the entity has fewer places (titles and chunks, of which at most 20 count) than a tenth of the documents with '
+  'its rarest word. "Information retrieval" is a title in a library in which the words are frequent; there it is '
+  'no name.';

@@ -4,7 +4,8 @@
 create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
 comment on type rag.seed_entity is
-  'A name in a question: the entity, how surely it is meant (0 to 1), and which of the question''s words it takes.';
+  'A name in a question: the entity, the probability (0 to 1) that it is meant, and the positions of its words in '
+  'the question.';
 
 create function rag.seed_entity(
   org_id uuid, entity text, weight double precision, start integer default null, finish integer default null
@@ -43,9 +44,8 @@ as $$
 $$;
 
 comment on function rag.query_words is
-  'The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in '
-  'scripts that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every '
-  'character.';
+  'The words of a folded question, at most 64, each with the following blank: the runs between blanks, and single '
+  'characters in scripts without blanks or with endings (Thai to Burmese, Khmer, kana, Han, Hangul).';
 
 create function rag.known_names(words text[], capitals text[], scope rag.search_scope)
 returns table (org_id uuid, start integer, size integer, entity text, weight double precision)
@@ -66,7 +66,7 @@ begin
       else 0.5 end::double precision
   from gram
   cross join unnest(scope.org_ids) as org (id)
-  -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
+  -- With offset 0 the planner looks each name up; otherwise it would read all names into a hash table.
   cross join lateral (
     (select from rag.title_entities
     where scope.collection_ids is null and title_entities.org_id = org.id and title_entities.entity = gram.entity
@@ -101,8 +101,8 @@ end;
 $$;
 
 comment on function rag.known_names is
-  'The runs of words of a question that documents have as names, the longest first: how surely each is meant, by its '
-  'capitals. The parameters are those of rag.link_exact.';
+  'The runs of words of a question that are names in documents, the longest first, each with the probability, by '
+  'its capitals, that it is meant. The parameters are those of rag.link_exact.';
 
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -141,9 +141,9 @@ end;
 $$;
 
 comment on function rag.link_exact is
-  'The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the '
-  'folded question''s (rag.query_words); capitals: those of them that look like a part of a name. What has none is '
-  'less surely meant as one, unless its script knows no capitals.';
+  'The names in the question that documents spell in the same way; of overlapping ones the longest. words: the '
+  'folded question''s (rag.query_words); capitals: those of the words that have the form of a name. Words without '
+  'that form are less probably a name, unless their script has no capitals.';
 
 create function rag.link_entities(query_text text, scope rag.search_scope)
 returns rag.seed_entity[]

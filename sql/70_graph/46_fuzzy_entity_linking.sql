@@ -8,9 +8,9 @@ as $$
 declare
   heard constant text := rag.phonetic_key(name);
   tail constant text := reverse(heard);
-  -- Behind whatever begins with what it is put behind.
+  -- The last character of Unicode: behind a prefix it gives the upper bound of the texts with that prefix.
   beyond constant text := chr(1114111);
-  -- What a mistake at one end leaves of the other.
+  -- The length of the other end that a mistake at one end leaves.
   kept constant integer := greatest(2, (2 * length(heard) + 2) / 3);
   near text[];
 begin
@@ -110,5 +110,6 @@ end;
 $$;
 
 comment on function rag.link_fuzzy is
-  'The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words '
-  'that look like names and that link_exactly left, of five words at most, the longest first.';
+  'The names in the question that no document spells in the same way: misspelled ones, or parts of a name. '
+  'Examined are runs of at most five words that have the form of a name and that link_exact left, the longest '
+  'first.';

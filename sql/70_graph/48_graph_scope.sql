@@ -5,7 +5,8 @@ create type rag.graph_candidate as (
 );
 
 comment on type rag.graph_candidate is
-  'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it most surely.';
+  'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it with the highest '
+  'probability.';
 
 create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
   scope rag.search_scope)
@@ -111,7 +112,7 @@ begin
   return array(
     select place
     from unnest(places) as place
-    -- Offset 0 keeps this a look-up of each.
+    -- With offset 0 the planner looks each row up.
     cross join lateral (
       select from rag.documents
       where documents.org_id = place.org_id and documents.id = place.document_id

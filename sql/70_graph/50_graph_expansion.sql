@@ -34,7 +34,7 @@ as $$
 begin
   return query
   select seed.org_id, about.document_id, seed.entity,
-    -- If several documents have the title, each is less likely the one that is meant.
+    -- If several documents have the title, each has a lower probability of being meant.
     seed.weight * about.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1))
   from unnest(seeds) as seed
   cross join lateral (
@@ -117,7 +117,7 @@ begin
   return array(
     -- By position: a constructor would be called for thousands of rows.
     select (found.org_id, found.document_id, found.ordinal,
-      -- What several lead to is worth more: as if each were a chance of its own.
+      -- Several paths to an entity raise its weight, as independent probabilities.
       1 - exp(sum(ln(1 - least(0.98, found.weight)))),
       (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
     from (
@@ -219,8 +219,8 @@ end;
 $$;
 
 comment on function rag.co_occurring_entities is
-  'What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its '
-  'best way.';
+  'The entities that occur together with the seeds in the strongest of these places: the 48 with the highest '
+  'weight, each by its best path.';
 
 create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
   scope rag.search_scope, row_limit integer)

@@ -211,8 +211,8 @@ end;
 $$;
 
 comment on function rag.co_occurrence_edges is
-  'The edges that nothing but standing together makes, where no document states more: from what the document is '
-  'about to what it names, else from the seed to what stands with it.';
+  'The edges of entities that only occur together, if no document states a relation: from the subject of the '
+  'document to the entities that it names, otherwise from the seed to the entities beside it.';
 
 create function rag.edges_between(edges jsonb[], entities jsonb)
 returns jsonb[]

@@ -27,9 +27,9 @@ end;
 $$;
 
 comment on function rag.fuse_graph_scores is
-  'The hits, those that the graph reached before others, `row_limit` at most: of a score the graph''s share is how '
-  'surely the chunk was reached, the rest what the legs give it, 0 to 1 both. The best hit of the legs stays first: it '
-  'counts as reached as surely as any.';
+  'The hits, with those that only the graph reached, at most `row_limit`: the graph''s share of a score is the '
+  'probability with which the chunk was reached, the rest is the score of the search; both are 0 to 1. The best hit of '
+  'the search stays first: it counts as reached with the highest probability.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
@@ -77,8 +77,8 @@ end;
 $$;
 
 comment on function rag.score_graph_candidates is
-  'Those of the reached chunks that a leg has not brought, with the score that it would have given them without '
-  'regard to adjacent words; by word alone one without any of the words has none, and was reached all the same.';
+  'The reached chunks that the search did not return, with the score that it would have given them without '
+  'adjacent words. In a keyword search, a chunk without any of the words has the score null.';
 
 create function rag.share_of_names(query_text text, seeds rag.seed_entity[])
 returns double precision

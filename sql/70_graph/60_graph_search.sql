@@ -23,7 +23,8 @@ end;
 $$;
 
 comment on function rag.render_matches is
-  'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
+  'The hits as JSON, each with the probability with which the graph reached it, and whether the search without the '
+  'graph would have omitted it.';
 
 create function public.rag_graph_search(
   query_text text,

@@ -91,8 +91,8 @@ end;
 $$;
 
 comment on function rag.edges_touching is
-  'The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is '
-  'null, a thousand statements at most.';
+  'The edges stated by chunks that begin or end at one of the entities; those of one document, unless that is '
+  'null; at most a thousand statements.';
 
 create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
 returns jsonb

@@ -19,7 +19,8 @@ create table rag.sessions (
 
 comment on table rag.sessions is 'Chat sessions, each of one user.';
 comment on column rag.sessions.collection_id is
-  'Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.';
+  'Null: the session is about no single collection, or its collection was deleted; the next turn in a collection '
+  'sets that one.';
 comment on column rag.sessions.title is 'From the first question.';
 comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
@@ -48,7 +49,7 @@ create table rag.messages (
 comment on table rag.messages is 'Messages of chat sessions, in order.';
 comment on column rag.messages.collection_id is
   'The session''s collection at the time of the message. It stays null when the session gets a collection later.';
-comment on column rag.messages.details is 'Of an answer: what it cites, what it took.';
+comment on column rag.messages.details is 'Of an answer: its citations and its usage.';
 
 -- Deleting a collection.
 create index messages_by_collection on rag.messages (org_id, collection_id);

@@ -76,7 +76,7 @@ begin
           limit history
         ) as newest
       ) as latest
-      -- More than any model is told, and no less than the longest message.
+      -- More than any model receives, and at least the longest message.
       where latest.bytes <= 400000));
 end;
 $$;

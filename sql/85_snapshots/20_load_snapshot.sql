@@ -86,8 +86,9 @@ end;
 $$;
 
 comment on function public.rag_begin_load is
-  'A collection without a name, to be filled; its id. PT429 where the org''s tier has no room for it, or for so '
-  'many documents. What it is to take the place of makes room for it: that org has one more for a while.';
+  'Create a collection without a name, to be filled; returns its id. PT429 if the tier of the org has no room for '
+  'it, or for so many documents. The collection that it will replace does not count, so that the org may have one '
+  'more for a while.';
 
 create function rag.running_load(collection_id uuid)
 returns rag.collections

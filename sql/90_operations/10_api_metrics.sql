@@ -31,7 +31,7 @@ create table rag.api_metrics (
 
 comment on table rag.api_metrics is 'Counters and histograms of the index and knowledge APIs, by user.';
 comment on column rag.api_metrics.label is 'success or failure of a request, prompt or completion of tokens.';
-comment on column rag.api_metrics.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
+comment on column rag.api_metrics.sum is 'The value of a counter; the sum of all values of a histogram.';
 comment on column rag.api_metrics.total is 'How often; and how often up to each bound.';
 
 alter table rag.api_metrics enable row level security;

@@ -82,10 +82,10 @@ as $$
 $$;
 
 comment on function rag.caller_limits is
-  'Under which limits the caller stands: the deployment''s own for the bucket (`requests` in `window_seconds`), '
-  'unless a tier or, before all others, the API key sets one a minute; and the tier''s by day. Of several orgs'' '
-  'tiers the most generous counts. (A user has one day for all orgs: a key of an org with a smaller tier finds it '
-  'spent by what the user asked elsewhere.)';
+  'The limits of the caller: the deployment''s own for the bucket (`requests` in `window_seconds`), unless a tier '
+  'or, with precedence, the API key sets a limit for each minute; and the tier''s limit for each day. Of several '
+  'orgs'' tiers the most generous counts. (A user has one daily count for all orgs: a key of an org with a smaller '
+  'tier may find it exhausted by requests in other orgs.)';
 
 create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
@@ -119,8 +119,8 @@ end;
 $$;
 
 comment on function rag.count_hits is
-  'Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic under any '
-  'number of callers: the row is locked before it is judged, and kept until the caller commits.';
+  'Count `amount` requests in one window, if the limit permits them; returns the state of the window. Atomic for '
+  'any number of callers: the row is locked before it is compared, until the caller commits.';
 
 create function rag.count_request(function text, outcome text)
 returns void
@@ -186,7 +186,7 @@ begin
   end loop;
 
   if not admitted and paid is not null then
-    -- The day is spent: the minute gets back what it was charged for this request.
+    -- The day's limit is reached: the minute's count of this request is undone.
     update rag.rate_limits as spent set hits = spent.hits - amount
     where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
       and spent.window_seconds = paid.window_seconds;

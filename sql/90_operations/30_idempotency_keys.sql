@@ -25,14 +25,15 @@ create table rag.stored_responses (
 );
 
 comment on table rag.stored_responses is 'Stored responses of requests with an Idempotency-Key.';
-comment on column rag.stored_responses.caller_id is 'The API key that asked, else the user: rag.caller_id().';
+comment on column rag.stored_responses.caller_id is
+  'The API key that sent the request, else the user: rag.caller_id().';
 comment on column rag.stored_responses.key_hash is 'SHA-256 of the key and the request.';
 comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
 comment on column rag.stored_responses.claim is
   'The claim of the request that computes the response, until due_at. Both are null in a finished response.';
 comment on column rag.stored_responses.body is 'As it was sent, the order of its keys too.';
 comment on column rag.stored_responses.chunk_ids is
-  'What it shows: when the caller no longer sees all of that, it was never answered.';
+  'The chunks that the response shows. It is replayed only if the caller still sees all of them.';
 comment on column rag.stored_responses.scope is
   'The scope that an API key needs for the request, and for the stored response.';
 
@@ -75,9 +76,9 @@ create type rag.response_claim as (
 );
 
 comment on type rag.response_claim is
-  'What to do with a request: go (with a claim to end it by), replay the stored response, busy (it is being worked '
-  'on; ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is '
-  'kept.';
+  'The decision on a request: go (with a claim that ends it), replay (the stored response), busy (an equal request '
+  'is running; retry after so many seconds), or differs (the key was used for another request). org_id: the org '
+  'that stores the response.';
 
 create function rag.has_too_many_responses(org_id uuid)
 returns boolean
@@ -215,10 +216,10 @@ end;
 $$;
 
 comment on function public.rag_claim_response is
-  'Claim a request for so many seconds; an equal request waits meanwhile. Of any number at once one goes. A claim '
-  'that has run out goes to the next who asks the same; claims older than 24 hours do not exist. It is kept in '
-  'the org of the collection that it is about, where there is one (PT404 for one that the caller does not see), '
-  'else in the one that is meant. scope: the scope that a key needs for the request.';
+  'Claim a request for so many seconds; meanwhile equal requests are busy. Of concurrent equal requests one gets '
+  'the claim. The next equal request gets an expired claim; claims older than 24 hours do not exist. The response '
+  'is stored in the org of the request''s collection, if there is one (PT404 for a collection that the caller does '
+  'not see), else in the given org. scope: the scope that a key needs for the request.';
 
 create function rag.delete_expired_responses(org_id uuid)
 returns void
@@ -288,4 +289,4 @@ end;
 $$;
 
 comment on function public.rag_release_response is
-  'Release a claim, so that the next request is processed; whether the claim was still held.';
+  'Release a claim, so that the next equal request is processed; returns whether the claim was valid.';

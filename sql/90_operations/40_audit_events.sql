@@ -53,7 +53,7 @@ create policy "admins read events" on rag.audit_events
   as restrictive for select to authenticated
   using (org_id = any (array(select rag.admin_org_ids())));
 
--- What a bound key asks for elsewhere is in no collection that it knows of.
+-- A request of a bound key outside its collection has no collection.
 create policy "a bound key stays in its collection" on rag.audit_events
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))

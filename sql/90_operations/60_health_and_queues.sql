@@ -52,13 +52,13 @@ as $$
 $$;
 
 comment on function rag.queues is
-  'What waits for the worker, of these orgs, or of all where own is null, by kind: how much, how much of it is '
-  'being done, and oldest_seconds: how long the one has been due that is due longest, which may be running under a '
-  'lease that has ended. Of each kind at most 100,000 are looked at: a long queue must not pass for a database that '
-  'is gone. documents: to be ingested. readings: documents without extracted names; those that a model is to '
-  'read after the rules are found by then, and whether there is a model is not known here. deliveries: of webhooks; '
-  'those to an address that does not answer wait on purpose. removals: objects of Storage. Nothing else is the '
-  'worker''s: snapshots, collections and keys are changed while their caller waits.';
+  'The waiting work of the worker, of these orgs, or of all orgs if own is null, by kind: the number of items, the '
+  'number that is being processed, and oldest_seconds: how long the oldest item has been due, which may be running '
+  'under an expired lease. Of each kind at most 100,000 rows are read, since a slow count would look like an '
+  'unavailable database. documents: to be ingested. readings: documents without extracted names; documents that a '
+  'model is to read after the rules are found by then, and whether there is a model is not known here. deliveries: '
+  'of webhooks; those to an address that does not answer wait on purpose. removals: objects of Storage. The worker '
+  'has no other work: snapshots, collections and keys are changed while their caller waits.';
 
 create function public.rag_health()
 returns table (

@@ -130,7 +130,7 @@ create table rag.settings (
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
-  -- BM25: how soon repetitions of a word stop counting, and how much long passages are held back.
+  -- BM25: k1 bounds the weight of a word's repetitions, b lowers the scores of long passages.
   bm25_k1 real not null default 1.5 check (bm25_k1 between 0 and 10),
   bm25_b real not null default 0.85 check (bm25_b between 0 and 1),
   document_share real not null default 0.5 check (document_share between 0 and 1),
@@ -152,19 +152,22 @@ create table rag.settings (
 
 comment on table rag.settings is 'Settings of the deployment: the one row for all orgs, written by the deployer.';
 comment on column rag.settings.embedding_model is
-  'The model of the functions: rag_match assumes it when filters.model does not say.';
+  'The embedding model of the functions, and the default of filters.model.';
 comment on column rag.settings.other_embedding_models is
   'Further models whose embeddings may be stored, while a deployment changes its model.';
 comment on column rag.settings.exact_rows is
   'Up to this many candidate rows a match scans them all; above, it asks the HNSW index.';
 comment on column rag.settings.ef_search is
-  'How many candidates the HNSW index keeps in sight (pgvector''s hnsw.ef_search), for an org of half the table; '
-  'for smaller ones more (rag.ef_search_for).';
-comment on column rag.settings.language is 'The language of documents that do not say theirs.';
-comment on column rag.settings.document_share is 'How much of a passage''s score by words is its whole document''s.';
-comment on column rag.settings.phrase_share is 'How much of it is whether the words stand together as they were asked.';
+  'The candidates that the HNSW index considers (pgvector''s hnsw.ef_search) for an org with half of the table; '
+  'more for smaller orgs (rag.ef_search_for).';
+comment on column rag.settings.language is 'The language of documents that have none.';
+comment on column rag.settings.document_share is
+  'The share of a passage''s keyword score that is the score of its whole document.';
+comment on column rag.settings.phrase_share is
+  'The share of a passage''s keyword score that depends on how many adjacent words of the question are adjacent in '
+  'it.';
 comment on column rag.settings.similarity_share is
-  'How much of a hybrid score is the similarity; the rest is the score by words.';
+  'The share of a hybrid score that is the similarity; the rest is the keyword score.';
 comment on column rag.settings.postings_read is
   'How many documents of a word are read at most, those with the most of it first; of a question eight times as '
   'many.';
@@ -344,7 +347,7 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
-comment on function rag.caller_id is 'Whose budget a request spends: the API key''s own, or the user''s.';
+comment on function rag.caller_id is 'The id under which a request is counted: that of the API key, or of the user.';
 
 create function rag.creator_id()
 returns uuid
@@ -818,9 +821,8 @@ create table rag.collections (
 comment on table rag.collections is 'Named sets of documents: an index, a namespace or a workspace in the APIs.';
 comment on column rag.collections.created_by is 'The user who created it. No permission depends on this.';
 comment on column rag.collections.config is
-  'How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size, '
-  'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. A missing key takes '
-  'the deployment''s default.';
+  'Settings for chunking, embedding and search: chunk_size, chunk_overlap, embedding_model, enable_hybrid_search, '
+  'enable_knowledge_graph. A missing key takes the deployment''s default.';
 comment on column rag.collections.loading_name is
   'While it is loaded from a snapshot: the name that it will have. Until then no name finds it.';
 comment on column rag.collections.deleted_at is
@@ -1506,7 +1508,7 @@ comment on column rag.chunks.content is 'The text of its span: rag.cut_texts.';
 comment on column rag.chunks.span_start is 'Characters [span_start, span_end) of the document''s content.';
 comment on column rag.chunks.embedding is
   'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
-comment on column rag.chunks.metadata is 'Where in the document it stands: page_number, page_end, section.';
+comment on column rag.chunks.metadata is 'The position in the document: page_number, page_end, section.';
 
 -- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
 -- times the scan. (The text moves out instead.)
@@ -1903,21 +1905,21 @@ create table rag.jobs (
 
 comment on table rag.jobs is
   'Ingestion jobs: a queue of documents to convert, chunk, embed and store, and a log of finished jobs.';
-comment on column rag.jobs.user_id is 'In whose name it is done: who brought the document.';
+comment on column rag.jobs.user_id is 'The user who uploaded the document; the worker acts as this user.';
 comment on column rag.jobs.document is
   'The document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';
-comment on column rag.jobs.step is 'What it is at: fetching, converting, embedding, storing.';
+comment on column rag.jobs.step is 'The current step: fetching, converting, embedding, storing.';
 
--- Deleting a document, and showing what becomes of it.
+-- Deletion of a document, and the status of its processing.
 create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 
 -- rag_claim_jobs: of each org the jobs that are due.
 create index jobs_due on rag.jobs (org_id, due_at) where state in ('waiting', 'running');
 
--- One at a time: a document that is brought anew has its older job taken away.
+-- One job of a document at a time: a new upload of the document deletes its older job.
 create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
   where state in ('waiting', 'running');
 
@@ -2205,7 +2207,7 @@ declare
   is_admitted constant boolean := rag.begin_write();
   held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   input record;
-  -- Changes since the upload are kept.
+  -- Changes of title and metadata since the upload stay.
   changed constant boolean := (
     select documents.updated_at > held.created_at
     from rag.documents
@@ -2888,7 +2890,7 @@ begin
       absent := array(select input from unnest(absent) as input where input.id <> all (made));
       exit when absent = '{}';
     end if;
-    -- Locked in one order, so that of two who replace the same documents one waits for the other.
+    -- Locked in one order, so that of two calls that replace the same documents one waits for the other.
     present := array(
       select documents.id
       from rag.documents
@@ -3471,7 +3473,7 @@ create table rag.api_keys (
 comment on table rag.api_keys is 'API keys: the hash, owner, scopes and validity of each.';
 comment on column rag.api_keys.owner_id is
   'Whom the key acts as: it can never do what its owner cannot, and ends with their membership.';
-comment on column rag.api_keys.prefix is 'How the key begins, to tell keys apart in a list.';
+comment on column rag.api_keys.prefix is 'The first characters of the key, which distinguish keys in a list.';
 comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
 comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
 comment on column rag.api_keys.requests_per_minute is
@@ -3684,7 +3686,7 @@ begin
     expires_at = case when overlap_seconds = 0 then old.expires_at
       else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
   where ending.org_id = old.org_id and ending.id = old.id;
-  -- After the old one has ended; one that goes on for a while counts.
+  -- Checked after the old key has ended; a key that stays valid for a while counts.
   perform rag.check_key_quota(old.org_id);
 
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at,
@@ -3730,8 +3732,8 @@ as $$
 $$;
 
 comment on function public.rag_open_key is
-  'What the key stands for whose hash the token names; nothing for a key that is unknown, revoked or has expired. '
-  'One index look-up, whichever it is.';
+  'The claims of the key whose hash the token names; nothing for a key that is unknown, revoked or expired. Each '
+  'case takes one index look-up.';
 
 -- Tokenization for keyword search: the stems of a text's words in its language, and its identifiers, which stay whole
 -- (INC-4821, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
@@ -3789,8 +3791,8 @@ as $$
 $$;
 
 comment on function rag.identifiers is
-  'The identifiers in a text, in small letters, as often as they stand there: runs of letters and digits with '
-  'punctuation inside, C++ and C#. Those of more than 200 characters are omitted.';
+  'The identifiers in a text, in lower case, with repetitions: runs of letters and digits with punctuation inside, '
+  'C++ and C#. Those of more than 200 characters are omitted.';
 
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)
@@ -3805,7 +3807,7 @@ as $$
   group by 1;
 $$;
 
-comment on function rag.terms is 'Each term of a text and how often it stands there.';
+comment on function rag.terms is 'Each term of a text, and its number of occurrences.';
 
 -- Postings: the inverted index of keyword search. A posting lists the chunks of a document that contain a term, and how
 -- often. Triggers update it in the transaction that writes the chunks, so a search never sees words of a deleted text.
@@ -3827,8 +3829,8 @@ create table rag.postings (
 
 comment on table rag.postings is 'The inverted index of keyword search: the chunks of a document that contain a term.';
 comment on column rag.postings.term is
-  'One posting of each document stands for the whole of it, its term made of blank, text search configuration, '
-  'blank, embedding model (rag.total_term). No other term begins with a blank.';
+  'A term. One posting of each document represents the whole document; its term consists of blank, text search '
+  'configuration, blank and embedding model (rag.total_term). No other term begins with a blank.';
 comment on column rag.postings.places is
   'For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.';
 comment on column rag.postings.length is 'Terms in the whole document.';
@@ -3856,11 +3858,12 @@ create table rag.term_counts (
 );
 
 comment on table rag.term_counts is
-  'How many documents and chunks hold a term: BM25 weighs a word by how rare it is. A log of differences, one row '
-  'for each term that a write added or took away, so that writers never wait for each other; a search sums what it '
-  'may see, and now and then a write folds the rows of its own terms into one.';
+  'The numbers of documents and chunks that contain a term, from which BM25 computes the term''s rarity. A log of '
+  'differences, with one row for each term that a write added or removed, so that writers never wait for each '
+  'other. A search sums the rows that it may see, and from time to time a write folds the rows of its terms into '
+  'one.';
 comment on column rag.term_counts.length is
-  'Terms in all those chunks; of the postings that stand for a whole document alone.';
+  'The number of terms in all these chunks; only for the postings that represent whole documents.';
 
 alter table rag.postings enable row level security;
 alter table rag.postings force row level security;
@@ -3925,7 +3928,7 @@ as $$
 $$;
 
 comment on function rag.total_term is
-  'The term of the posting that stands for a whole document: blank, text search configuration, blank, embedding '
+  'The term of the posting that represents a whole document: blank, text search configuration, blank, embedding '
   'model.';
 
 create function rag.config_of_total(term text)
@@ -4061,7 +4064,7 @@ end;
 $$;
 
 comment on function rag.count_changed_terms is
-  'Adds what changed to the log. Of an org that is being deleted the counts are gone already.';
+  'Adds the changes to the log. An org that is being deleted has no counts any more.';
 
 create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id uuid, terms text[])
 returns void
@@ -4436,7 +4439,8 @@ comment on table rag.webhooks is 'Subscriptions to events. Members read them, be
 comment on column rag.webhooks.owner_id is
   'Always null: webhooks belong to the org, and its admins manage them.';
 comment on column rag.webhooks.collection_id is
-  'Null is every collection. Of one that has gone the webhook is left, to be told so.';
+  'Null is every collection. The webhook of a deleted collection remains, so that it gets the event of the '
+  'deletion.';
 comment on column rag.webhooks.enabled is
   'Off, by an admin, or by the worker after days without a response. Waiting deliveries then end.';
 
@@ -4488,7 +4492,7 @@ create policy "members use their org's endpoints" on rag.endpoints
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
--- A key that is bound to a collection keeps no webhooks: it would choose what others are told.
+-- A key that is bound to a collection manages no webhooks: it would choose the events that others receive.
 create policy "admins make webhooks" on rag.webhooks
   as restrictive for insert to authenticated
   with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
@@ -4563,8 +4567,8 @@ create table rag.deliveries (
 );
 
 comment on table rag.deliveries is 'The outbox of webhooks, and the results of its deliveries.';
-comment on column rag.deliveries.owner_id is 'Of the document that it tells of.';
-comment on column rag.deliveries.event_id is 'The same for every address that is told.';
+comment on column rag.deliveries.owner_id is 'The owner of the document that the event is about.';
+comment on column rag.deliveries.event_id is 'The id of the event, equal for all its addresses.';
 comment on column rag.deliveries.due_at is
   'Not before this. While it is being sent: when its lease ends and any worker may send it again.';
 comment on column rag.deliveries.response_status is
@@ -4643,7 +4647,7 @@ begin
       return;
     exception
       when foreign_key_violation then
-        -- It has gone by now: the next look does not see it.
+        -- The row is deleted by now, so that the next query does not see it.
         null;
       when lock_not_available then
         -- This runs at the end of the transaction, where the exception handler of the called function has ended.
@@ -4934,10 +4938,10 @@ end;
 $$;
 
 comment on function public.rag_end_delivery is
-  'What became of an attempt: error null is delivered. retry_seconds: after which to try again; null: never. '
-  'A worker that has lost the lease changes nothing. An address that fails is left alone for as long as it has '
-  'failed, between five seconds and an hour; after five days of it, or when it says that it is gone, its webhook is '
-  'turned off.';
+  'End a delivery attempt. error: null for a delivered event. retry_seconds: the pause before the next attempt, '
+  'null for none. A worker that has lost the lease changes nothing. An address that fails gets no delivery for as '
+  'long as it has failed, between five seconds and an hour. After five days of failures, or after a 410, its '
+  'webhook is disabled.';
 
 -- Functions of an org's admins to create, list, change and delete webhooks. They run as their caller.
 
@@ -4963,7 +4967,8 @@ as $$
   order by webhooks.created_at, webhooks.id;
 $$;
 
-comment on function public.rag_list_webhooks is 'Those that the caller keeps, or the one.';
+comment on function public.rag_list_webhooks is
+  'The webhooks that the caller administers, or the one with the given id.';
 
 create function rag.get_webhook(webhook_id uuid)
 returns rag.webhook
@@ -5175,13 +5180,13 @@ create table rag.query_embeddings (
 );
 
 comment on table rag.query_embeddings is
-  'At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it (unlike '
-  'a chunk''s), so that surplus rows are found without reading any. Rows of a user who does not come '
-  'back stay, unused; a role that sees all rows may delete the expired ones.';
+  'At most 64 rows and 300 kB for each user, besides rows that wait for a vacuum. The vector (3 kB) is in TOAST, '
+  'unlike a chunk''s, so that surplus rows are found without reading vectors. Rows of a user who does not return '
+  'stay unused; a role that sees all rows may delete the expired ones.';
 comment on column rag.query_embeddings.hash is
   'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
 comment on column rag.query_embeddings.embedding is
-  'As rag_match compares it, so that a question recalled finds exactly what it found at first.';
+  'In the precision that rag_match compares, so that a cached query finds the same chunks as the first time.';
 
 alter table rag.query_embeddings enable row level security;
 alter table rag.query_embeddings force row level security;
@@ -5257,8 +5262,8 @@ end;
 $$;
 
 comment on function public.rag_put_query_embedding is
-  'Remember a vector for the caller, in the place of an older one of that hash, and forget the caller''s that have '
-  'expired and the oldest of more than 64.';
+  'Store a vector in the caller''s cache, in the place of an older one of that hash, and delete the caller''s '
+  'expired vectors and the oldest above 64.';
 
 -- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes it; the functions read it once a
 -- minute.
@@ -5386,7 +5391,7 @@ $$;
 
 comment on function rag.metadata_conditions is 'The conditions of a filter. Raises what rag.metadata_operations raises.';
 
--- Filters of a search as the caller sends them, and the keys among them that no search knows.
+-- Filters of a search as the caller sends them, and their unknown keys.
 
 create type rag.filters as (
   source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
@@ -5395,10 +5400,11 @@ create type rag.filters as (
 );
 
 comment on type rag.filters is
-  'The filters as they come. Dates are inclusive and mean the document''s own date; lang "fr" finds fr-CA too; of a '
-  'list one suffices, an empty one is none. metadata: values that the document''s must equal, or operators '
-  '(rag.metadata_operations), of which all must hold. collection is the name of one of the caller''s. model is the '
-  'deployment''s by default. document_type is what the uploader calls the document, or what it was read as.';
+  'The filters of a request. Dates are inclusive and mean the document''s own date. lang "fr" finds fr-CA too. A '
+  'document needs one value of a list; an empty list is no filter. metadata: values that the document''s must '
+  'equal, or operators (rag.metadata_operations), of which all must hold. collection is the name of one of the '
+  'caller''s collections. model is the deployment''s by default. document_type is the type that the uploader gave, '
+  'or that was detected.';
 
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]
@@ -5690,7 +5696,7 @@ begin
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
   query_embedding := query_vector::extensions.halfvec(1536);
-  -- Asked of the half-precision vector: a tiny one may have become zero.
+  -- The half-precision vector is tested, since a tiny vector may have become zero.
   if extensions.l2_norm(query_embedding) = 0 then
     raise exception 'query_vector must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
   end if;
@@ -5718,7 +5724,7 @@ begin
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
-  -- Offset 0 keeps this a look-up of each.
+  -- With offset 0 the planner looks each row up.
   cross join lateral (
     select chunks.metadata as place
     from rag.chunks
@@ -5776,7 +5782,7 @@ comment on function rag.count_chunks is
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
--- A cached plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
+-- A cached plan ignores the org: with few orgs it expects a large part of the table, and would read all of it.
 set enable_seqscan = off
 as $$
 begin
@@ -5804,7 +5810,7 @@ comment on function rag.exact_scan is
 create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
--- As above: a cached plan knows neither org nor source type.
+-- As above: a cached plan ignores org and source type.
 set enable_seqscan = off
 as $$
 declare
@@ -5861,9 +5867,9 @@ end;
 $$;
 
 comment on function rag.filtered_scan is
-  'The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no '
-  'further than that. The commonest, one source type, keeps its plan; others are planned for the filters at hand. '
-  'Texts are fetched of those that are kept: with all of them the rows would not fit into memory.';
+  'The same with filters, if they leave at most `bound` chunks; considered: how many they leave, counted up to '
+  'that bound. The most frequent filter, one source type, has a cached plan; others are planned for their values. '
+  'Only the returned chunks'' texts are read, since the texts of all of them would not fit into memory.';
 
 create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
@@ -5917,9 +5923,10 @@ end;
 $$;
 
 comment on function rag.hnsw_scan is
-  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `row_limit` are kept. '
-  'complete: whether these are all that there need be; not when the index gave up, and not when the last that is '
-  'kept is as near as the last that was fetched, since which of those it happened upon must not decide.';
+  'The nearest chunks of a scope by the HNSW index: `fetched` candidates, of which the nearest `row_limit` are '
+  'returned. complete: whether no nearer chunk can be missing. It is false if the index stopped early, and if the '
+  'last returned chunk is as near as the last candidate, since the order of the index must not decide between '
+  'equals.';
 
 create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
@@ -5935,9 +5942,9 @@ end;
 $$;
 
 comment on function rag.ef_search_for is
-  'How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the '
-  'smaller their share of the table, and four times as many where they are scattered over several orgs, whose '
-  'neighbourhoods then hold few of ours. (bench/exact_vs_index.py)';
+  'The candidates that the HNSW index has to consider to find the nearest of so many rows: more for a smaller '
+  'share of the table, and four times as many if the rows are scattered over several orgs, since few of their '
+  'neighbours are in the scope. (bench/exact_vs_index.py)';
 
 create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
 returns bigint
@@ -6205,9 +6212,8 @@ end;
 $$;
 
 comment on function rag.phrase_proximity is
-  'How much of the question stands in each text in the same order, 0 to 1: the more, the more of its words '
-  'follow each other as they do in the question, the rarer those are and the fewer stand between. Texts where no '
-  'two do are left out.';
+  'The share of the question''s adjacent words that are adjacent in each text, 0 to 1: higher for more and for '
+  'rarer words, and for fewer words between them. Texts without two such words are omitted.';
 
 -- BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two steps: the documents that contain most of the query,
 -- with a bounded number of postings for each term; then the exact scores of those documents' chunks.
@@ -6223,8 +6229,8 @@ returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
   -- A nested loop would compare each posting with each term of a long query.
   set enable_nestloop = off
-  -- A kept plan takes any word for a rare one: for each document, it would read all postings of the word from the index
-  -- of terms, which has all columns that are needed.
+  -- A cached plan expects every word to be rare: for each document, it would read all postings of the word from the
+  -- index of terms, which has all columns that are needed.
   set enable_indexonlyscan = off
 as $$
 declare
@@ -6310,9 +6316,9 @@ end;
 $$;
 
 comment on function rag.top_postings is
-  'The documents, of those allowed (null: all), that match the question best, as far as a bounded number of '
-  'postings tells: of each term and org `read` with the most of it, the terms with the largest weights first, '
-  'and about eight times as many in all.';
+  'The documents, of those allowed (null: all), that match the question best, by a bounded number of postings: the '
+  '`read` highest of each term and org, terms with the largest weights first, and about eight times as many in '
+  'all.';
 
 create function rag.collection_share(scope rag.search_scope)
 returns double precision
@@ -6357,7 +6363,7 @@ begin
     return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   end if;
 
-  -- Few are looked up one by one. Of many, the postings tell: more of them, since most may not be allowed.
+  -- A few documents are looked up one by one. For many, postings are read: more of them, since most may not be allowed.
   if cardinality(left_over) <= 4 * read then
     return rag.rank_documents(keywords, left_over, wanted);
   end if;
@@ -6398,7 +6404,7 @@ begin
         select sum(place & 65535)::double precision from unnest(found.places) as place
       ) as occurrences
     from (select distinct org_id, document_id from unnest(documents)) as wanted
-    -- Offset 0 keeps this a look-up of a document's terms: the planner would read all that it has.
+    -- With offset 0 the planner looks a document's terms up; otherwise it would read all terms of the document.
     cross join lateral (
       select term, places, length
       from rag.postings
@@ -6471,7 +6477,7 @@ begin
   )
   select chunk.*, coalesce(candidate.word_score, 0)
   from candidate
-  -- Offset 0 keeps this a look-up of each.
+  -- With offset 0 the planner looks each row up.
   cross join lateral (
     select chunks.id, chunks.org_id, chunks.document_id, chunks.ordinal, chunks.content, chunks.span_start,
       chunks.span_end, chunks.lang,
@@ -6581,8 +6587,8 @@ as $$
 $$;
 
 comment on function rag.best_documents is
-  'The best documents among the hits, as many as are needed for so many chunks and at least five: a document is '
-  'worth its best hit, half its second best, a quarter of the next.';
+  'The best documents among the hits, as many as are needed for so many chunks, and at least five. The score of a '
+  'document is its best hit''s, half its second best''s, a quarter of the next, and so on.';
 
 create function rag.best_per_document(candidates rag.candidate[])
 returns rag.candidate[]
@@ -6619,8 +6625,8 @@ as $$
 $$;
 
 comment on function rag.apply_recency is
-  'The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five '
-  'eighths, and never less than half. A document without a date is as old as its row.';
+  'The hits, with lower scores for older documents: at one half-life three quarters of the score remain, at two '
+  'five eighths, and never less than half. A document without a date is as old as its row.';
 
 create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
 returns rag.candidate[]
@@ -6641,7 +6647,7 @@ as $$
 $$;
 
 comment on function rag.boost_source_types is
-  'The hits, those of other source types held back: where all else is equal, the preferred come first.';
+  'The hits, with lower scores for other source types: of equal hits the preferred types come first.';
 
 create function rag.to_page(candidates rag.candidate[], half_life_days double precision, source_types text[],
   top_k integer, expand_context integer)
@@ -6734,8 +6740,7 @@ end;
 $$;
 
 comment on function rag.uses_keywords is
-  'Whether words have a part in a search of these collections: not where all of them have gone without hybrid '
-  'search.';
+  'Whether a search of these collections uses keywords: not if all of them have hybrid search disabled.';
 
 -- Search by meaning, by word, or by both, in one call.
 
@@ -6939,9 +6944,9 @@ end;
 $$;
 
 comment on function rag.load_similarity_query is
-  'The vector and the text of the subject: those of the query, or of a chunk or a document the mean of its vectors '
-  'and the beginning of its text. The subject may stand outside every filter. PT404 for one that the caller does not '
-  'see.';
+  'The vector and the text of the subject: those of the query or the chunk, or for a document the mean of its '
+  'vectors and the beginning of its text. The subject may be outside the filters. PT404 for a subject that the '
+  'caller does not see.';
 
 create function public.rag_similar(
   chunk_id uuid default null,
@@ -7058,9 +7063,9 @@ as $$
 $$;
 
 comment on function rag.fold_text is
-  'Letters without case and accents, and without what shows nothing; what stands between words is one blank. An '
-  'apostrophe is nothing (O''Brien), nor is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks '
-  'that are letters'' own, as in Devanagari and Thai, are kept. The characters of punctuation are listed: versions of '
+  'The text without case, accents and invisible characters; between words is one blank. An apostrophe is removed '
+  '(O''Brien), and so is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks that belong to '
+  'letters, as in Devanagari and Thai, stay. The characters of punctuation are listed, because versions of '
   'Postgres differ.';
 
 create function rag.entity_key(name text)
@@ -7074,8 +7079,8 @@ as $$
 $$;
 
 comment on function rag.entity_key is
-  'A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. '
-  'An entity''s own is itself.';
+  'The key of a name: the folded name without an article before it and without parentheses behind it, unless '
+  'nothing else is left. The key of a key is itself.';
 
 create function rag.phonetic_key(entity text)
 returns text
@@ -7147,8 +7152,8 @@ as $$
 $$;
 
 comment on function rag.title_names is
-  'What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. '
-  '"Incident 42: Billing outage" is about both.';
+  'The names in a title, each with its certainty: the title itself, with and without parentheses, and its parts. '
+  '"Incident 42: Billing outage" has both.';
 
 create function rag.path_name(path text)
 returns text
@@ -7504,8 +7509,8 @@ end;
 $$;
 
 comment on function rag.names_of_document is
-  'What a document names, in its text or its title, as the keys of an object: asked once a document, however many '
-  'relations it states.';
+  'The keys of the names in a document''s text and title, as the keys of an object. Computed once for each '
+  'document, however many relations it states.';
 
 create function rag.delete_dangling_relations(org_id uuid, document_id uuid)
 returns void
@@ -7661,9 +7666,10 @@ end;
 $$;
 
 comment on function rag.insert_names is
-  'Store what the chunks of documents name and relate, the first chunk of each document with that ordinal. Malformed '
-  'names are omitted: a document is worth more than its names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
-  'names and 200 relations a chunk.';
+  'Store the names and relations of the chunks of documents; each document has the ordinal of its first chunk. '
+  'Malformed names are omitted, so that they do not prevent the storing of the document. One row for each entity '
+  'and chunk; a relation needs both of its names in the document. At most 200 names and 200 relations for each '
+  'chunk.';
 
 -- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
 -- collection of the graph. Rules extract most documents when they are added, which needs no job. The worker processes
@@ -7765,8 +7771,8 @@ as $$
 $$;
 
 comment on function rag.enqueue_extractions is
-  'Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a '
-  'document add to what came before. What earlier readings cost stays counted.';
+  'Record that documents have new chunks; if these come with names, the extraction is that of the rules. `later`: '
+  'chunks that are added to a document''s earlier ones. The cost of earlier extractions is kept.';
 
 create function rag.requeue_extraction(org_id uuid, document_id uuid)
 returns void
@@ -7994,7 +8000,7 @@ begin
     due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
     -- It went on.
     attempts = 0,
-    -- What it had to wait for is over; what could not be read stays unread.
+    -- The pause has ended; chunks that could not be read stay unread.
     error_code = coalesce(code, case when held.error_code = 'unreadable_reply' then held.error_code end),
     error_message = coalesce(message, case when held.error_code = 'unreadable_reply' then held.error_message end),
     updated_at = clock_timestamp()
@@ -8004,10 +8010,10 @@ end;
 $$;
 
 comment on function public.rag_store_extraction is
-  'What the chunks from `first` on name and relate (names and relations, as rag_put_document takes them), in the '
-  'place of their previous entities; a chunk without names keeps what it has. model: which one has read them; none: '
-  'the rules. What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: '
-  'the lease then lasts so much longer, and ends otherwise.';
+  'Store the names and relations of the chunks from `first` on (as rag_put_document takes them), in the place of '
+  'their previous entities; a chunk without names keeps its present ones. model: the model that extracted them, '
+  'null for the rules. prompt_tokens, completion_tokens: the cost. code, message: why a chunk could not be read. '
+  'Returns whether further chunks follow; then the lease is extended, otherwise it ends.';
 
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
@@ -8034,9 +8040,10 @@ end;
 $$;
 
 comment on function public.rag_fail_extraction is
-  'It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and '
-  'the row has the error. Without a code there is no error: the extraction is due again, and the attempt does not '
-  'count. The document is not locked: its lock may be the lock that the extraction could not get.';
+  'Record a failed extraction with its reason and its cost. retry_seconds: the pause before the next attempt; '
+  'null: none, and the row has the error. Without a code there is no error: the extraction is due again, and the '
+  'attempt does not count. The document is not locked, since its lock may be the one that the extraction could not '
+  'get.';
 
 -- A collection's documents enter the graph or leave it: on request, or because the collection's config changed. The
 -- worker extracts them, and deletes the extracted rows of a collection that left the graph.
@@ -8084,7 +8091,7 @@ begin
   select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), 0
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
-  -- In one order, so that of two who ask for the same one waits for the other.
+  -- In one order, so that of two calls for the same documents one waits for the other.
   order by documents.id
   on conflict (org_id, document_id) do update
   set level = case when again then 0 else known.level end,
@@ -8152,7 +8159,7 @@ $$;
 
 comment on function rag.delete_graph_of_document is 'Take a document out of the graph.';
 
--- Weights of names: how much a name of a question says, by the documents. A name of common words says nothing.
+-- Weights of names in a question, by the rarity of their words in the documents. A name of frequent words has none.
 
 create function rag.name_rarity(name text, config regconfig, org_id uuid, scope rag.search_scope,
   out rarity double precision, out documents_of_rarest_word bigint)
@@ -8164,7 +8171,7 @@ declare
 begin
   with counts as (
     select counted.term, sum(counted.documents) as documents
-    -- The empty word stands for the totals of the org, whose terms begin with a blank.
+    -- The empty word represents the totals of the org, whose terms begin with a blank.
     from unnest(array[''] || words) as word (term)
     cross join lateral (
       select word.term, term_counts.documents
@@ -8177,7 +8184,7 @@ begin
     ) as counted
     group by counted.term
   ), total as (
-    -- As if a hundred more documents had none of the words: a few documents do not tell how rare a word is.
+    -- As if a hundred more documents had none of the words: a few documents do not show how rare a word is.
     select 100 + coalesce(sum(documents), 0) as documents from counts where term = ''
   )
   select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
@@ -8260,9 +8267,10 @@ end;
 $$;
 
 comment on function rag.name_weight is
-  'How surely these words of a question mean the entity, 0 to 1: the rarity of the words, reduced where the entity has '
-  'fewer places (titles and chunks, at most 20 count) than a tenth of the documents with its rarest word. "Information '
-  'retrieval" is a title in a library that has the words everywhere; there it is no name.';
+  'The probability, 0 to 1, that these words of a question mean the entity: the rarity of the words, reduced if '
+  'the entity has fewer places (titles and chunks, of which at most 20 count) than a tenth of the documents with '
+  'its rarest word. "Information retrieval" is a title in a library in which the words are frequent; there it is '
+  'no name.';
 
 -- Entity linking: the entities that a query names. Longer names have priority over shorter ones inside them, exact
 -- names over similar ones. Each look-up is an equality or a range in an index, and reads a bounded number of rows.
@@ -8270,7 +8278,8 @@ comment on function rag.name_weight is
 create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
 comment on type rag.seed_entity is
-  'A name in a question: the entity, how surely it is meant (0 to 1), and which of the question''s words it takes.';
+  'A name in a question: the entity, the probability (0 to 1) that it is meant, and the positions of its words in '
+  'the question.';
 
 create function rag.seed_entity(
   org_id uuid, entity text, weight double precision, start integer default null, finish integer default null
@@ -8309,9 +8318,8 @@ as $$
 $$;
 
 comment on function rag.query_words is
-  'The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in '
-  'scripts that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every '
-  'character.';
+  'The words of a folded question, at most 64, each with the following blank: the runs between blanks, and single '
+  'characters in scripts without blanks or with endings (Thai to Burmese, Khmer, kana, Han, Hangul).';
 
 create function rag.known_names(words text[], capitals text[], scope rag.search_scope)
 returns table (org_id uuid, start integer, size integer, entity text, weight double precision)
@@ -8332,7 +8340,7 @@ begin
       else 0.5 end::double precision
   from gram
   cross join unnest(scope.org_ids) as org (id)
-  -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
+  -- With offset 0 the planner looks each name up; otherwise it would read all names into a hash table.
   cross join lateral (
     (select from rag.title_entities
     where scope.collection_ids is null and title_entities.org_id = org.id and title_entities.entity = gram.entity
@@ -8367,8 +8375,8 @@ end;
 $$;
 
 comment on function rag.known_names is
-  'The runs of words of a question that documents have as names, the longest first: how surely each is meant, by its '
-  'capitals. The parameters are those of rag.link_exact.';
+  'The runs of words of a question that are names in documents, the longest first, each with the probability, by '
+  'its capitals, that it is meant. The parameters are those of rag.link_exact.';
 
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -8407,9 +8415,9 @@ end;
 $$;
 
 comment on function rag.link_exact is
-  'The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the '
-  'folded question''s (rag.query_words); capitals: those of them that look like a part of a name. What has none is '
-  'less surely meant as one, unless its script knows no capitals.';
+  'The names in the question that documents spell in the same way; of overlapping ones the longest. words: the '
+  'folded question''s (rag.query_words); capitals: those of the words that have the form of a name. Words without '
+  'that form are less probably a name, unless their script has no capitals.';
 
 create function rag.link_entities(query_text text, scope rag.search_scope)
 returns rag.seed_entity[]
@@ -8477,9 +8485,9 @@ as $$
 declare
   heard constant text := rag.phonetic_key(name);
   tail constant text := reverse(heard);
-  -- Behind whatever begins with what it is put behind.
+  -- The last character of Unicode: behind a prefix it gives the upper bound of the texts with that prefix.
   beyond constant text := chr(1114111);
-  -- What a mistake at one end leaves of the other.
+  -- The length of the other end that a mistake at one end leaves.
   kept constant integer := greatest(2, (2 * length(heard) + 2) / 3);
   near text[];
 begin
@@ -8579,8 +8587,9 @@ end;
 $$;
 
 comment on function rag.link_fuzzy is
-  'The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words '
-  'that look like names and that link_exactly left, of five words at most, the longest first.';
+  'The names in the question that no document spells in the same way: misspelled ones, or parts of a name. '
+  'Examined are runs of at most five words that have the form of a name and that link_exact left, the longest '
+  'first.';
 
 -- The scope of a search (15_search_scope.sql) applied to the graph: its entities and the chunks that it reaches.
 
@@ -8589,7 +8598,8 @@ create type rag.graph_candidate as (
 );
 
 comment on type rag.graph_candidate is
-  'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it most surely.';
+  'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it with the highest '
+  'probability.';
 
 create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
   scope rag.search_scope)
@@ -8695,7 +8705,7 @@ begin
   return array(
     select place
     from unnest(places) as place
-    -- Offset 0 keeps this a look-up of each.
+    -- With offset 0 the planner looks each row up.
     cross join lateral (
       select from rag.documents
       where documents.org_id = place.org_id and documents.id = place.document_id
@@ -8743,7 +8753,7 @@ as $$
 begin
   return query
   select seed.org_id, about.document_id, seed.entity,
-    -- If several documents have the title, each is less likely the one that is meant.
+    -- If several documents have the title, each has a lower probability of being meant.
     seed.weight * about.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1))
   from unnest(seeds) as seed
   cross join lateral (
@@ -8826,7 +8836,7 @@ begin
   return array(
     -- By position: a constructor would be called for thousands of rows.
     select (found.org_id, found.document_id, found.ordinal,
-      -- What several lead to is worth more: as if each were a chance of its own.
+      -- Several paths to an entity raise its weight, as independent probabilities.
       1 - exp(sum(ln(1 - least(0.98, found.weight)))),
       (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
     from (
@@ -8928,8 +8938,8 @@ end;
 $$;
 
 comment on function rag.co_occurring_entities is
-  'What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its '
-  'best way.';
+  'The entities that occur together with the seeds in the strongest of these places: the 48 with the highest '
+  'weight, each by its best path.';
 
 create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
   scope rag.search_scope, row_limit integer)
@@ -9253,8 +9263,8 @@ end;
 $$;
 
 comment on function rag.co_occurrence_edges is
-  'The edges that nothing but standing together makes, where no document states more: from what the document is '
-  'about to what it names, else from the seed to what stands with it.';
+  'The edges of entities that only occur together, if no document states a relation: from the subject of the '
+  'document to the entities that it names, otherwise from the seed to the entities beside it.';
 
 create function rag.edges_between(edges jsonb[], entities jsonb)
 returns jsonb[]
@@ -9364,9 +9374,9 @@ end;
 $$;
 
 comment on function rag.fuse_graph_scores is
-  'The hits, those that the graph reached before others, `row_limit` at most: of a score the graph''s share is how '
-  'surely the chunk was reached, the rest what the legs give it, 0 to 1 both. The best hit of the legs stays first: it '
-  'counts as reached as surely as any.';
+  'The hits, with those that only the graph reached, at most `row_limit`: the graph''s share of a score is the '
+  'probability with which the chunk was reached, the rest is the score of the search; both are 0 to 1. The best hit of '
+  'the search stays first: it counts as reached with the highest probability.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
@@ -9414,8 +9424,8 @@ end;
 $$;
 
 comment on function rag.score_graph_candidates is
-  'Those of the reached chunks that a leg has not brought, with the score that it would have given them without '
-  'regard to adjacent words; by word alone one without any of the words has none, and was reached all the same.';
+  'The reached chunks that the search did not return, with the score that it would have given them without '
+  'adjacent words. In a keyword search, a chunk without any of the words has the score null.';
 
 create function rag.share_of_names(query_text text, seeds rag.seed_entity[])
 returns double precision
@@ -9505,7 +9515,8 @@ end;
 $$;
 
 comment on function rag.render_matches is
-  'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
+  'The hits as JSON, each with the probability with which the graph reached it, and whether the search without the '
+  'graph would have omitted it.';
 
 create function public.rag_graph_search(
   query_text text,
@@ -9688,8 +9699,8 @@ end;
 $$;
 
 comment on function rag.edges_touching is
-  'The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is '
-  'null, a thousand statements at most.';
+  'The edges stated by chunks that begin or end at one of the entities; those of one document, unless that is '
+  'null; at most a thousand statements.';
 
 create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
 returns jsonb
@@ -9782,7 +9793,8 @@ create table rag.sessions (
 
 comment on table rag.sessions is 'Chat sessions, each of one user.';
 comment on column rag.sessions.collection_id is
-  'Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.';
+  'Null: the session is about no single collection, or its collection was deleted; the next turn in a collection '
+  'sets that one.';
 comment on column rag.sessions.title is 'From the first question.';
 comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
@@ -9811,7 +9823,7 @@ create table rag.messages (
 comment on table rag.messages is 'Messages of chat sessions, in order.';
 comment on column rag.messages.collection_id is
   'The session''s collection at the time of the message. It stays null when the session gets a collection later.';
-comment on column rag.messages.details is 'Of an answer: what it cites, what it took.';
+comment on column rag.messages.details is 'Of an answer: its citations and its usage.';
 
 -- Deleting a collection.
 create index messages_by_collection on rag.messages (org_id, collection_id);
@@ -9981,7 +9993,7 @@ begin
           limit history
         ) as newest
       ) as latest
-      -- More than any model is told, and no less than the longest message.
+      -- More than any model receives, and at least the longest message.
       where latest.bytes <= 400000));
 end;
 $$;
@@ -10431,8 +10443,9 @@ end;
 $$;
 
 comment on function public.rag_begin_load is
-  'A collection without a name, to be filled; its id. PT429 where the org''s tier has no room for it, or for so '
-  'many documents. What it is to take the place of makes room for it: that org has one more for a while.';
+  'Create a collection without a name, to be filled; returns its id. PT429 if the tier of the org has no room for '
+  'it, or for so many documents. The collection that it will replace does not count, so that the org may have one '
+  'more for a while.';
 
 create function rag.running_load(collection_id uuid)
 returns rag.collections
@@ -10637,7 +10650,7 @@ create table rag.api_metrics (
 
 comment on table rag.api_metrics is 'Counters and histograms of the index and knowledge APIs, by user.';
 comment on column rag.api_metrics.label is 'success or failure of a request, prompt or completion of tokens.';
-comment on column rag.api_metrics.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
+comment on column rag.api_metrics.sum is 'The value of a counter; the sum of all values of a histogram.';
 comment on column rag.api_metrics.total is 'How often; and how often up to each bound.';
 
 alter table rag.api_metrics enable row level security;
@@ -10769,10 +10782,10 @@ as $$
 $$;
 
 comment on function rag.caller_limits is
-  'Under which limits the caller stands: the deployment''s own for the bucket (`requests` in `window_seconds`), '
-  'unless a tier or, before all others, the API key sets one a minute; and the tier''s by day. Of several orgs'' '
-  'tiers the most generous counts. (A user has one day for all orgs: a key of an org with a smaller tier finds it '
-  'spent by what the user asked elsewhere.)';
+  'The limits of the caller: the deployment''s own for the bucket (`requests` in `window_seconds`), unless a tier '
+  'or, with precedence, the API key sets a limit for each minute; and the tier''s limit for each day. Of several '
+  'orgs'' tiers the most generous counts. (A user has one daily count for all orgs: a key of an org with a smaller '
+  'tier may find it exhausted by requests in other orgs.)';
 
 create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
@@ -10806,8 +10819,8 @@ end;
 $$;
 
 comment on function rag.count_hits is
-  'Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic under any '
-  'number of callers: the row is locked before it is judged, and kept until the caller commits.';
+  'Count `amount` requests in one window, if the limit permits them; returns the state of the window. Atomic for '
+  'any number of callers: the row is locked before it is compared, until the caller commits.';
 
 create function rag.count_request(function text, outcome text)
 returns void
@@ -10873,7 +10886,7 @@ begin
   end loop;
 
   if not admitted and paid is not null then
-    -- The day is spent: the minute gets back what it was charged for this request.
+    -- The day's limit is reached: the minute's count of this request is undone.
     update rag.rate_limits as spent set hits = spent.hits - amount
     where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
       and spent.window_seconds = paid.window_seconds;
@@ -11014,14 +11027,15 @@ create table rag.stored_responses (
 );
 
 comment on table rag.stored_responses is 'Stored responses of requests with an Idempotency-Key.';
-comment on column rag.stored_responses.caller_id is 'The API key that asked, else the user: rag.caller_id().';
+comment on column rag.stored_responses.caller_id is
+  'The API key that sent the request, else the user: rag.caller_id().';
 comment on column rag.stored_responses.key_hash is 'SHA-256 of the key and the request.';
 comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
 comment on column rag.stored_responses.claim is
   'The claim of the request that computes the response, until due_at. Both are null in a finished response.';
 comment on column rag.stored_responses.body is 'As it was sent, the order of its keys too.';
 comment on column rag.stored_responses.chunk_ids is
-  'What it shows: when the caller no longer sees all of that, it was never answered.';
+  'The chunks that the response shows. It is replayed only if the caller still sees all of them.';
 comment on column rag.stored_responses.scope is
   'The scope that an API key needs for the request, and for the stored response.';
 
@@ -11064,9 +11078,9 @@ create type rag.response_claim as (
 );
 
 comment on type rag.response_claim is
-  'What to do with a request: go (with a claim to end it by), replay the stored response, busy (it is being worked '
-  'on; ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is '
-  'kept.';
+  'The decision on a request: go (with a claim that ends it), replay (the stored response), busy (an equal request '
+  'is running; retry after so many seconds), or differs (the key was used for another request). org_id: the org '
+  'that stores the response.';
 
 create function rag.has_too_many_responses(org_id uuid)
 returns boolean
@@ -11204,10 +11218,10 @@ end;
 $$;
 
 comment on function public.rag_claim_response is
-  'Claim a request for so many seconds; an equal request waits meanwhile. Of any number at once one goes. A claim '
-  'that has run out goes to the next who asks the same; claims older than 24 hours do not exist. It is kept in '
-  'the org of the collection that it is about, where there is one (PT404 for one that the caller does not see), '
-  'else in the one that is meant. scope: the scope that a key needs for the request.';
+  'Claim a request for so many seconds; meanwhile equal requests are busy. Of concurrent equal requests one gets '
+  'the claim. The next equal request gets an expired claim; claims older than 24 hours do not exist. The response '
+  'is stored in the org of the request''s collection, if there is one (PT404 for a collection that the caller does '
+  'not see), else in the given org. scope: the scope that a key needs for the request.';
 
 create function rag.delete_expired_responses(org_id uuid)
 returns void
@@ -11277,7 +11291,7 @@ end;
 $$;
 
 comment on function public.rag_release_response is
-  'Release a claim, so that the next request is processed; whether the claim was still held.';
+  'Release a claim, so that the next equal request is processed; returns whether the claim was valid.';
 
 -- Audit events of the knowledge API: counts and a score, never a text or a query. The functions write each event as the
 -- caller of the request. The org's admins read the events; members do not, because the counts include private
@@ -11334,7 +11348,7 @@ create policy "admins read events" on rag.audit_events
   as restrictive for select to authenticated
   using (org_id = any (array(select rag.admin_org_ids())));
 
--- What a bound key asks for elsewhere is in no collection that it knows of.
+-- A request of a bound key outside its collection has no collection.
 create policy "a bound key stays in its collection" on rag.audit_events
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
@@ -11559,13 +11573,13 @@ as $$
 $$;
 
 comment on function rag.queues is
-  'What waits for the worker, of these orgs, or of all where own is null, by kind: how much, how much of it is '
-  'being done, and oldest_seconds: how long the one has been due that is due longest, which may be running under a '
-  'lease that has ended. Of each kind at most 100,000 are looked at: a long queue must not pass for a database that '
-  'is gone. documents: to be ingested. readings: documents without extracted names; those that a model is to '
-  'read after the rules are found by then, and whether there is a model is not known here. deliveries: of webhooks; '
-  'those to an address that does not answer wait on purpose. removals: objects of Storage. Nothing else is the '
-  'worker''s: snapshots, collections and keys are changed while their caller waits.';
+  'The waiting work of the worker, of these orgs, or of all orgs if own is null, by kind: the number of items, the '
+  'number that is being processed, and oldest_seconds: how long the oldest item has been due, which may be running '
+  'under an expired lease. Of each kind at most 100,000 rows are read, since a slow count would look like an '
+  'unavailable database. documents: to be ingested. readings: documents without extracted names; documents that a '
+  'model is to read after the rules are found by then, and whether there is a model is not known here. deliveries: '
+  'of webhooks; those to an address that does not answer wait on purpose. removals: objects of Storage. The worker '
+  'has no other work: snapshots, collections and keys are changed while their caller waits.';
 
 create function public.rag_health()
 returns table (
@@ -11613,7 +11627,7 @@ grant select, insert, delete on rag.collections to authenticated;
 grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
   updated_at) on rag.collections to authenticated;
 grant select, delete on rag.documents to authenticated;
--- All columns but created_by, which keeps its default.
+-- All columns but created_by, which has its default.
 grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
   state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
   size_bytes, processing_info, created_at, updated_at),
