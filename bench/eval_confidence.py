@@ -26,21 +26,16 @@ from numpy.typing import NDArray
 
 from bench.labelled_sets import IngestedSet, Item, LabelledSet
 from shared import pipeline
-<<<<<<< HEAD
 from shared.generation.confidence import (
+    CEILING_TOP_N,
     JUDGED_MATCHES,
     Calibration,
     calibration_name,
     feature_sum,
     log_odds_of_relevance,
     logistic,
-    mean_similarity,
 )
 from shared.generation.confidence_features import ConfidenceFeatures, features_of
-=======
-from shared.generation.confidence import CEILING_TOP_N, JUDGED_MATCHES, Calibration, feature_sum, logistic
-from shared.generation.confidence_features import features_of
->>>>>>> c4f521cc (confidence: the rag contract's ceiling is fitted for a corpus with one passage on the subject)
 from shared.types import Match, Mode, Query, Thresholds
 
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
@@ -57,12 +52,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Observation:
-<<<<<<< HEAD
-    """`mean`: the rag contract's mean similarity."""
-=======
-    """`total`: similarity and weighted coverage; `has_gap`: confidence is medium at most; `mean`: the rag
-    contract's mean similarity where only the best match has any."""
->>>>>>> c4f521cc (confidence: the rag contract's ceiling is fitted for a corpus with one passage on the subject)
+    """`mean`: the rag contract's mean similarity where only the best match has any."""
 
     kind: str
     features: ConfidenceFeatures
@@ -258,13 +248,8 @@ def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
 
 def _observation(kind: str, question: str, matches: Sequence[Match]) -> Observation:
     judged = matches[:JUDGED_MATCHES]
-<<<<<<< HEAD
-    return Observation(kind, features_of(question, judged), mean_similarity(judged))
-=======
-    evidence = features_of(question, judged)
-    has_gap = bool(evidence.missing) or evidence.lacks_negation
-    return Observation(kind, feature_sum(evidence), has_gap, evidence.similarity / CEILING_TOP_N)
->>>>>>> c4f521cc (confidence: the rag contract's ceiling is fitted for a corpus with one passage on the subject)
+    features = features_of(question, judged)
+    return Observation(kind, features, features.similarity / CEILING_TOP_N)
 
 
 def _logistic_fit(features: Floats, labels: Floats, weights: Floats) -> list[float]:
