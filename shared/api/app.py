@@ -4,6 +4,7 @@ A function's file calls `app = create_app(contract, "its-slug", errors=(...))`, 
 `handler = lambda_handler(app)`.
 """
 
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial, wraps
@@ -202,6 +203,9 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
     if on_lambda():
         _started(app)
     adapter = Mangum(app, lifespan="off")
+    # functions/__init__.py disabled collections. They skip all objects created until now.
+    gc.freeze()
+    gc.enable()
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         try:
