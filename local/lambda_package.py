@@ -14,8 +14,9 @@ from local import ROOT
 
 FOLDER = ROOT / "build" / "lambda"
 CONFIGURATION = "serverless.yml"
-# Files that pip writes and that contain paths of the build machine.
-EXCLUDED = ("bin", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED")
+# Files that pip writes and that contain paths of the build machine; and the former pydantic, which FastAPI
+# would import, where it exists, to refuse its models.
+EXCLUDED = ("bin", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED", "pydantic/v1")
 
 
 def build(folder: Path = FOLDER) -> None:

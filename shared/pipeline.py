@@ -28,7 +28,6 @@ from shared.generation.confidence_features import features_of
 from shared.generation.contradictions import contradictions
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
-from shared.generation.grounding.answer_check import check_text
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusals import missing_note
@@ -175,7 +174,11 @@ def judge_draft(
         return after_abstention(judgement)
     if draft.model == EXTRACTIVE:
         return after_conflict(judgement) if draft.has_conflict else judgement
-    checked = check_text(draft.text, matches) if checked is None else checked
+    if checked is None:
+        # A search checks no answer, and the checker's patterns take a tenth of its import.
+        from shared.generation.grounding.answer_check import check_text
+
+        checked = check_text(draft.text, matches)
     if notes := contradictions(question, matches, checked):
         judgement = after_conflict(judgement, notes)
     return after_check(
