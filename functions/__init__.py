@@ -2,6 +2,6 @@
 
 import gc
 
-# Imports create objects that live as long as the process. Collections meanwhile find nothing and take a fifth of
-# a cold start. lambda_handler (shared/api/app.py) enables them again.
+# Imports create objects that live as long as the process. Collections meanwhile find nothing and take a fifth
+# of a cold start. lambda_handler (shared/api/app.py) enables them again.
 gc.disable()
