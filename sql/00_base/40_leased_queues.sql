@@ -34,7 +34,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   condition constant text :=
-    'leased.org_id = any (array(select rag.current_org_ids())) and leased.lease = rag.lease_of_token()';
+    'leased.org_id = any (array(select rag.current_org_ids())) and leased.lease = (select rag.lease_of_token())';
 begin
   if with_document then
     -- The document first: every transaction that deletes or replaces a document locks it before its items.

@@ -44,6 +44,9 @@ create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 -- rag_claim_jobs: of each org the jobs that are due.
 create index jobs_due on rag.jobs (org_id, due_at) where state in ('waiting', 'running');
 
+-- rag.lock_leased
+create index jobs_by_lease on rag.jobs (org_id, lease) where lease is not null;
+
 -- One job of a document at a time: a new upload of the document deletes its older job.
 create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
   where state in ('waiting', 'running');
