@@ -32,7 +32,8 @@ SETTINGS = {
     "max_parallel_maintenance_workers": "2",
     "max_wal_size": "8GB",
 }
-INDEX = "create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops)"
+INDEX = """create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops)
+  where in_hnsw"""
 
 
 # What the triggers would have counted: how many chunks each collection has. (The words are left out.)

@@ -1,0 +1,122 @@
+"""Documents of one chunk with 1,536 dimensions, a hundred a call, in tables that were analyzed when they were
+nearly empty. Calls alternate with INSERT statements of a plain vector store, and are compared with a COPY of
+their rows. Then the bytes of a chunk in every table and its indexes.
+
+The vectors are random: nothing but the time of the database is measured.
+"""
+
+import json
+from contextlib import closing
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import psycopg
+from rich.console import Console
+
+from bench.figures import Figure
+from bench.synthetic_text import Prose
+from bench.tenant_rows import Org
+from bench.tenants import TenantDatabase, tenant_database
+from bench.worker_throughput import time_copy
+from shared.models.embeddings import DIMENSIONS
+
+ORG = Org(1, 100, 10)
+DOCUMENTS, AT_ONCE, WORDS = 1000, 100, 120
+PLAIN_STORE = """
+create table plain_store (id bigserial primary key, content text not null, metadata jsonb,
+  embedding extensions.vector(1536));
+create index on plain_store using hnsw (embedding extensions.vector_cosine_ops)
+"""
+PUT = "select document_id::text from public.rag_put_documents('bench', %s::jsonb)"
+INSERT = (
+    "insert into plain_store (content, metadata, embedding) "
+    "select row ->> 'content', '{}', (row -> 'chunks' -> 0 ->> 'embedding')::extensions.vector "
+    "from jsonb_array_elements(%s::jsonb) as row"
+)
+SIZES = """
+select relname::text, pg_table_size(oid), pg_indexes_size(oid) from pg_class
+where relnamespace = 'rag'::regnamespace and relkind = 'r' order by 1
+"""
+
+
+def measure(console: Console) -> list[Figure]:
+    with tenant_database() as tenants:
+        tenants.add([ORG])
+        tenants.with_index()
+        tenants.connection.execute(PLAIN_STORE)
+        sizes = table_sizes(tenants)
+        put, insert, document_ids = alternate(tenants)
+        figures = [
+            Figure("documents a second", DOCUMENTS / sum(put), "1/s", DOCUMENTS / sum(insert)),
+            Figure("the last five calls against the first five", sum(put[-5:]), "s", sum(put[:5]), "<= 1.5"),
+            *storage(tenants, sizes),
+        ]
+        seconds, rows = time_copy(tenants, document_ids)
+        console.print(f"{rows:,} rows: {sum(put):.2f} s, COPY {seconds:.2f} s, plain {sum(insert):.2f} s")
+        return [*figures, Figure("against COPY of the rows", sum(put), "s", seconds, "<= 2")]
+
+
+def alternate(tenants: TenantDatabase) -> tuple[list[float], list[float], list[str]]:
+    """Seconds of each call, and of each INSERT of the plain store, and the documents' ids."""
+    claims = json.dumps({"sub": str(tenants.user("put", [ORG])), "role": "authenticated"})
+    put, insert = [], []
+    document_ids: list[str] = []
+    with closing(psycopg.connect(tenants.stack.database_url("authenticator"), autocommit=True)) as member:
+        for body in bodies():
+            started = perf_counter()
+            with member.transaction():
+                member.execute("select set_config('request.jwt.claims', %s, true)", [claims])
+                member.execute("set local role authenticated")
+                document_ids += [row[0] for row in member.execute(PUT, [body])]
+            put.append(perf_counter() - started)
+            started = perf_counter()
+            tenants.connection.execute(INSERT, [body])
+            insert.append(perf_counter() - started)
+    return put, insert, document_ids
+
+
+def bodies() -> list[str]:
+    prose, draw = Prose(set()), np.random.default_rng(7)
+    return [
+        json.dumps([document(prose, number, draw) for number in range(first, first + AT_ONCE)])
+        for first in range(0, DOCUMENTS, AT_ONCE)
+    ]
+
+
+def document(prose: Prose, number: int, draw: np.random.Generator) -> dict[str, Any]:
+    text = " ".join(" ".join(prose.document(number).chunks).split()[:WORDS])
+    vector = ",".join(f"{value:.5g}" for value in draw.normal(size=DIMENSIONS))
+    chunk = {
+        "span_start": 0,
+        "span_end": len(text),
+        "token_count": WORDS,
+        "embedding": f"[{vector}]",
+        "names": [],
+    }
+    return {
+        "external_id": f"{number:064x}",
+        "title": text[:80],
+        "content": text,
+        "embedding_model": "all-MiniLM-L6-v2",
+        "chunks": [chunk],
+    }
+
+
+def table_sizes(tenants: TenantDatabase) -> dict[str, tuple[int, int]]:
+    return {name: (table, indexes) for name, table, indexes in tenants.connection.execute(SIZES)}
+
+
+def storage(tenants: TenantDatabase, before: dict[str, tuple[int, int]]) -> list[Figure]:
+    """Bytes of a document in each table with more than a hundred of them, and in all."""
+    figures, total = [], 0.0
+    for name, (table, indexes) in table_sizes(tenants).items():
+        rows, keys = (
+            (size - old) / DOCUMENTS for size, old in zip((table, indexes), before[name], strict=True)
+        )
+        total += rows + keys
+        if rows + keys > 100:
+            figures.append(
+                Figure(f"{name}: bytes of a chunk", rows + keys, "B", note=f"{keys:,.0f} in indexes")
+            )
+    return [*figures, Figure("bytes of a chunk", total, "B")]
