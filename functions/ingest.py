@@ -19,6 +19,7 @@ from shared.api.dependencies import Core, get_services
 from shared.documents.webhook_delivery_and_retry import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
+from shared.ingestion.hnsw_tail import extend_hnsw
 from shared.ingestion.job_queue import BatchResult, Jobs, work_until
 from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due
 
@@ -64,6 +65,7 @@ def _work(core: Core) -> WorkReport:
         deliveries, _ = delivery.result()
         extractions, all_extracted = extraction.result()
     remove_deleted_collections(core.database, signer)
+    extend_hnsw(core.database, signer)
     if core.storage:
         remove_due(core.database, signer, core.storage)
     return WorkReport(

@@ -58,6 +58,7 @@ grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id
 
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
+grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
 grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
@@ -88,7 +89,8 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
   rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
-  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts()
+  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
+  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer)
   to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
@@ -116,6 +118,7 @@ begin
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
       ('worker', 'rag_end_removal(uuid,text)'),
+      ('worker', 'rag_extend_hnsw(integer)'),
       ('worker', 'rag_remove_deleted_collections()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),

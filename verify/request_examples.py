@@ -63,6 +63,7 @@ WITHOUT_CONTROL = {
     "rag_claim_extractions",
     "rag_claim_jobs",
     "rag_claim_removals",
+    "rag_extend_hnsw",
     "rag_remove_deleted_collections",
 }
 # SQL functions of the worker's role.

@@ -33,6 +33,7 @@ create table rag.chunks (
   embedding_model text not null check (length(embedding_model) between 1 and 100),
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
+  in_hnsw boolean not null default true,
   primary key (org_id, id),
   -- With token_count, so that the sum of a document's tokens is read from the index alone.
   unique (org_id, document_id, ordinal) include (token_count),
@@ -46,6 +47,8 @@ comment on column rag.chunks.span_start is 'Characters [span_start, span_end) of
 comment on column rag.chunks.embedding is
   'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
 comment on column rag.chunks.metadata is 'The position in the document: page_number, page_end, section.';
+comment on column rag.chunks.in_hnsw is
+  'Whether the HNSW index has it; the worker adds chunks later (57_hnsw_tail.sql).';
 
 -- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
 -- times the scan. (The text moves out instead.)
@@ -60,7 +63,10 @@ create index chunks_by_collection on rag.chunks (org_id, collection_id, embeddin
   include (owner_id, lang, source_type, occurred_at, document_id);
 
 -- rag_match, for orgs too large to scan.
-create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops);
+create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops) where in_hnsw;
+
+-- rag_match and the worker: the chunks that are not in that index yet.
+create index chunks_outside_hnsw on rag.chunks (org_id, embedding_model) where not in_hnsw;
 
 alter table rag.chunks enable row level security;
 alter table rag.chunks force row level security;

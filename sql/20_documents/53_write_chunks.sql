@@ -35,14 +35,16 @@ create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], 
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  is_full constant boolean := rag.is_hnsw_tail_full(insert_chunks.org_id);
 begin
   perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
-    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
+    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata, in_hnsw)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
     item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
     stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
-    coalesce(fields.metadata, '{}')
+    coalesce(fields.metadata, '{}'), is_full
   from unnest(insert_chunks.documents) as chunked
   cross join lateral (
     select documents.*

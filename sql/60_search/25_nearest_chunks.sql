@@ -130,6 +130,8 @@ as $$
 declare
   sorting constant text := current_setting('enable_sort');
   distances double precision[];
+  -- How many of the candidates came from the index.
+  indexed bigint;
 begin
   -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap. And "+ 0"
   -- keeps it from believing that they come sorted: in relaxed order they nearly do.
@@ -140,56 +142,70 @@ begin
     select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
       content => content, span_start => span_start, span_end => span_end,
       similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
-        order by distance, id), array_agg(distance order by distance)
-      into candidates, distances
+        order by distance, id), array_agg(distance order by distance), count(*) filter (where in_hnsw)
+      into candidates, distances, indexed
     from (
-      select org_id, document_id, ordinal, id, content, span_start, span_end,
+      (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
         (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
-      where org_id = any (scope.org_ids) and embedding_model = scope.model
+      where org_id = any (scope.org_ids) and embedding_model = scope.model and in_hnsw
       order by embedding operator(extensions.<=>) query_embedding
-      limit fetched
+      limit fetched)
+      union all
+      (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
+      from rag.chunks
+      where org_id = any (scope.org_ids) and embedding_model = scope.model and not in_hnsw
+      order by distance, id
+      limit row_limit)
     ) as nearest;
   else
     execute format($query$
       select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
         content => content, span_start => span_start, span_end => span_end,
         similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
-          order by distance, id), array_agg(distance order by distance)
+          order by distance, id), array_agg(distance order by distance), count(*) filter (where in_hnsw)
       from (
-        select org_id, document_id, ordinal, id, content, span_start, span_end,
+        (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
           (embedding operator(extensions.<=>) $2) + 0 as distance
         from rag.chunks
-        where %s
+        where %1$s and in_hnsw
         order by embedding operator(extensions.<=>) $2
-        limit $3
+        limit $3)
+        union all
+        (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
+          (embedding operator(extensions.<=>) $2) + 0 as distance
+        from rag.chunks
+        where %1$s and not in_hnsw
+        order by distance, id
+        limit $4)
       ) as nearest
     $query$, rag.chunk_where_clause(scope))
-      into candidates, distances using scope, query_embedding, fetched;
+      into candidates, distances, indexed using scope, query_embedding, fetched, row_limit;
   end if;
   perform set_config('enable_sort', sorting, true);
   considered := coalesce(cardinality(candidates), 0);
-  complete := considered = fetched and distances[row_limit] < distances[fetched];
+  complete := indexed = fetched and distances[row_limit] < distances[fetched];
   candidates := candidates[:row_limit];
 end;
 $$;
 
 comment on function rag.hnsw_scan is
-  'The nearest chunks of a scope by the HNSW index: `fetched` candidates, of which the nearest `row_limit` are '
-  'returned. complete: whether no nearer chunk can be missing. It is false if the index stopped early, and if the '
-  'last returned chunk is as near as the last candidate, since the order of the index must not decide between '
-  'equals.';
+  'The nearest chunks of a scope: of `fetched` candidates by the HNSW index and of the chunks outside of it, which are '
+  'compared exactly, the nearest `row_limit`. complete: whether no nearer chunk can be missing. It is false if the index '
+  'stopped early, and if the last returned chunk is as near as the last candidate, since the order of the index must '
+  'not decide between equals.';
 
 create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  rows_in_table constant real := (
-    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks'::regclass);
+  indexed_rows constant real := (
+    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks_by_embedding'::regclass);
   scattered constant integer := case when cardinality(scope.org_ids) > 1 then 4 else 1 end;
 begin
-  return least(1000, ef_search * scattered * greatest(1, rows_in_table / (2 * candidates)));
+  return least(1000, ef_search * scattered * greatest(1, indexed_rows / (2 * candidates)));
 end;
 $$;
 
@@ -203,11 +219,11 @@ returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  rows_in_table constant real := (
-    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks'::regclass);
+  indexed_rows constant real := (
+    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks_by_embedding'::regclass);
 begin
   return case when cardinality(scope.org_ids) > 1 then 2 else 1 end
-    * case when rows_in_table > 0 and candidates > rows_in_table / 2 then least(exact_rows, 4000) else exact_rows end;
+    * case when indexed_rows > 0 and candidates > indexed_rows / 2 then least(exact_rows, 4000) else exact_rows end;
 end;
 $$;
 

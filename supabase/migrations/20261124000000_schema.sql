@@ -258,7 +258,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   condition constant text :=
-    'leased.org_id = any (array(select rag.current_org_ids())) and leased.lease = rag.lease_of_token()';
+    'leased.org_id = any (array(select rag.current_org_ids())) and leased.lease = (select rag.lease_of_token())';
 begin
   if with_document then
     -- The document first: every transaction that deletes or replaces a document locks it before its items.
@@ -1496,6 +1496,7 @@ create table rag.chunks (
   embedding_model text not null check (length(embedding_model) between 1 and 100),
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
+  in_hnsw boolean not null default true,
   primary key (org_id, id),
   -- With token_count, so that the sum of a document's tokens is read from the index alone.
   unique (org_id, document_id, ordinal) include (token_count),
@@ -1509,6 +1510,8 @@ comment on column rag.chunks.span_start is 'Characters [span_start, span_end) of
 comment on column rag.chunks.embedding is
   'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
 comment on column rag.chunks.metadata is 'The position in the document: page_number, page_end, section.';
+comment on column rag.chunks.in_hnsw is
+  'Whether the HNSW index has it; the worker adds chunks later (57_hnsw_tail.sql).';
 
 -- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
 -- times the scan. (The text moves out instead.)
@@ -1523,7 +1526,10 @@ create index chunks_by_collection on rag.chunks (org_id, collection_id, embeddin
   include (owner_id, lang, source_type, occurred_at, document_id);
 
 -- rag_match, for orgs too large to scan.
-create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops);
+create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops) where in_hnsw;
+
+-- rag_match and the worker: the chunks that are not in that index yet.
+create index chunks_outside_hnsw on rag.chunks (org_id, embedding_model) where not in_hnsw;
 
 alter table rag.chunks enable row level security;
 alter table rag.chunks force row level security;
@@ -1918,6 +1924,9 @@ create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 
 -- rag_claim_jobs: of each org the jobs that are due.
 create index jobs_due on rag.jobs (org_id, due_at) where state in ('waiting', 'running');
+
+-- rag.lock_leased
+create index jobs_by_lease on rag.jobs (org_id, lease) where lease is not null;
 
 -- One job of a document at a time: a new upload of the document deletes its older job.
 create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
@@ -2719,14 +2728,16 @@ create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], 
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  is_full constant boolean := rag.is_hnsw_tail_full(insert_chunks.org_id);
 begin
   perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
-    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
+    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata, in_hnsw)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
     item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
     stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
-    coalesce(fields.metadata, '{}')
+    coalesce(fields.metadata, '{}'), is_full
   from unnest(insert_chunks.documents) as chunked
   cross join lateral (
     select documents.*
@@ -3018,6 +3029,69 @@ $$;
 
 comment on function rag.replace_documents is
   'Replace the fields of existing documents, and delete their chunks, originals and unfinished jobs, which are older.';
+
+-- The tail of the HNSW index: chunks that are not in it yet. An insert into the index takes longer than all others of a
+-- chunk together, so a write leaves it to the worker, up to a number of chunks an org. A search by the index compares
+-- the tail exactly (rag.hnsw_scan). A short tail stays: a small org needs no index.
+
+create function rag.is_hnsw_tail_full(org_id uuid)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.chunks
+    where chunks.org_id = is_hnsw_tail_full.org_id and not chunks.in_hnsw
+    offset (select least(3000, settings.exact_rows) from rag.settings));
+$$;
+
+comment on function rag.is_hnsw_tail_full is
+  'Whether more than 3,000 chunks of the org that the caller sees are not in the HNSW index (more than exact_rows of '
+  'the settings, if that is less). Further chunks are then inserted into it at once.';
+
+create policy "the worker sees which chunks are in the HNSW index" on rag.chunks
+  for select to rag_worker using (true);
+
+create policy "the worker adds chunks to the HNSW index" on rag.chunks
+  for update to rag_worker using (not in_hnsw) with check (in_hnsw);
+
+create function public.rag_extend_hnsw(max_items integer default 100)
+returns bigint
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  added bigint;
+begin
+  perform rag.check_claim(max_items);
+  -- Their words do not change.
+  perform set_config('rag.words_later', 'true', true);
+  update rag.chunks
+  set in_hnsw = true
+  where not chunks.in_hnsw and (chunks.org_id, chunks.id) in (
+    select outside.org_id, outside.id
+    from (
+      select tail.org_id
+      from rag.chunks as tail
+      where not tail.in_hnsw
+      group by tail.org_id
+      having count(*) > 1000
+      limit 1
+    ) as org
+    cross join lateral (
+      select tail.org_id, tail.id
+      from rag.chunks as tail
+      where tail.org_id = org.org_id and not tail.in_hnsw
+      limit max_items
+      for update skip locked
+    ) as outside);
+  get diagnostics added = row_count;
+  return added;
+end;
+$$;
+
+comment on function public.rag_extend_hnsw is
+  'For the worker: add chunks of an org to the HNSW index, as long as more than 1,000 of it are outside. Returns their '
+  'number.';
 
 -- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
 -- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
@@ -5878,6 +5952,8 @@ as $$
 declare
   sorting constant text := current_setting('enable_sort');
   distances double precision[];
+  -- How many of the candidates came from the index.
+  indexed bigint;
 begin
   -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap. And "+ 0"
   -- keeps it from believing that they come sorted: in relaxed order they nearly do.
@@ -5888,56 +5964,70 @@ begin
     select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
       content => content, span_start => span_start, span_end => span_end,
       similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
-        order by distance, id), array_agg(distance order by distance)
-      into candidates, distances
+        order by distance, id), array_agg(distance order by distance), count(*) filter (where in_hnsw)
+      into candidates, distances, indexed
     from (
-      select org_id, document_id, ordinal, id, content, span_start, span_end,
+      (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
         (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
-      where org_id = any (scope.org_ids) and embedding_model = scope.model
+      where org_id = any (scope.org_ids) and embedding_model = scope.model and in_hnsw
       order by embedding operator(extensions.<=>) query_embedding
-      limit fetched
+      limit fetched)
+      union all
+      (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
+      from rag.chunks
+      where org_id = any (scope.org_ids) and embedding_model = scope.model and not in_hnsw
+      order by distance, id
+      limit row_limit)
     ) as nearest;
   else
     execute format($query$
       select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
         content => content, span_start => span_start, span_end => span_end,
         similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
-          order by distance, id), array_agg(distance order by distance)
+          order by distance, id), array_agg(distance order by distance), count(*) filter (where in_hnsw)
       from (
-        select org_id, document_id, ordinal, id, content, span_start, span_end,
+        (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
           (embedding operator(extensions.<=>) $2) + 0 as distance
         from rag.chunks
-        where %s
+        where %1$s and in_hnsw
         order by embedding operator(extensions.<=>) $2
-        limit $3
+        limit $3)
+        union all
+        (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
+          (embedding operator(extensions.<=>) $2) + 0 as distance
+        from rag.chunks
+        where %1$s and not in_hnsw
+        order by distance, id
+        limit $4)
       ) as nearest
     $query$, rag.chunk_where_clause(scope))
-      into candidates, distances using scope, query_embedding, fetched;
+      into candidates, distances, indexed using scope, query_embedding, fetched, row_limit;
   end if;
   perform set_config('enable_sort', sorting, true);
   considered := coalesce(cardinality(candidates), 0);
-  complete := considered = fetched and distances[row_limit] < distances[fetched];
+  complete := indexed = fetched and distances[row_limit] < distances[fetched];
   candidates := candidates[:row_limit];
 end;
 $$;
 
 comment on function rag.hnsw_scan is
-  'The nearest chunks of a scope by the HNSW index: `fetched` candidates, of which the nearest `row_limit` are '
-  'returned. complete: whether no nearer chunk can be missing. It is false if the index stopped early, and if the '
-  'last returned chunk is as near as the last candidate, since the order of the index must not decide between '
-  'equals.';
+  'The nearest chunks of a scope: of `fetched` candidates by the HNSW index and of the chunks outside of it, which are '
+  'compared exactly, the nearest `row_limit`. complete: whether no nearer chunk can be missing. It is false if the index '
+  'stopped early, and if the last returned chunk is as near as the last candidate, since the order of the index must '
+  'not decide between equals.';
 
 create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  rows_in_table constant real := (
-    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks'::regclass);
+  indexed_rows constant real := (
+    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks_by_embedding'::regclass);
   scattered constant integer := case when cardinality(scope.org_ids) > 1 then 4 else 1 end;
 begin
-  return least(1000, ef_search * scattered * greatest(1, rows_in_table / (2 * candidates)));
+  return least(1000, ef_search * scattered * greatest(1, indexed_rows / (2 * candidates)));
 end;
 $$;
 
@@ -5951,11 +6041,11 @@ returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  rows_in_table constant real := (
-    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks'::regclass);
+  indexed_rows constant real := (
+    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks_by_embedding'::regclass);
 begin
   return case when cardinality(scope.org_ids) > 1 then 2 else 1 end
-    * case when rows_in_table > 0 and candidates > rows_in_table / 2 then least(exact_rows, 4000) else exact_rows end;
+    * case when indexed_rows > 0 and candidates > indexed_rows / 2 then least(exact_rows, 4000) else exact_rows end;
 end;
 $$;
 
@@ -11676,6 +11766,7 @@ grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id
 
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
+grant select (org_id, id, in_hnsw), update (in_hnsw) on rag.chunks to rag_worker;
 grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
@@ -11706,7 +11797,8 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
   rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
-  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts()
+  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
+  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer)
   to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
@@ -11734,6 +11826,7 @@ begin
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
       ('worker', 'rag_end_removal(uuid,text)'),
+      ('worker', 'rag_extend_hnsw(integer)'),
       ('worker', 'rag_remove_deleted_collections()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),

@@ -110,6 +110,7 @@ WORKER_FUNCTIONS = {
     "rag_claim_removals(integer)",
     "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
     "rag_end_removal(uuid,text)",
+    "rag_extend_hnsw(integer)",
     "rag_remove_deleted_collections()",
 }
 # What they, the triggers on what they change, and the functions' own health ask.
@@ -125,6 +126,8 @@ WORKER_HELPERS = {
     "rag.has_readable_numbers(jsonb)",
     "rag.is_metadata(jsonb)",
     "rag.is_visible_text(text)",
+    "rag.is_chunk_location(jsonb)",
+    "rag.is_whole(jsonb,integer,integer)",
     "rag.enqueue_event(uuid,uuid,uuid,text,jsonb)",
 }
 WORKER_GRANTS = {
@@ -145,6 +148,7 @@ WORKER_COLUMN_GRANTS = {
         "SELECT": {"org_id", "id", "collection_id", "status"},
         "UPDATE": {"status", "error_code", "error_message"},
     },
+    "chunks": {"SELECT": {"org_id", "id", "in_hnsw"}, "UPDATE": {"in_hnsw"}},
     "collections": {"SELECT": {"org_id", "id", "deleted_at"}},
     "webhooks": {"UPDATE": {"enabled", "updated_at"}},
     "endpoints": {"UPDATE": {"old_secret", "failing_since", "paused_until"}},
@@ -173,6 +177,8 @@ WORKER_POLICIES = {
     "the worker sees which documents there are",
     "the worker sees deleted collections",
     "the worker removes deleted collections",
+    "the worker sees which chunks are in the HNSW index",
+    "the worker adds chunks to the HNSW index",
     "the worker gives documents up",
     "the worker sees objects to remove",
     "the worker puts removals off",
@@ -413,6 +419,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_claim_jobs(integer,integer)",
         "rag_claim_removals(integer)",
         "rag_end_removal(uuid,text)",
+        "rag_extend_hnsw(integer)",
         "rag_remove_deleted_collections()",
         "rag_store_content(text,integer)",
         "rag_complete_job(jsonb,jsonb)",

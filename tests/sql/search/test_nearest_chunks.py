@@ -61,6 +61,7 @@ def indexed(stack: Stack, worker_id: str) -> Iterator[tuple[World, Actor]]:
     world.sql("update rag.settings set exact_rows = 20")
     ann = world.user(world.org())
     passages.put(world, ann, *map(str, range(250)), vectors=[vector(seed, 16) for seed in range(250)])
+    world.sql("update rag.chunks set in_hnsw = true")
     world.sql("vacuum analyze rag.chunks")
     yield world, ann
     world.close()
