@@ -33,7 +33,7 @@ from bench import (
 from bench.bench_stack import BenchStack, start_bench_stack
 from bench.figures import Figure
 
-# What plays on the demo's documents, and what makes a stack of its own, with documents made up.
+# Measurements on the demo's documents, and those with a stack and synthetic documents of their own.
 STAGED: dict[str, Callable[[BenchStack], list[Figure]]] = {
     "http": http_path.measure,
     "cold": cold_start.measure,

@@ -56,7 +56,7 @@ def subjects_of(labelled_set: LabelledSet, request: Mapping[str, Sequence[Questi
     """Of so many documents, those whose ids hash lowest."""
     documents = {item.id: item for item in labelled_set.documents}
     search = bm25(labelled_set.documents)
-    # Documents about which nothing is asked say nothing of answers, where others do.
+    # Documents without a question give no information about answers.
     chosen = [item for item in labelled_set.documents if item.id in request] or list(labelled_set.documents)
     chosen = sorted(chosen, key=lambda item: crc32(item.id.encode()))[:DOCUMENTS]
     results = []

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from bench import synthetic_vectors
 
-# One chunk in so many is of source_type faq, a document of its own; the others are doc, ten a document.
+# One chunk in so many is a document of source_type faq; the others are doc, ten in a document.
 RARE = 100
 FILLER = (
     "the quick brown fox jumps over the lazy dog while seven wizards pack my box with liquor and ink " * 12

@@ -44,7 +44,7 @@ FIRST_NUMBER = 2_000_000
 PDF_BYTES, BYTES_A_PAGE = 50 * 2**20, 100_000
 COPY_GOAL = "<= 4"
 Result = TypeVar("Result")
-# Every table that a document leaves rows in, and what it is known by there.
+# Every table with rows of a document, and its column that refers to the document.
 KEYS = {
     "documents": "id",
     "originals": "document_id",

@@ -17,7 +17,7 @@ from shared.services import Services
 from shared.types import Principal
 
 VERSION = "0.1.0"
-# The newest of supabase/migrations when this was written; rag.version() tells the database's.
+# The newest of supabase/migrations; rag.version() returns the database's.
 SCHEMA_VERSION = "20261124000000"
 # The queue is unhealthy when work has been due for so many intervals of the worker, and for at least so long.
 MISSED_INTERVALS, MISSED_SECONDS = 3, 180.0

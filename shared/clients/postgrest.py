@@ -154,7 +154,7 @@ class Database:
             code, status = self._probe("rag_health", {}, signed.token)
             if status == 200:
                 return DatabaseStatus.SERVES
-            # A refused token or an older schema tells nothing about Postgres.
+            # A refused token or an older schema gives no information about Postgres.
             if not code.startswith(INVALID_TOKEN) and code not in UNKNOWN_FUNCTION:
                 return _status_of(code, status)
         # PostgREST reads the catalogue to list the functions that anon may call.
@@ -164,7 +164,7 @@ class Database:
             return DatabaseStatus.SERVES
         if status >= 500:
             return DatabaseStatus.NO_DATABASE
-        # A project may serve this list to secret keys alone. Then only a refusal by Postgres tells.
+        # A project may serve this list to secret keys alone. Then only a refusal by Postgres shows its state.
         return _status_of(*self._probe(*PROBED_CALL, self._anon_key))
 
     def _probe(

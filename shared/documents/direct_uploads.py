@@ -90,7 +90,7 @@ def safe_name(name: str) -> str:
     """The name in characters that every store and URL accepts."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name)
     stem, dot, end = safe.rpartition(".")
-    # A long name keeps its extension, which tells the type.
+    # A long name keeps its extension, by which the type is detected.
     safe = f"{stem[: 99 - len(end)]}.{end}" if dot and len(end) <= 20 else safe[:100]
     return re.sub(r"^[^A-Za-z0-9_]+", "", safe) or "file"
 

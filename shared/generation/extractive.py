@@ -121,7 +121,7 @@ def candidates_of(question: str, matches: Sequence[Match], citations: Sequence[C
 
 
 def _scores(question: str, candidates: _Candidates, embed: Embed, vector: list[float] | None) -> _Scores:
-    # Alone, an item or a row seldom says what it is about.
+    # Alone, an item or a row seldom names its subject.
     texts = [
         sentence.text if item.kind is StatementKind.SENTENCE else _under(item.heading, sentence.text)
         for sentence, item in candidates.items()

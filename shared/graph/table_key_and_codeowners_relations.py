@@ -120,7 +120,7 @@ def _relation_of_owners(line: re.Match[str], start: int) -> LineRelation:
         replace(each, start=each.start + line.start("owners"), end=each.end + line.start("owners"))
         for each in _identifiers_at(line["owners"], start)
     ]
-    # A star alone stands for the whole repository, which the line does not name.
+    # A star alone means the whole repository, which the line does not name.
     return (
         LineRelation("OWNED_BY", path, None, owners)
         if is_name(path.name)

@@ -18,7 +18,7 @@ REFUSED = frozenset({429, 503})
 # An earlier attempt is being worked on; its answer will be this one's. (No other 409 names a time.)
 UNDER_WAY = 409
 FIRST_SECONDS, MOST_SECONDS = 0.5, 8.0
-# Who is asked to wait for longer than this hears so instead.
+# A longer Retry-After is not waited for: the call raises instead.
 LONGEST_RETRY_AFTER = 60.0
 # After the last part of a stream there is only the end of the answer to wait for.
 DRAIN_SECONDS = 1.0
@@ -56,7 +56,7 @@ def wait_after_status(request: Request, status: int, retry_after: float | None, 
         return None
     if retry_after is None:
         return backoff(attempt)
-    # A little apart from the others who were told the same.
+    # A random part, so that clients with the same Retry-After do not return together.
     return retry_after + backoff(0) if retry_after <= LONGEST_RETRY_AFTER else None
 
 
