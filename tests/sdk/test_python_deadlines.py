@@ -96,6 +96,6 @@ async def _hanging(url: str) -> None:
 
 
 def test_a_key_function_that_does_not_return_is_a_time_out(gateway: StandIn):
-    with pytest.raises(APITimeoutError, match="api_key gave no key"):
+    with pytest.raises(APITimeoutError, match="api_key returned no key"):
         ran(_hanging(gateway.url))
     assert gateway.requests == []

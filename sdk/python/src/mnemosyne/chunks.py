@@ -1,4 +1,4 @@
-"""What an event of a chat's stream is to the caller: a chunk, an error, the end, or nothing that is known."""
+"""Events of a chat's stream as chunks, errors and ends."""
 
 import json
 from collections.abc import Callable
@@ -13,8 +13,8 @@ Payload = dict[str, Any]
 
 
 def chunk_of(data: str, secret: str, request_id: str | None) -> ChatCompletionChunk | None:
-    """None for an event that this version does not know. Raises the APIError that it says, and
-    UnexpectedResponseError for one of another form."""
+    """The chunk of an event; None for an event that this version does not know. Raises the event's APIError,
+    and UnexpectedResponseError for a malformed event."""
     try:
         payload = json.loads(data)
         kind = payload["type"]
@@ -28,7 +28,7 @@ def chunk_of(data: str, secret: str, request_id: str | None) -> ChatCompletionCh
         kinds = fault.errors(include_input=False) if isinstance(fault, ValidationError) else []
         place = ".".join(map(str, kinds[0]["loc"])) if kinds else "the event"
     raise errors.UnexpectedResponseError(
-        errors.masked(f"This is no event of the API's stream: {place}.", secret),
+        errors.masked(f"The stream has an event that is not this API's: {place}.", secret),
         status_code=200,
         request_id=request_id,
     )

@@ -1,5 +1,5 @@
 # Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
-"""The client: what it is made of, and what it leads to."""
+"""The asynchronous client and its resources."""
 
 from types import TracebackType
 from typing import Self
@@ -48,7 +48,7 @@ class Mnemosyne:
         return f"{type(self).__name__}(base_url={self.base_url!r})"
 
     def health(self) -> Health:
-        """How the API is; also that it is unhealthy is an answer."""
+        """The health of the API. An unhealthy state is a result, not an error."""
         answer = self._transport.send(Request("GET", "/health", accepted=(503,)))
         try:
             return Health.model_validate_json(answer.content)
@@ -57,17 +57,18 @@ class Mnemosyne:
         raise errors.of_response(answer)
 
     def stats(self) -> Stats:
-        """For admins: a key with the scope admin."""
+        """Totals of the caller's orgs. Only for admins, or their keys with the scope admin."""
         return Stats.of(self._transport.send(Request("GET", "/stats")))
 
     def orgs(self) -> list[Org]:
-        """The caller's orgs, by name; of a key its one org."""
+        """The caller's orgs, by name; for an API key its one org."""
         return Orgs.of(self._transport.send(Request("GET", "/orgs"))).data
 
     def events(
         self, *, limit: int = 20, offset: int = 0, namespace: str | None = None, event: str | None = None
     ) -> Page[AuditEvent]:
-        """Audit events, the latest first, a page of at most 100. For admins: a key with the scope admin."""
+        """A page of at most 100 audit events, the latest first. Only for admins, or their keys with the scope
+        admin."""
 
         def fetch(offset: int) -> Page[AuditEvent]:
             parameters = query(limit=limit, offset=offset, namespace=namespace, event=event)

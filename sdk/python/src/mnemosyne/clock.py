@@ -15,7 +15,7 @@ from mnemosyne.retries import DRAIN_SECONDS, Late
 
 
 class Deadline:
-    """Of all that is read within, `seconds` from now; None is for ever. Raises Late."""
+    """The deadline of all reading inside, `seconds` from now; None for none. Raises Late."""
 
     def __init__(self, seconds: float | None) -> None:
         self._end = None if seconds is None else time.monotonic() + seconds
@@ -26,10 +26,10 @@ class Deadline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """A response that came in time counts."""
+        """A complete response counts, also after the deadline."""
 
     def read(self, response: httpx.Response) -> None:
-        """Its whole body. Closes it."""
+        """The whole body of the response, which is closed then."""
         if self._end is not None and isinstance(response.stream, httpx.SyncByteStream):
             # No wait for a piece is longer than the remaining time.
             waits = response.request.extensions.get("timeout", {})
@@ -60,7 +60,7 @@ def drain(response: httpx.Response, rest: Iterator[Any]) -> None:
     """Read the rest of the response, so that the connection can be used again; but not
     for long."""
     end = time.monotonic() + DRAIN_SECONDS
-    # A read that waits is ended by ending what it reads from.
+    # A waiting read ends when its socket is shut down.
     timer = threading.Timer(DRAIN_SECONDS, _hang_up, [response])
     timer.daemon = True
     timer.start()
@@ -80,5 +80,5 @@ def _hang_up(response: httpx.Response) -> None:
     opened = stream.get_extra_info("socket")
     if isinstance(opened, socket.socket):
         with suppress(OSError):
-            # Of the socket itself: TLS would lay down what the reader still holds.
+            # The socket itself is shut down: TLS would release a buffer that the reader still uses.
             socket.socket.shutdown(opened, socket.SHUT_RDWR)

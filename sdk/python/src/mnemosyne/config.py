@@ -1,5 +1,4 @@
-"""What a client is made of: the key, the address, how long and how often it tries. Only this module reads the
-environment."""
+"""Settings of a client: key, address, time-outs, retries. Only this module reads the environment."""
 
 import os
 from collections.abc import Callable
@@ -11,16 +10,17 @@ import httpx
 
 from mnemosyne.errors import ConfigurationError
 
-# The local stack's: without a configured address a key goes to this machine only.
+# The local stack's address: without a configured one a key is sent to this machine only.
 LOCAL = "http://127.0.0.1:54321/api/v1"
 KEY, ADDRESS = "MNEMOSYNE_API_KEY", "MNEMOSYNE_BASE_URL"
-# An answer may take a model a minute; a connection takes no such time.
+# A model may need a minute for an answer, but a connection does not.
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`api_key`: or a function that returns one, called before each attempt. `timeout` is None by default."""
+    """`api_key` may be a function that returns the key, called before each attempt. `timeout` is None by
+    default."""
 
     api_key: Any = field(repr=False)
     base_url: str
@@ -46,7 +46,8 @@ class Settings:
         )
 
     def timeout_for(self, seconds: float | None, default: float | None) -> httpx.Timeout:
-        """Of a request with `seconds` of its own; `default` applies if the client has no time-out."""
+        """The time-out of a request with `seconds` of its own; `default` applies if the client has no time-
+        out."""
         if seconds is not None:
             return httpx.Timeout(seconds)
         if self.timeout is not None:
@@ -55,13 +56,13 @@ class Settings:
 
 
 def key_of(value: Any) -> str:
-    """Raises ConfigurationError for another value than a key."""
+    """The key. Raises ConfigurationError for another value."""
     if not isinstance(value, str):
         raise ConfigurationError("api_key: must be text, or a function that returns it")
     key = value.strip()
     if not key:
         raise ConfigurationError(f"An API key is needed: pass api_key, or set {KEY}.")
-    # Such a header is refused further down, by an error that shows it.
+    # httpx would refuse such a header with an error that shows it.
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigurationError("api_key: must be printable ASCII without spaces")
     return key

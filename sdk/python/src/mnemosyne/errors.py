@@ -1,4 +1,4 @@
-"""Everything that can go wrong, each under a name of its own. Nothing here ever says the API key."""
+"""Errors of this package. None of them shows the API key."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ class ConfigurationError(MnemosyneError):
 
 
 class APIError(MnemosyneError):
-    """The API answered, with an error. Within a stream `status_code` is the status that such an error has."""
+    """The API returned an error. Within a stream `status_code` is the status that such an error has."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class APIError(MnemosyneError):
 
 
 class BadRequestError(APIError):
-    """400: the request is not one that the API takes."""
+    """400: the request is invalid. Check its arguments."""
 
 
 class ValidationError(BadRequestError):
@@ -78,23 +78,23 @@ class RateLimitError(APIError):
 
 
 class InternalServerError(APIError):
-    """5xx: something is wrong on the API's side."""
+    """5xx: the API failed. Try again later."""
 
 
 class UnexpectedResponseError(APIError):
-    """The answer is not one of this API: perhaps the base URL leads elsewhere."""
+    """The response is not one of this API. Check the base URL."""
 
 
 class APIConnectionError(MnemosyneError):
-    """The API could not be reached, or the connection broke before the answer was whole."""
+    """The API could not be reached, or the connection broke. Check the network, or try again later."""
 
 
 class APITimeoutError(APIConnectionError):
-    """It took longer than the timeout allows."""
+    """The request exceeded its time-out."""
 
 
 class StreamInterruptedError(APIConnectionError):
-    """A stream ended before it was done. What came before is the beginning of an answer."""
+    """A stream ended before its last part. The received parts are the beginning of an answer."""
 
 
 class DocumentFailedError(MnemosyneError):
@@ -127,20 +127,20 @@ _STATUS_OF_TYPE = {
     "rate_limit_error": 429,
     "server_error": 500,
 }
-# What stands in the key's place, wherever an answer says it.
+# The replacement of the key in the texts of responses.
 _MASK = "[the API key]"
-# The API keeps too many of this caller's idempotency keys already.
+# The API stores too many idempotency keys of this caller.
 OUT_OF_KEYS = "too_many_replies"
 _ABOUT_A_FIELD = {"missing_required_field", "invalid_field_value"}
 
 
 def secret_of(response: httpx.Response) -> str:
-    """The key that its request went with."""
+    """The API key of the error's request."""
     return str(response.request.headers.get("authorization", "")).removeprefix("Bearer ")
 
 
 def masked(value: Any, secret: str) -> Any:
-    """Without it, at every depth."""
+    """The value without the key, at every depth."""
     if not secret:
         return value
     if isinstance(value, str):
@@ -151,7 +151,7 @@ def masked(value: Any, secret: str) -> Any:
 
 
 def of_response(response: httpx.Response) -> APIError:
-    """The error that a response which was read is; its request's key is taken out of whatever it says."""
+    """The error of a response that was read, without the request's key."""
     secret = secret_of(response)
     try:
         body = response.json()
@@ -175,7 +175,7 @@ def of_event(event: Mapping[str, Any], secret: str, request_id: str | None) -> A
 
 
 def unexpected(response: httpx.Response, what: str) -> UnexpectedResponseError:
-    """The answer is another's: `what` says why, in words of which none is the key."""
+    """The error for a response that is not this API's; `what` is the reason, without the key."""
     return UnexpectedResponseError(
         masked(what, secret_of(response)),
         status_code=response.status_code,
@@ -189,7 +189,7 @@ def request_id(response: httpx.Response) -> str | None:
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """Seconds, where the header says so; the API never says a date."""
+    """The seconds in the header Retry-After; the API sends no date."""
     header = response.headers.get("retry-after", "")
     return float(header) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", header, re.ASCII) else None
 
@@ -200,7 +200,7 @@ def _error(status: int, body: Mapping[str, Any], secret: str, **more: Any) -> AP
     code, kind, details = error.get("code"), error.get("type"), error.get("details")
     message = error.get("message")
     if not isinstance(message, str) or not message:
-        # A page of some proxy; what it shows may be the request itself.
+        # A proxy's page, which may show the request itself.
         message = f"The API answered with status {status}, and did not say why."
         if 300 <= status < 400:
             message = (

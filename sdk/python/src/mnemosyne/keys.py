@@ -1,4 +1,4 @@
-"""The key that an attempt goes with. Written by hand, as its asynchronous twin (aio/keys.py)."""
+"""The API key of an attempt. The asynchronous version is aio/keys.py."""
 
 from collections.abc import Callable
 from inspect import iscoroutine
@@ -9,12 +9,12 @@ ApiKey = str | Callable[[], str]
 
 
 def current(api_key: ApiKey) -> str:
-    """Calls it, if it is a function. Raises ConfigurationError for another value than a key, and the
-    errors of that function."""
+    """The key, or the result of the function that returns it. Raises ConfigurationError for a value that is
+    no key, and the errors of the function."""
     if isinstance(api_key, str):
         return api_key
     key = api_key()
     if iscoroutine(key):
-        # Of a coroutine function, which only the other client can await.
+        # The result of a coroutine function, which only the asynchronous client can await.
         key.close()
     return key_of(key)

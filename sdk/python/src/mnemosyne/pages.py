@@ -1,5 +1,5 @@
 # Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
-"""Pages of lists: lists themselves, that know the next one."""
+"""Pages of lists, each of which can load the next."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self, TypeVar
@@ -10,7 +10,7 @@ Item = TypeVar("Item", bound=Any)
 
 
 class Page(list[Item]):
-    """`pagination` is None where the API sends none (sessions): then a page that is full has another."""
+    """`pagination` is None if the API sends none (sessions); then a full page may have a next one."""
 
     def __init__(
         self,
@@ -29,12 +29,12 @@ class Page(list[Item]):
         return self._next_offset is not None
 
     def next_page(self) -> "Page[Item] | None":
-        """None after the last."""
+        """The next page; None after the last one."""
         return None if self._next_offset is None else self._fetch(self._next_offset)
 
     def auto_paging_iter(self) -> Iterator[Item]:
-        """All items from this page on, a page in memory at a time. Items added meanwhile move others to
-        the next page: those of the page before do not come twice."""
+        """All items from this page on; one page is in memory at a time. Items that are added meanwhile move
+        others to the next page; items of the previous page are not repeated."""
         page: Page[Item] | None = self
         before: set[str] = set()
         while page is not None:
@@ -51,6 +51,6 @@ class Page(list[Item]):
         pagination: Pagination,
         fetch: Callable[[int], "Page[Item]"],
     ) -> Self:
-        """A page of a list that says where it ends."""
+        """A page of a list with `pagination`."""
         following = pagination.offset + len(items)
         return cls(items, pagination, following if pagination.has_more and items else None, fetch)

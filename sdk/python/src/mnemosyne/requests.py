@@ -1,4 +1,4 @@
-"""Requests before they are sent, and whether they may be repeated."""
+"""Requests, and whether they may be repeated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,8 +39,8 @@ class Request:
 
 
 def creation(path: str, idempotency_key: str | None, *, repeatable: bool = False, **sent: Any) -> Request:
-    """What makes something, and once only, however often it is sent. Without a key one is generated;
-    `repeatable`: without any it does no harm either. Raises ValueError for a key that is none."""
+    """A request that creates an object once, however often it is sent. Without a key one is generated;
+    `repeatable`: it may be repeated also without a key. Raises ValueError for an invalid key."""
     key, has_generated_key = idempotency_key, idempotency_key is None
     if key is not None and not (0 < len(key) < 256 and key.isascii() and key.isprintable()):
         raise ValueError("idempotency_key: must be 1 to 255 printable ASCII characters")
@@ -55,20 +55,20 @@ def creation(path: str, idempotency_key: str | None, *, repeatable: bool = False
 
 
 def without_none(**fields: Any) -> dict[str, Any]:
-    """Those that were said: None is as good as nothing."""
+    """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def query(**fields: Value) -> dict[str, str]:
-    """The same as a query or a form has them."""
+    """The fields as texts of a query or a form."""
     return {name: _text(value) for name, value in fields.items() if value is not None}
 
 
 def path(*parts: str) -> str:
-    """An address below the base URL. Raises ValueError for an id that would lead to another one."""
+    """A path below the base URL. Raises ValueError for an id that would lead to another path."""
     for part in parts:
         if not part or set(part) == {"."}:
-            raise ValueError("an id must not be empty, nor dots")
+            raise ValueError("an id must not be empty or consist of dots")
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

@@ -15,18 +15,18 @@ from mnemosyne.requests import Request
 
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
 REFUSED = frozenset({429, 503})
-# An earlier attempt is being worked on; its answer will be this one's. (No other 409 names a time.)
+# An earlier attempt with the same idempotency key is running. (No other 409 has Retry-After.)
 UNDER_WAY = 409
 FIRST_SECONDS, MOST_SECONDS = 0.5, 8.0
 # A longer Retry-After is not waited for: the call raises instead.
 LONGEST_RETRY_AFTER = 60.0
-# After the last part of a stream there is only the end of the answer to wait for.
+# The wait for the end of the response after a stream's last part.
 DRAIN_SECONDS = 1.0
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Late(httpx.ReadTimeout):
-    """An attempt that took longer than it may, altogether."""
+    """An attempt exceeded its time-out."""
 
     def __init__(self) -> None:
         super().__init__("too late")
@@ -38,19 +38,19 @@ def is_passing(status: int) -> bool:
 
 
 def wait_after_fault(request: Request, fault: httpx.RequestError, attempt: int) -> float | None:
-    """Seconds until the next attempt, after the `attempt`-th (from 0); None: there is to be none."""
+    """Seconds until the next attempt, after the `attempt`-th (from 0); None for no further attempt."""
     if isinstance(fault, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
         return None
     return backoff(attempt) if request.may_retry or isinstance(fault, NOT_SENT) else None
 
 
 def wait_after_status(request: Request, status: int, retry_after: float | None, attempt: int) -> float | None:
-    """The same after an answer."""
+    """The same after a response."""
     if status not in PASSING | {UNDER_WAY}:
         return None
     keyed = request.idempotency_key is not None
     asked_to = retry_after is not None and (status in REFUSED or (status == UNDER_WAY and keyed))
-    # (A 429 that names no time is a tier that is full.)
+    # (A 429 without Retry-After is an exhausted tier.)
     harmless = status != UNDER_WAY and (request.repeatable or (keyed and status != 429))
     if not (asked_to or harmless):
         return None
@@ -66,7 +66,7 @@ def backoff(attempt: int) -> float:
 
 @dataclass(slots=True)
 class Waiting:
-    """How long to wait between looks at something that takes a while: longer each time, until it is due."""
+    """Increasing pauses between polls, until a deadline."""
 
     seconds: float
     longest: float = 5.0
@@ -78,7 +78,7 @@ class Waiting:
         return self.seconds - (time.monotonic() - self._began)
 
     def pause(self, retry_after_seconds: float | None = None) -> float | None:
-        """Seconds, at least those that the API asks for; None when there is no time left."""
+        """The next pause in seconds, at least the API's Retry-After; None when no time is left."""
         if self.left <= 0:
             return None
         random_pause = self._pause * random.uniform(0.5, 1.0)  # noqa: S311

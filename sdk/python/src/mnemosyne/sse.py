@@ -1,16 +1,16 @@
-"""Server-sent events out of bytes, however these are cut into packets (WHATWG HTML, 9.2)."""
+"""Decoder of server-sent events from bytes, however they are divided (WHATWG HTML, 9.2)."""
 
 import codecs
 import re
 from collections.abc import Iterator
 
-# Not as str.splitlines has it: a text may hold U+2028 and its like.
+# Not str.splitlines: a text may contain U+2028 and other separators.
 _END = re.compile(r"\r\n|\n|\r")
 
 
 class Decoder:
-    """Fed with bytes, it gives the data of each event that is whole by then. Comments, other fields and
-    events of a name are skipped: this API has none."""
+    """For each chunk of bytes, the data of the events that are complete. Comments, other fields and named
+    events are skipped, which this API does not send."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
@@ -21,7 +21,7 @@ class Decoder:
 
     def feed(self, received: bytes) -> Iterator[str]:
         text = self._decode(received)
-        # A line that ended in \r may go on with the \n that belongs to it.
+        # The \n after a line that ended in \r belongs to that line's end.
         if self._cut and text:
             text = text.removeprefix("\n")
             self._cut = False

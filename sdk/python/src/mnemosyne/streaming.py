@@ -1,5 +1,5 @@
 # Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
-"""A streamed answer: its parts as they come, and a connection that is closed when reading ends."""
+"""Streamed answers, whose connection is closed when reading ends."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,8 +16,8 @@ Item = TypeVar("Item")
 
 
 class Stream(Generic[Item]):
-    """Iterate over it once. It closes its connection at the end, on leaving its `with`, by its close, and
-    where a loop over it is left."""
+    """A stream, to be iterated over once. It closes its connection at its end, at the end of its `with`, by
+    `close`, and when a loop over it ends."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Stream(Generic[Item]):
         part_of: Callable[[str], Item | None],
         is_last: Callable[[Item], bool],
     ) -> None:
-        """`part_of` an event's data is None where it says nothing to the caller; it may raise."""
+        """`part_of` makes a part of an event's data; None for an event without a part. It may raise."""
         self._response = response
         self._part_of = part_of
         self._is_last = is_last
@@ -50,7 +50,8 @@ class Stream(Generic[Item]):
         self._response.close()
 
     def _read(self) -> Iterator[Item]:
-        """Raises what `part_of` raises, and StreamInterruptedError where it ends before its last part."""
+        """Raises the errors of `part_of`, and StreamInterruptedError for a stream that ends before its last
+        part."""
         decoder, how = Decoder(), "ended before it was done"
         try:
             rest = self._response.iter_bytes()
@@ -67,5 +68,5 @@ class Stream(Generic[Item]):
             how = f"broke off ({type(fault).__name__})"
         finally:
             self.close()
-        # (Outside: the fault knows the request, and so the key.)
+        # (Outside of the except clause: the caught error has the request, and so the key.)
         raise StreamInterruptedError(f"The stream {how}.")

@@ -1,4 +1,4 @@
-"""Files as they are given: open, as bytes, as a path; and as a form sends them, from the start each time."""
+"""Files of an upload: open files, bytes and paths, as parts of a form."""
 
 import io
 import mimetypes
@@ -20,17 +20,18 @@ class Upload:
     _opened: bool = field(default=False, repr=False)
 
     def part(self) -> tuple[str, Content, str]:
-        """What httpx makes a form's part of; it begins at the start of a file that can be sought in."""
+        """The part of a form for httpx; a seekable file is read from its beginning."""
         return self.name, self._content, self.content_type
 
     def close(self) -> None:
-        """Close a file that was opened here; the caller's own stays open."""
+        """Close a file that this package opened; the caller's own stays open."""
         if self._opened and not isinstance(self._content, bytes):
             self._content.close()
 
 
 def upload_of(file: File, filename: str | None = None) -> Upload:
-    """Raises TypeError for another value than a file of bytes, OSError for a path that cannot be read."""
+    """The upload of a value. Raises TypeError for another value than a file of bytes, OSError for a path that
+    cannot be read."""
     if isinstance(file, tuple):
         return _upload(file[1], filename or file[0])
     if isinstance(file, PathLike):
@@ -46,7 +47,7 @@ def _upload(content: Content, name: str, *, opened: bool = False) -> Upload:
         raise TypeError("file: must be a file that is open in binary mode, bytes, or a path")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     if not isinstance(content, bytes) and not _can_be_sought_in(content):
-        # What comes by a pipe comes once, and its length is not known before.
+        # A pipe can be read once, and its length is unknown.
         content = content.read()
     return Upload(name, kind, content, opened)
 

@@ -1,5 +1,4 @@
-"""The asynchronous client, written by hand. Its synchronous twin beside this package is made from it:
-`python -m local.generate_sync_sdk`."""
+"""The asynchronous client. `python -m local.generate_sync_sdk` generates the synchronous one from it."""
 
 from mnemosyne.aio.client import AsyncMnemosyne
 from mnemosyne.aio.pages import AsyncPage

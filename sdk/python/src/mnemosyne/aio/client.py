@@ -1,4 +1,4 @@
-"""The client: what it is made of, and what it leads to."""
+"""The asynchronous client and its resources."""
 
 from types import TracebackType
 from typing import Self
@@ -47,7 +47,7 @@ class AsyncMnemosyne:
         return f"{type(self).__name__}(base_url={self.base_url!r})"
 
     async def health(self) -> Health:
-        """How the API is; also that it is unhealthy is an answer."""
+        """The health of the API. An unhealthy state is a result, not an error."""
         answer = await self._transport.send(Request("GET", "/health", accepted=(503,)))
         try:
             return Health.model_validate_json(answer.content)
@@ -56,17 +56,18 @@ class AsyncMnemosyne:
         raise errors.of_response(answer)
 
     async def stats(self) -> Stats:
-        """For admins: a key with the scope admin."""
+        """Totals of the caller's orgs. Only for admins, or their keys with the scope admin."""
         return Stats.of(await self._transport.send(Request("GET", "/stats")))
 
     async def orgs(self) -> list[Org]:
-        """The caller's orgs, by name; of a key its one org."""
+        """The caller's orgs, by name; for an API key its one org."""
         return Orgs.of(await self._transport.send(Request("GET", "/orgs"))).data
 
     async def events(
         self, *, limit: int = 20, offset: int = 0, namespace: str | None = None, event: str | None = None
     ) -> AsyncPage[AuditEvent]:
-        """Audit events, the latest first, a page of at most 100. For admins: a key with the scope admin."""
+        """A page of at most 100 audit events, the latest first. Only for admins, or their keys with the scope
+        admin."""
 
         async def fetch(offset: int) -> AsyncPage[AuditEvent]:
             parameters = query(limit=limit, offset=offset, namespace=namespace, event=event)

@@ -13,7 +13,7 @@ from mnemosyne.retries import DRAIN_SECONDS, Late
 
 
 class AsyncDeadline:
-    """Of all that is done within, `seconds` from now; None is for ever. Raises Late."""
+    """The deadline of all work inside, `seconds` from now; None for none. Raises Late."""
 
     def __init__(self, seconds: float | None) -> None:
         self._limit = asyncio.timeout(seconds)
@@ -31,7 +31,7 @@ class AsyncDeadline:
             raise Late from None
 
     async def read(self, response: httpx.Response) -> None:
-        """Its whole body. Closes it."""
+        """The whole body of the response, which is closed then."""
         try:
             await response.aread()
         finally:

@@ -1,4 +1,4 @@
-"""The key that an attempt goes with. Written by hand, as its synchronous twin (../keys.py)."""
+"""The API key of an attempt. The synchronous version is ../keys.py."""
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -9,8 +9,8 @@ AsyncApiKey = str | Callable[[], str | Awaitable[str]]
 
 
 async def current(api_key: AsyncApiKey) -> str:
-    """Calls it, if it is a function. Raises ConfigurationError for another value than a key, and the
-    errors of that function."""
+    """The key, or the result of the function that returns it. Raises ConfigurationError for a value that is
+    no key, and the errors of the function."""
     if isinstance(api_key, str):
         return api_key
     key = api_key()

@@ -1,4 +1,4 @@
-"""Requests on their way: sent, repeated where that is right, and answered or raised."""
+"""Transport of requests: attempts, retries, responses and errors."""
 
 import asyncio
 from dataclasses import replace
@@ -27,32 +27,32 @@ class AsyncTransport:
         self._http = http_client or httpx.AsyncClient()
 
     async def aclose(self) -> None:
-        """One that was given stays open: it is the giver's."""
+        """Close the HTTP client, unless the caller gave it."""
         if self._own:
             await self._http.aclose()
 
     async def send(self, request: Request) -> httpx.Response:
-        """The whole answer. Raises an APIError, APIConnectionError or APITimeoutError."""
+        """The whole response. Raises an APIError, APIConnectionError or APITimeoutError."""
         return await self._attempts(request, is_whole=True)
 
     async def open(self, request: Request) -> httpx.Response:
-        """A stream before its first part; the caller closes it. Raises the same."""
+        """A stream before its first part; the caller closes it. Raises the same errors."""
         answer = await self._attempts(request, is_whole=False)
         if answer.headers.get("content-type", "").partition(";")[0].strip().lower() != STREAM:
             await answer.aclose()
-            raise errors.unexpected(answer, "This is no answer of the API: a stream was asked for.")
+            raise errors.unexpected(answer, "The response is not a stream of this API. Check base_url.")
         return answer
 
     async def _attempts(self, request: Request, *, is_whole: bool) -> httpx.Response:
-        """A DELETE whose answer got lost may find nothing when it comes again: then it was done. When the
-        API stores no more keys, the request goes without one, since the caller has set none."""
+        """After a DELETE with a lost response, a 404 means that it succeeded. When the API stores no more
+        idempotency keys, a request with a generated key is sent without one."""
         most = self.settings.max_retries if request.tries is None else request.tries - 1
         number, perhaps_done = 0, False
         while True:
             wait: float | None
             error: errors.MnemosyneError
             answer = await self._attempt(request, is_whole)
-            # (Nothing is raised where a fault is caught: it would come along, with the key in its headers.)
+            # (Raised outside of an except clause: the caught error, with the key, would be its context.)
             if isinstance(answer, httpx.RequestError):
                 error = self._error(answer)
                 wait = retries.wait_after_fault(request, answer, number)
@@ -75,7 +75,7 @@ class AsyncTransport:
             await asyncio.sleep(wait)
 
     async def _attempt(self, request: Request, is_whole: bool) -> httpx.Response | httpx.RequestError:
-        """A fault is handed back."""
+        """One attempt. An error is returned, not raised."""
         timeout = self.settings.timeout_for(request.seconds, request.default_seconds)
         key = await self._key(timeout)
         try:
@@ -90,13 +90,13 @@ class AsyncTransport:
         return answer
 
     async def _key(self, timeout: httpx.Timeout) -> str:
-        """As early as its deadline: a function that renews it may hang too."""
+        """The API key, within the deadline of the attempt, since a function that renews the key may hang."""
         try:
             async with AsyncDeadline(timeout.read):
                 return await current(self.settings.api_key)
         except retries.Late:
             pass
-        raise errors.APITimeoutError("api_key gave no key in time.")
+        raise errors.APITimeoutError("The function api_key returned no key in time.")
 
     def _built(self, request: Request, key: str, timeout: httpx.Timeout) -> httpx.Request:
         """(Neither redirects nor another's idea of auth: the key goes to the base URL, and nothing else.)"""

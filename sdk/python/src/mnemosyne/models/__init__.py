@@ -1,4 +1,4 @@
-"""What the API sends, typed."""
+"""Typed models of the API's responses."""
 
 from mnemosyne.models.administration import AuditEvent, Health, Org, Stats
 from mnemosyne.models.base import Model, Pagination

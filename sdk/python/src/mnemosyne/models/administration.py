@@ -1,4 +1,4 @@
-"""The API's health, its figures and audit events for admins, and the caller's orgs."""
+"""Health, statistics and audit events of the API, and the caller's orgs."""
 
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from mnemosyne.models.base import Model, Pagination
 
 
 class Health(Model):
-    """`status` is healthy, degraded or unhealthy; `details` are an admin's to see."""
+    """`status` is healthy, degraded or unhealthy; only admins get `details`."""
 
     status: str
     version: str
@@ -19,7 +19,7 @@ class Health(Model):
 
 
 class Stats(Model):
-    """Of the orgs that the caller administers. Not complete where a table has more rows than are counted."""
+    """Totals of the caller's orgs as an admin, incomplete if a table has more rows than are counted."""
 
     total_users: int
     total_collections: int
@@ -33,7 +33,7 @@ class Stats(Model):
 
 
 class Org(Model):
-    """`name` is None for an org that the deployment keeps in a table of its own."""
+    """`name` is None for an org of the deployment's own table."""
 
     id: str
     name: str | None = None

@@ -1,5 +1,5 @@
-"""What all models share: they are frozen, and keep fields that a newer server sends and this version does not
-know. Where the API may learn another word (a status, a mode), the type is str."""
+"""Base of all models: frozen, with fields that a newer server sends and this version does not know. Where the
+API may add a value (a status, a mode), the type is str."""
 
 from typing import Self, TypeVar
 
@@ -17,7 +17,7 @@ class Model(BaseModel):
 
     @classmethod
     def of(cls, response: httpx.Response) -> Self:
-        """Raises UnexpectedResponseError for an answer of another form."""
+        """The model of a response. Raises UnexpectedResponseError for another form."""
         try:
             return cls.model_validate_json(response.content)
         except ValidationError as fault:
@@ -26,7 +26,7 @@ class Model(BaseModel):
 
 
 def items_of(kind: TypeAdapter[list[Item]], response: httpx.Response) -> list[Item]:
-    """Raises the same."""
+    """The items of a list. Raises UnexpectedResponseError."""
     try:
         return kind.validate_json(response.content)
     except ValidationError as fault:
@@ -35,10 +35,12 @@ def items_of(kind: TypeAdapter[list[Item]], response: httpx.Response) -> list[It
 
 
 def unexpected(response: httpx.Response, fault: ValidationError) -> UnexpectedResponseError:
-    """It says where the answer differs, and nothing of what it holds."""
+    """The error for a malformed response: it names the field, not the value."""
     first = fault.errors(include_input=False, include_url=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"])) or "the answer"
-    return errors.unexpected(response, f"This is no answer of the API: {place}: {first['type']}.")
+    return errors.unexpected(
+        response, f"The response is not one of this API, check base_url: {place}: {first['type']}."
+    )
 
 
 class Pagination(Model):

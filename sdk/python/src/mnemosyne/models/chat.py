@@ -1,5 +1,5 @@
-"""Answers of the chat, whole and in parts, as OpenAI's clients are used to reading them (`choices[0]`), with
-everything that the API says besides; and sessions."""
+"""Answers of the chat, whole and in parts, with the fields of OpenAI's clients (`choices[0]`) besides the
+API's own; and sessions."""
 
 from datetime import datetime
 from typing import Any, Literal, Self, TypedDict
@@ -65,9 +65,9 @@ class Confidence(Model):
 
 
 class ChatMetadata(Model):
-    """`search_query` is the question as it was looked for; `withheld`: too little was found, and said so;
-    `extractive`: the answer is the documents' own sentences; `kept`: the session has it;
-    `session_id` is the nil UUID where no session was made."""
+    """`search_query` is the text that was searched; `withheld`: confidence was too low, and the answer says
+    so; `extractive`: the answer consists of the documents' own sentences; `kept`: the session has the turn;
+    `session_id` is the nil UUID without a session."""
 
     session_id: str | None = None
     user_id: str | None = None
@@ -91,7 +91,7 @@ class ChatMetadata(Model):
 
 
 class _Told(Model):
-    """What both a whole answer and the last part of a stream can be asked for directly."""
+    """Fields of a whole answer and of the last part of a stream."""
 
     metadata: ChatMetadata | None = None
 
@@ -126,7 +126,7 @@ class ChatMessage(Model):
 
 
 class Choice(Model):
-    """The only one. The API does not say why a model stopped: `stop` means that the answer is whole."""
+    """The only choice. The API reports `stop` for each complete answer."""
 
     index: int = 0
     message: ChatMessage
@@ -181,8 +181,8 @@ NOTHING_SAID = [ChunkChoice()]
 
 
 class ChatCompletionChunk(_Told):
-    """A part of a stream. `type` is sources, delta, reasoning_step, sub_query, usage or done; `choices[0]` is
-    there in each, with text in a delta's alone, and what else belongs to the type is filled."""
+    """A part of a stream. `type` is sources, delta, reasoning_step, sub_query, usage or done. Each has
+    `choices[0]`, with text in a delta only, and the fields of its type."""
 
     type: str
     choices: list[ChunkChoice] = NOTHING_SAID
@@ -193,7 +193,7 @@ class ChatCompletionChunk(_Told):
 
 
 class ChatSession(Model):
-    """`collection_id` is None of one that is about all collections, or about one that has gone."""
+    """`collection_id` is None for a session about all collections, or about a deleted one."""
 
     id: str
     org_id: str | None = None
@@ -206,7 +206,7 @@ class ChatSession(Model):
 
 
 class SessionMessage(Model):
-    """Of an answer also what it was written from, and what it took."""
+    """A message; an answer also has its sources and its usage."""
 
     id: str
     session_id: str

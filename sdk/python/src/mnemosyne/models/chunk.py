@@ -14,9 +14,9 @@ class ChunkDocument(Model):
 
 
 class Chunk(Model):
-    """`score` is the order's, 0 to 1; `similarity` the cosine to the query, None where none was computed.
-    `user_id` created the document; `owner_id` is the one user whose document it is, None for the whole
-    org's."""
+    """`score` is the value of the order, 0 to 1; `similarity` the cosine to the query, None if none was
+    computed. `user_id` created the document; `owner_id` is the one user who owns it, None for the whole org.
+    """
 
     chunk_id: str
     document_id: str
@@ -36,12 +36,12 @@ class Chunk(Model):
 
     @property
     def graph_sourced(self) -> bool:
-        """Whether it is here by the graph alone."""
+        """Whether only the graph found the chunk."""
         return bool(self.metadata.get("graph_sourced"))
 
 
 class GraphEntity(Model):
-    """`seed`: the question names it; `weight`, 0 to 1, is how much it has to do with that."""
+    """`seed`: the question names it; `weight`, 0 to 1, is its relevance to the question."""
 
     id: str
     name: str
@@ -52,7 +52,7 @@ class GraphEntity(Model):
 
 
 class GraphEdge(Model):
-    """`source` and `target` are ids of entities; it reads forward."""
+    """`source` and `target` are ids of entities; the edge reads from source to target."""
 
     type: str
     source: str
@@ -62,7 +62,7 @@ class GraphEdge(Model):
 
 
 class Graph(Model):
-    """`evidence` are ids of chunks that say so."""
+    """`evidence` are ids of the chunks that state the edges."""
 
     entities: list[GraphEntity] = Field(default_factory=list)
     edges: list[GraphEdge] = Field(default_factory=list)
@@ -70,9 +70,9 @@ class Graph(Model):
 
 
 class RetrievalMetadata(Model):
-    """`reranked_by`: the model that made the order; `rerank_failed`: a reranker was requested, but it
-    failed or none is configured. `exact`: everything that might be found was compared by its vector.
-    `considered`: how many chunks were."""
+    """`reranked_by`: the reranker's model; `rerank_failed`: a reranker was requested, but it failed or none
+    is configured. `exact`: the vectors of all candidates were compared. `considered`: the number of compared
+    chunks."""
 
     mode: str
     total_results: int
@@ -84,7 +84,7 @@ class RetrievalMetadata(Model):
 
 
 class RetrievalResponse(Model):
-    """As the API sends it."""
+    """The response as the API sends it."""
 
     query: str
     mode: str
@@ -121,7 +121,7 @@ class RetrievalResult(list[Chunk]):
 
     @property
     def graph_context(self) -> str | None:
-        """What the graph says, in words; None where it had no part."""
+        """The graph in sentences; None without a graph."""
         return self.response.graph_context
 
     @property
@@ -139,7 +139,7 @@ class RetrievalResult(list[Chunk]):
 
 
 class GraphQueryResult(RetrievalResult):
-    """What the graph led to; its entities and edges are empty where it knows nothing of the question."""
+    """Results of a graph search; entities and edges are empty if the graph has no name of the question."""
 
     @property
     def context(self) -> str | None:

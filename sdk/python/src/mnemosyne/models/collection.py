@@ -1,4 +1,4 @@
-"""Collections, and how their documents are read."""
+"""Collections, and their settings."""
 
 from datetime import datetime
 from typing import Any, TypedDict
@@ -9,7 +9,7 @@ from mnemosyne.models.base import Model, Pagination
 
 
 class CollectionConfigParam(TypedDict, total=False):
-    """What a collection may ask for; what it does not is the deployment's to choose."""
+    """Settings of a collection; omitted ones have the deployment's defaults."""
 
     chunk_size: int
     chunk_overlap: int
@@ -27,7 +27,7 @@ class CollectionConfig(Model):
 
 
 class Collection(Model):
-    """`user_id` created it. `owner_id` is the one user whose collection it is; None is the whole org's."""
+    """`user_id` created it. `owner_id` is the one user who owns it; None for the whole org."""
 
     id: str
     org_id: str | None = None

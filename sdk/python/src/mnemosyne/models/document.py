@@ -1,4 +1,4 @@
-"""Documents, how far they are, and links to their originals."""
+"""Documents, their progress, and links to their originals."""
 
 from datetime import datetime
 from typing import Any
@@ -14,9 +14,9 @@ class DocumentError(Model):
 
 
 class Document(Model):
-    """`user_id` created it. `owner_id` is the one user whose document it is; None is the whole org's.
-    `status` is processing, completed or failed. `error`: why, where it failed; while it is processed, why it
-    did not work at once."""
+    """`user_id` created it. `owner_id` is the one user who owns it; None for the whole org. `status` is
+    processing, completed or failed. `error`: the reason of the failure, or of the last failed attempt while
+    it is processed."""
 
     id: str
     org_id: str | None = None
@@ -44,8 +44,8 @@ class Documents(Model):
 
 
 class DocumentStatus(Model):
-    """`step` is fetching, converting, embedding or storing while the worker has it; `total_tokens` is the sum
-    over its chunks; `processed_at` is None while it is processed."""
+    """`step` is fetching, converting, embedding or storing while the worker processes it; `total_tokens` is
+    the sum over its chunks; `processed_at` is None until then."""
 
     document_id: str
     status: str
@@ -62,7 +62,7 @@ class DocumentStatus(Model):
 
 
 class DocumentLink(Model):
-    """A link to the original that needs no key, and until when it works."""
+    """A link to the original, valid without a key until `expires_at`."""
 
     url: str
     expires_in: int | None = None

@@ -1,5 +1,5 @@
 # Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
-"""What the client leads to, a class for each noun."""
+"""Resources of the client, a class for each."""
 
 from mnemosyne.resources.chat import (
     ChatCompletionsResource,

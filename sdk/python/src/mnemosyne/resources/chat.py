@@ -1,5 +1,5 @@
 # Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
-"""Chat: answers over documents, whole or as a stream, and the sessions that remember them."""
+"""Chat: answers from documents, whole or as a stream, and stored sessions."""
 
 from collections.abc import Iterable
 from typing import Literal, overload
@@ -108,10 +108,11 @@ class ChatCompletionsResource:
         retrieval: RetrievalParam | None = None,
         generation: GenerationParam | None = None,
     ) -> ChatCompletion | Stream[ChatCompletionChunk]:
-        """An answer to the last message; None for a collection is all of the caller's, or the session's.
+        """An answer to the last message. `collection_id`: None searches all of the caller's documents, or the
+        session's collection.
 
-        Each turn is kept in a session: the answer's `session_id`, sent again, goes on with it. It is repeated
-        only where the API did nothing; a stream never once it has begun.
+        Each turn is stored in a session; send the answer's `session_id` to continue it. A request is repeated
+        only if the API did nothing; a stream never after it has begun.
         """
         fields = without_none(
             collection_id=collection_id,
@@ -145,7 +146,7 @@ class ChatSessionsResource:
         self._transport = transport
 
     def list(self, *, limit: int = 20, offset: int = 0) -> Page[ChatSession]:
-        """A page of the caller's own, of at most 100, those first where something was said last."""
+        """A page of at most 100 of the caller's sessions, the most recent first."""
 
         def fetch(offset: int) -> Page[ChatSession]:
             answer = self._transport.send(Request("GET", "/chat/sessions", query(limit=limit, offset=offset)))
@@ -155,7 +156,7 @@ class ChatSessionsResource:
         return fetch(offset)
 
     def messages(self, session_id: str, *, limit: int = 1000, offset: int = 0) -> Page[SessionMessage]:
-        """A page of messages, in order, of at most 1000. Raises NotFoundError."""
+        """A page of at most 1000 messages of the session, in order. Raises NotFoundError."""
         place = path("chat", "sessions", session_id, "messages")
 
         def fetch(offset: int) -> Page[SessionMessage]:
@@ -166,7 +167,7 @@ class ChatSessionsResource:
         return fetch(offset)
 
     def delete(self, session_id: str) -> None:
-        """With all that was said. Raises NotFoundError."""
+        """Delete the session with its messages. Raises NotFoundError."""
         self._transport.send(Request("DELETE", path("chat", "sessions", session_id)))
 
 

@@ -24,9 +24,9 @@ class CollectionsResource:
         private: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Collection:
-        """`org_id` may be left out by members of one org; a private collection is its maker's own. With an
-        `idempotency_key` it is made once in a day, however often this is called. Raises ConflictError for a
-        name that is taken."""
+        """Create a collection. Members of one org may omit `org_id`; only its creator sees a private
+        collection. With an `idempotency_key` a repeated call within a day creates nothing. Raises
+        ConflictError for an existing name."""
         fields = without_none(
             name=name,
             description=description,
@@ -46,7 +46,7 @@ class CollectionsResource:
         sort_by: Literal["created_at", "name", "document_count"] | None = None,
         order: Literal["asc", "desc"] | None = None,
     ) -> Page[Collection]:
-        """A page, of at most 100."""
+        """A page of at most 100 collections."""
 
         def fetch(offset: int) -> Page[Collection]:
             parameters = query(limit=limit, offset=offset, sort_by=sort_by, order=order)
@@ -57,7 +57,7 @@ class CollectionsResource:
         return fetch(offset)
 
     def get(self, collection_id: str) -> Collection:
-        """Raises NotFoundError."""
+        """The collection. Raises NotFoundError."""
         return Collection.of(self._transport.send(Request("GET", path("collections", collection_id))))
 
     def update(
@@ -69,17 +69,18 @@ class CollectionsResource:
         metadata: dict[str, Any] | None = None,
         config: CollectionConfigParam | None = None,
     ) -> Collection:
-        """Omitted fields stay unchanged. Raises NotFoundError, ConflictError."""
+        """Change the collection; omitted fields stay unchanged. Raises NotFoundError, ConflictError."""
         fields = without_none(name=name, description=description, metadata=metadata, config=config)
         request = Request("PATCH", path("collections", collection_id), json=fields)
         return Collection.of(self._transport.send(request))
 
     def delete(self, collection_id: str, *, cascade: bool = False) -> None:
-        """With `cascade` its documents go too; without, raises ConflictError where there are any."""
+        """Delete the collection, with `cascade` also its documents. Raises ConflictError if it has documents
+        and `cascade` is false."""
         self._transport.send(Request("DELETE", path("collections", collection_id), query(cascade=cascade)))
 
     def build_graph(self, collection_id: str, *, again: bool = False) -> GraphQueued:
-        """Queue the documents that were never read for the graph, or given up; with `again` all of them.
-        Raises NotFoundError; ConflictError where the collection is not in the graph."""
+        """Queue the documents without a graph, or whose extraction was given up, for the graph; with `again`
+        all documents. Raises NotFoundError, and ConflictError if the collection has no graph."""
         request = Request("POST", path("collections", collection_id, "graph"), json={"again": again})
         return GraphQueued.of(self._transport.send(request))

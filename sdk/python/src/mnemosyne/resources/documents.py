@@ -1,5 +1,5 @@
 # Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
-"""Documents: brought as files, texts and addresses, waited for, listed, changed, deleted."""
+"""Documents: uploaded as files, texts or addresses, listed, changed, deleted."""
 
 import json
 import time
@@ -24,9 +24,9 @@ LOOK_SECONDS = 30.0
 
 
 class DocumentsResource:
-    """With an `external_id`, the caller's own name for it in its collection, a document may be brought again
-    and takes its own place. With an `idempotency_key` it is brought once in a day, however often that is
-    called; without, each call draws one, and is repeated after a fault."""
+    """With an `external_id`, the caller's own name for a document in its collection, a new upload replaces
+    the document. With an `idempotency_key` a repeated call within a day creates nothing; without, each call
+    generates a key, so that it can be repeated after a lost connection."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -42,8 +42,8 @@ class DocumentsResource:
         external_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Document:
-        """Bring a file: one that is open in binary mode, bytes, a path, or a name with either. Raises
-        ConflictError for bytes that the collection has already, PayloadTooLargeError."""
+        """Upload a file: open in binary mode, bytes, a path, or (name, file or bytes). Raises ConflictError
+        for bytes that the collection has already, PayloadTooLargeError."""
         fields = json.dumps(metadata, allow_nan=False) if metadata is not None else None
         upload = upload_of(file, filename)
         try:
@@ -71,7 +71,7 @@ class DocumentsResource:
         external_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Document:
-        """Without a title it is called by its first words. Raises ConflictError as create does."""
+        """Add a text. Without a title its first words are the title. Raises ConflictError as create does."""
         fields = without_none(
             collection_id=collection_id,
             content=content,
@@ -95,8 +95,8 @@ class DocumentsResource:
         private: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Document:
-        """A page or a file of the public internet. One that the collection has already is fetched anew, and
-        takes its own place."""
+        """Add a page or a file of the public internet. An address that the collection has already is fetched
+        again and replaces its document."""
         fields = without_none(
             collection_id=collection_id, url=url, title=title, metadata=metadata, private=private
         )
@@ -113,7 +113,8 @@ class DocumentsResource:
         sort_by: Literal["created_at", "title", "size_bytes"] | None = None,
         order: Literal["asc", "desc"] | None = None,
     ) -> Page[Document]:
-        """A page, of at most 100. Raises NotFoundError for a collection that is not the caller's."""
+        """A page of at most 100 documents. Raises NotFoundError for a collection that the caller does not
+        see."""
 
         def fetch(offset: int) -> Page[Document]:
             parameters = query(
@@ -130,37 +131,38 @@ class DocumentsResource:
         return fetch(offset)
 
     def get(self, document_id: str) -> Document:
-        """Raises NotFoundError."""
+        """The document. Raises NotFoundError."""
         return Document.of(self._transport.send(Request("GET", path("documents", document_id))))
 
     def status(self, document_id: str) -> DocumentStatus:
-        """How far it is. Raises NotFoundError."""
+        """The progress of the document's processing. Raises NotFoundError."""
         request = Request("GET", path("documents", document_id, "status"))
         return DocumentStatus.of(self._transport.send(request))
 
     def url(self, document_id: str, expires_in: int | None = None) -> DocumentLink:
-        """A link to the original that needs no key, for so many seconds. Raises NotFoundError."""
+        """A link to the original, valid for so many seconds without a key. Raises NotFoundError."""
         request = Request("GET", path("documents", document_id, "url"), query(expires_in=expires_in))
         return DocumentLink.of(self._transport.send(request))
 
     def update(
         self, document_id: str, *, title: str | None = None, metadata: dict[str, Any] | None = None
     ) -> Document:
-        """New metadata take the place of the old; omitted fields stay unchanged. Raises NotFoundError."""
+        """Change the document. New metadata replace the previous ones; omitted fields stay unchanged. Raises
+        NotFoundError."""
         fields = without_none(title=title, metadata=metadata)
         request = Request("PATCH", path("documents", document_id), json=fields)
         return Document.of(self._transport.send(request))
 
     def wait_until_ready(self, document_id: str, timeout: float = 300) -> Document:
-        """The document once it can be found. Outlasts a server that is gone for a while.
+        """The document when it can be searched. Continues through temporary failures of the server.
 
-        Raises DocumentFailedError with the document's own error; APITimeoutError, which says how far it was
-        after `timeout` seconds; at once what no waiting mends, such as NotFoundError.
+        Raises DocumentFailedError with the document's own error; APITimeoutError with its progress after
+        `timeout` seconds; permanent errors, such as NotFoundError, at once.
         """
         waiting = Waiting(timeout)
         last, retry_after_seconds = "nothing was known of it yet", None
         while True:
-            # Each look is one attempt, and a short one: the next look is the next.
+            # Each poll is one short attempt, since the next poll repeats it.
             seconds = min(max(waiting.left, 1.0), LOOK_SECONDS)
             request = Request("GET", path("documents", document_id), seconds=seconds, tries=1)
             try:
@@ -188,5 +190,5 @@ class DocumentsResource:
             time.sleep(pause)
 
     def delete(self, document_id: str) -> None:
-        """With all that was made of it. Raises NotFoundError."""
+        """Delete the document with its chunks, original and graph. Raises NotFoundError."""
         self._transport.send(Request("DELETE", path("documents", document_id)))

@@ -1,4 +1,4 @@
-"""What the client leads to, a class for each noun."""
+"""Resources of the client, a class for each."""
 
 from mnemosyne.aio.resources.chat import (
     AsyncChatCompletionsResource,

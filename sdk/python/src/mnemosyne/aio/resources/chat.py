@@ -1,4 +1,4 @@
-"""Chat: answers over documents, whole or as a stream, and the sessions that remember them."""
+"""Chat: answers from documents, whole or as a stream, and stored sessions."""
 
 from collections.abc import Iterable
 from typing import Literal, overload
@@ -107,10 +107,11 @@ class AsyncChatCompletionsResource:
         retrieval: RetrievalParam | None = None,
         generation: GenerationParam | None = None,
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
-        """An answer to the last message; None for a collection is all of the caller's, or the session's.
+        """An answer to the last message. `collection_id`: None searches all of the caller's documents, or the
+        session's collection.
 
-        Each turn is kept in a session: the answer's `session_id`, sent again, goes on with it. It is repeated
-        only where the API did nothing; a stream never once it has begun.
+        Each turn is stored in a session; send the answer's `session_id` to continue it. A request is repeated
+        only if the API did nothing; a stream never after it has begun.
         """
         fields = without_none(
             collection_id=collection_id,
@@ -144,7 +145,7 @@ class AsyncChatSessionsResource:
         self._transport = transport
 
     async def list(self, *, limit: int = 20, offset: int = 0) -> AsyncPage[ChatSession]:
-        """A page of the caller's own, of at most 100, those first where something was said last."""
+        """A page of at most 100 of the caller's sessions, the most recent first."""
 
         async def fetch(offset: int) -> AsyncPage[ChatSession]:
             answer = await self._transport.send(
@@ -158,7 +159,7 @@ class AsyncChatSessionsResource:
     async def messages(
         self, session_id: str, *, limit: int = 1000, offset: int = 0
     ) -> AsyncPage[SessionMessage]:
-        """A page of messages, in order, of at most 1000. Raises NotFoundError."""
+        """A page of at most 1000 messages of the session, in order. Raises NotFoundError."""
         place = path("chat", "sessions", session_id, "messages")
 
         async def fetch(offset: int) -> AsyncPage[SessionMessage]:
@@ -169,7 +170,7 @@ class AsyncChatSessionsResource:
         return await fetch(offset)
 
     async def delete(self, session_id: str) -> None:
-        """With all that was said. Raises NotFoundError."""
+        """Delete the session with its messages. Raises NotFoundError."""
         await self._transport.send(Request("DELETE", path("chat", "sessions", session_id)))
 
 

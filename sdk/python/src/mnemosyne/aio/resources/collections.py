@@ -23,9 +23,9 @@ class AsyncCollectionsResource:
         private: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Collection:
-        """`org_id` may be left out by members of one org; a private collection is its maker's own. With an
-        `idempotency_key` it is made once in a day, however often this is called. Raises ConflictError for a
-        name that is taken."""
+        """Create a collection. Members of one org may omit `org_id`; only its creator sees a private
+        collection. With an `idempotency_key` a repeated call within a day creates nothing. Raises
+        ConflictError for an existing name."""
         fields = without_none(
             name=name,
             description=description,
@@ -45,7 +45,7 @@ class AsyncCollectionsResource:
         sort_by: Literal["created_at", "name", "document_count"] | None = None,
         order: Literal["asc", "desc"] | None = None,
     ) -> AsyncPage[Collection]:
-        """A page, of at most 100."""
+        """A page of at most 100 collections."""
 
         async def fetch(offset: int) -> AsyncPage[Collection]:
             parameters = query(limit=limit, offset=offset, sort_by=sort_by, order=order)
@@ -56,7 +56,7 @@ class AsyncCollectionsResource:
         return await fetch(offset)
 
     async def get(self, collection_id: str) -> Collection:
-        """Raises NotFoundError."""
+        """The collection. Raises NotFoundError."""
         return Collection.of(await self._transport.send(Request("GET", path("collections", collection_id))))
 
     async def update(
@@ -68,19 +68,20 @@ class AsyncCollectionsResource:
         metadata: dict[str, Any] | None = None,
         config: CollectionConfigParam | None = None,
     ) -> Collection:
-        """Omitted fields stay unchanged. Raises NotFoundError, ConflictError."""
+        """Change the collection; omitted fields stay unchanged. Raises NotFoundError, ConflictError."""
         fields = without_none(name=name, description=description, metadata=metadata, config=config)
         request = Request("PATCH", path("collections", collection_id), json=fields)
         return Collection.of(await self._transport.send(request))
 
     async def delete(self, collection_id: str, *, cascade: bool = False) -> None:
-        """With `cascade` its documents go too; without, raises ConflictError where there are any."""
+        """Delete the collection, with `cascade` also its documents. Raises ConflictError if it has documents
+        and `cascade` is false."""
         await self._transport.send(
             Request("DELETE", path("collections", collection_id), query(cascade=cascade))
         )
 
     async def build_graph(self, collection_id: str, *, again: bool = False) -> GraphQueued:
-        """Queue the documents that were never read for the graph, or given up; with `again` all of them.
-        Raises NotFoundError; ConflictError where the collection is not in the graph."""
+        """Queue the documents without a graph, or whose extraction was given up, for the graph; with `again`
+        all documents. Raises NotFoundError, and ConflictError if the collection has no graph."""
         request = Request("POST", path("collections", collection_id, "graph"), json={"again": again})
         return GraphQueued.of(await self._transport.send(request))

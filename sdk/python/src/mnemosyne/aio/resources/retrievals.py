@@ -25,9 +25,9 @@ class AsyncRetrievalsResource:
         enable_graph: bool | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> RetrievalResult:
-        """The best chunks, best first; None for a collection is all of the caller's. Omitted arguments have
-        the API's defaults (semantic, 10). `metadata_filter`: values or operators ({"year": {"$gte": 2020}}).
-        Raises NotFoundError for a collection that is not the caller's."""
+        """The best chunks, in order. `collection_id`: None searches all of the caller's documents. Omitted
+        arguments have the API's defaults (semantic, 10). `metadata_filter`: values or operators ({"year":
+        {"$gte": 2020}}). Raises NotFoundError for a collection that the caller does not see."""
         answer = await self._post(
             collection_id=collection_id,
             query=query,
@@ -50,8 +50,7 @@ class AsyncRetrievalsResource:
         rerank: bool | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> GraphQueryResult:
-        """What the graph knows around the names in the question: entities, edges, and the chunks that say
-        so."""
+        """The graph around the names in the question: entities, edges, and the chunks that state them."""
         answer = await self._post(
             collection_id=collection_id,
             query=query,
@@ -64,5 +63,5 @@ class AsyncRetrievalsResource:
         return GraphQueryResult(RetrievalResponse.of(answer))
 
     async def _post(self, **fields: Any) -> httpx.Response:
-        # It changes nothing: it may be asked again.
+        # A search changes nothing, so that it may be repeated.
         return await self._transport.send(Request("POST", "/retrievals", json=without_none(**fields)))
