@@ -11,7 +11,7 @@ import { isRecord, received } from "./utils.js";
 // After the last chunk there is only the end of the answer to wait for.
 const PATIENCE_AT_THE_END = 1_000;
 
-/** What the server answers to a turn. */
+/** The response to a turn. */
 export interface Answer {
   readonly query: string;
   readonly response: string;
@@ -48,7 +48,7 @@ interface Seen {
   readonly requestId: string | undefined;
 }
 
-/** Throws the error that the server tells of, and StreamInterruptedError where there is no last chunk. */
+/** Throws the error in the stream, and StreamInterruptedError for a stream without its last chunk. */
 export async function* chunks(
   response: Response,
   deadline: Deadline,

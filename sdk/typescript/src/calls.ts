@@ -1,13 +1,13 @@
-// What may be said of a call, by users and by the resources.
+// Options of a call, of users and of the resources.
 
 import type { Form } from "./forms.js";
 
 export type ApiKey = string | (() => string | Promise<string>);
 
 export interface RequestOptions {
-  /** Ends the call, its waits between attempts included; the signal's reason is thrown. */
+  /** Aborts the call, also between two attempts; the signal's reason is thrown. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds for an attempt; of a stream, for each wait until more comes. */
+  /** Milliseconds for an attempt; of a stream, for each wait for its next part. */
   timeout?: number | undefined;
   /** How often a call that failed may be repeated. */
   maxRetries?: number | undefined;
@@ -28,15 +28,15 @@ export interface Call {
   readonly json?: object;
   /** Made anew for each attempt. */
   readonly form?: () => FormData;
-  /** A POST that does the same when it is done twice. */
+  /** A POST without a further effect when it is repeated. */
   readonly isRepeatable?: boolean;
-  /** A POST that the server does once for each Idempotency-Key. */
+  /** A POST that the server executes once for each Idempotency-Key. */
   readonly isOncePerKey?: boolean;
-  /** What the answer must have. */
+  /** The required fields of the response. */
   readonly answer?: Form;
-  /** Milliseconds for an attempt, where neither the call nor the client was told any. */
+  /** Milliseconds for an attempt, if neither the call nor the client has a time-out. */
   readonly timeoutUnlessSaid?: number;
-  /** An error's status whose body is an answer all the same. */
+  /** An error status whose body is a valid response. */
   readonly accepts?: number;
 }
 

@@ -1,4 +1,4 @@
-// The client: its settings, and the resources that ask through it.
+// The client: its settings and resources.
 
 import type { ApiKey, RequestOptions } from "./calls.js";
 import { MnemosyneError, UnexpectedResponseError } from "./errors.js";
@@ -12,20 +12,20 @@ import { RetrievalsResource } from "./resources/retrievals.js";
 import { Transport } from "./transport.js";
 import { fromEnvironment } from "./utils.js";
 
-// The local stack's: a key that is sent without an address goes to no stranger.
+// The local stack's address: without a configured one a key is sent to this machine only.
 const LOCAL = "http://127.0.0.1:54321/api/v1";
 const RETRIES = 2;
 
 export interface ClientOptions {
-  /** An API key or a user's JWT, or what gives one, asked before each attempt; else MNEMOSYNE_API_KEY. */
+  /** An API key or a user's JWT, or a function that returns one before each attempt; by default MNEMOSYNE_API_KEY. */
   apiKey?: ApiKey | undefined;
-  /** Up to and with /api/v1 or /v1; else MNEMOSYNE_BASE_URL, else the local stack's. */
+  /** The address with /api/v1 or /v1; by default MNEMOSYNE_BASE_URL, else the local stack's. */
   baseUrl?: string | undefined;
   /** Milliseconds for an attempt; 60,000, and 180,000 for a whole answer of the chat. */
   timeout?: number | undefined;
-  /** How often a call that failed may be repeated; 2. */
+  /** How often a failed call may be repeated; 2. */
   maxRetries?: number | undefined;
-  /** In place of the platform's fetch. */
+  /** Replaces the platform's fetch. */
   fetch?: typeof globalThis.fetch | undefined;
 }
 
@@ -54,7 +54,7 @@ export class Mnemosyne {
     this.chat = new ChatResource(this.#transport);
   }
 
-  /** Never repeated; a deployment whose database is gone says so, and that is no error here. */
+  /** Never repeated. An unhealthy state is a result, not an error. */
   async health(options: RequestOptions = {}): Promise<Health> {
     const call = { method: "GET", path: "/health", accepts: 503 } as const;
     const health = await this.#transport.request<Health>(call, { ...options, maxRetries: 0 });

@@ -1,21 +1,21 @@
-// Everything that can go wrong, as classes. None of them has a request's headers: no key is in any of them.
+// Errors of this package. None has a request's headers, so none contains a key.
 
 export class MnemosyneError extends Error {
   override readonly name: string = "MnemosyneError";
 }
 
-/** What the server says of an error; `details` are as they came, in the server's spelling. */
+/** The server's error; `details` have the server's spelling. */
 export interface ErrorFields {
   readonly status?: number | undefined;
   readonly type?: string | undefined;
   readonly code?: string | undefined;
   readonly requestId?: string | undefined;
   readonly details?: Readonly<Record<string, unknown>> | undefined;
-  /** Seconds to wait before asking again. */
+  /** Seconds to wait before the next request. */
   readonly retryAfter?: number | undefined;
 }
 
-/** An answer that is an error: its status, and what its body says. */
+/** An error response: its status, and the error in its body. */
 export class APIError extends MnemosyneError {
   override readonly name: string = "APIError";
   readonly status: number | undefined;
@@ -36,7 +36,7 @@ export class APIError extends MnemosyneError {
   }
 }
 
-/** 400: the request is not valid. */
+/** 400: the request is not valid. Check its arguments. */
 export class BadRequestError extends APIError {
   override readonly name: string = "BadRequestError";
 }
@@ -46,17 +46,17 @@ export class ValidationError extends BadRequestError {
   override readonly name: string = "ValidationError";
 }
 
-/** 401: the key or the token is none, or has expired. */
+/** 401: the key or the token is not valid, or has expired. */
 export class AuthenticationError extends APIError {
   override readonly name: string = "AuthenticationError";
 }
 
-/** 403: the key has not the scope, or the person not the right. */
+/** 403: the key lacks a scope, or its owner a right. */
 export class PermissionDeniedError extends APIError {
   override readonly name: string = "PermissionDeniedError";
 }
 
-/** 404: there is no such thing, or none that this caller may see. */
+/** 404: the object does not exist, or the caller may not see it. */
 export class NotFoundError extends APIError {
   override readonly name: string = "NotFoundError";
 }
@@ -71,30 +71,30 @@ export class PayloadTooLargeError extends APIError {
   override readonly name: string = "PayloadTooLargeError";
 }
 
-/** 429: too many requests, or no room in the org's tier. */
+/** 429: too many requests, or the org's tier is exhausted. */
 export class RateLimitError extends APIError {
   override readonly name: string = "RateLimitError";
 }
 
-/** 5xx: something went wrong on the server's side. */
+/** 5xx: the server failed. Try again later. */
 export class InternalServerError extends APIError {
   override readonly name: string = "InternalServerError";
 }
 
-/** The answer is not one of this API: perhaps baseUrl leads elsewhere. */
+/** The response is not one of this API. Check baseUrl. */
 export class UnexpectedResponseError extends APIError {
   override readonly name: string = "UnexpectedResponseError";
 }
 
-/** No answer came, or not the whole of it. */
+/** No response, or an incomplete one. Check the network, or try again later. */
 export class APIConnectionError extends MnemosyneError {
   override readonly name: string = "APIConnectionError";
 }
 
-/** No answer came in time; of waitUntilReady: the document was not ready in time. */
+/** The time-out was exceeded; of waitUntilReady: the document was not ready in time. */
 export class APITimeoutError extends APIConnectionError {
   override readonly name: string = "APITimeoutError";
-  /** Of waitUntilReady: the document's status when it was last seen. */
+  /** Of waitUntilReady: the document's last known status. */
   readonly lastStatus: string | undefined;
 
   constructor(message: string, options: ErrorOptions & { lastStatus?: string | undefined } = {}) {
@@ -103,7 +103,7 @@ export class APITimeoutError extends APIConnectionError {
   }
 }
 
-/** A stream that ended before its last chunk; what came before it stands. */
+/** A stream ended before its last chunk; the received chunks are valid. */
 export class StreamInterruptedError extends APIConnectionError {
   override readonly name: string = "StreamInterruptedError";
   readonly requestId: string | undefined;

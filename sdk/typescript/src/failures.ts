@@ -1,4 +1,4 @@
-// The error that an answer means, by its status and its envelope.
+// Errors of responses, by their status and envelope.
 
 import {
   APIConnectionError,
@@ -66,7 +66,7 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** The error for an answer that is one. */
+/** The error of an error response. */
 export async function failure(response: Response, key: string): Promise<APIError> {
   const seen = {
     status: response.status,
@@ -85,29 +85,29 @@ export function requestId(response: Response, key: string): string | undefined {
   return masked(response.headers.get("x-request-id") ?? undefined, key);
 }
 
-/** That the answer is another's; `what` says why. */
+/** The error for a response that is not this API's; `what` is the reason. */
 export function unexpected(response: Response, key: string, what: string): UnexpectedResponseError {
   const message = `This is no answer of the API: ${what}. Is baseUrl right?`;
   return new UnexpectedResponseError(message, { status: response.status, requestId: requestId(response, key) });
 }
 
-/** What another attempt may not meet again. */
+/** A temporary error. */
 export function isPassing(raised: unknown): boolean {
   if (raised instanceof APIConnectionError) return true;
   return raised instanceof APIError && (PASSING.has(raised.status ?? 0) || isUnderWay(raised));
 }
 
-/** An earlier attempt is being worked on; its answer will be this one's. */
+/** An earlier attempt with the same key is running. */
 function isUnderWay(error: APIError): boolean {
   return error.status === 409 && error.code === "request_in_progress" && error.retryAfter !== undefined;
 }
 
-/** The server keeps too many of this caller's idempotency keys already. */
+/** The server stores too many idempotency keys of this caller. */
 export function isOutOfKeys(raised: unknown): boolean {
   return raised instanceof APIError && raised.status === 429 && raised.code === "too_many_replies";
 }
 
-/** No room in the org's tier: a 429 too, but it names no time. */
+/** The org's tier is exhausted: also a 429, but without Retry-After. */
 export function isFull(raised: unknown): boolean {
   return raised instanceof APIError && raised.status === 429 && raised.retryAfter === undefined;
 }
@@ -127,7 +127,7 @@ const NOT_SENT = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
-/** Whether the server may have done, before this, what it was asked for. */
+/** Whether the server may have executed the request. */
 export function mayBeDone(raised: unknown): boolean {
   if (raised instanceof APIError) return (raised.status ?? 0) >= 500;
   let cause: unknown = raised;

@@ -1,4 +1,4 @@
-// What an answer must have, so that what reads it does not stumble: checked where it comes in.
+// Required fields of responses, checked when they arrive.
 
 import { isRecord } from "./utils.js";
 
@@ -26,7 +26,7 @@ export const ENDING: Form = { metadata: "record" };
 export const QUEUED: Form = { queued: "number" };
 export const STATS: Form = { totalDocuments: "number" };
 
-/** The first field that is not as it must be; undefined where all are. */
+/** The first missing or malformed field; undefined without one. */
 export function amiss(value: unknown, form: Form): string | undefined {
   const found = Object.entries(form).find(([path, kind]) => !isOf(kind, fieldOf(value, path)));
   return found && (found[0] || "the answer");

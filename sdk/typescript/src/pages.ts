@@ -14,7 +14,7 @@ export interface ListParams {
   order?: "asc" | "desc" | undefined;
 }
 
-/** What the server answers to most lists. */
+/** The response to most lists. */
 export interface Listed<T> {
   readonly data: readonly T[];
   readonly pagination: Pagination;
@@ -22,7 +22,7 @@ export interface Listed<T> {
 
 /** An array of this page's items. `for await` goes on through all pages after it, one at a time. */
 export class Page<T> extends Array<T> {
-  /** Null where the server says none (sessions and their messages): then a page that is full has another. */
+  /** Null if the server sends none (sessions and their messages): then a full page may have a next one. */
   readonly pagination: Pagination | null;
   readonly #next: (() => Promise<Page<T>>) | null;
 

@@ -6,7 +6,7 @@ import { MnemosyneError } from "./errors.js";
 /** Lines end at \n, \r\n and \r, and at nothing else: JSON may hold what other splitters take for an end. */
 const LINE_END = /\r\n|\n|\r/;
 
-/** A sequence that is iterated once. Leaving the loop, `close()` and `controller.abort()` close the connection. */
+/** A sequence to be iterated once. The end of the loop, `close()` and `controller.abort()` close the connection. */
 export class Stream<T> implements AsyncIterable<T> {
   readonly controller: AbortController;
   readonly #items: AsyncGenerator<T>;
@@ -38,7 +38,7 @@ export class Stream<T> implements AsyncIterable<T> {
   }
 }
 
-/** The data of each event. Comments and other fields are passed over, as is an event that has no end. */
+/** The data of each event. Comments, other fields and an incomplete event are skipped. */
 export async function* events(body: ReadableStream<Uint8Array>, deadline: Deadline): AsyncGenerator<string> {
   const reader = body.getReader();
   const decoder = new TextDecoder();

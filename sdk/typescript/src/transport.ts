@@ -26,7 +26,7 @@ export class Transport {
     if (typeof options.apiKey !== "function") printable(options.apiKey, "apiKey");
   }
 
-  /** The answer's JSON, in our names; undefined where the server says nothing. */
+  /** The response's JSON with camelCase names; undefined for an empty response. */
   async request<T>(call: Call, options: PostOptions = {}): Promise<T> {
     // (A deletion that was done before has no answer.)
     return (await this.answer<T>(call, options))?.value;
@@ -102,7 +102,7 @@ export class Transport {
         headers,
         ...(body === undefined ? {} : { body }),
         signal: deadline.controller.signal,
-        // Followed, the key might go along to another host.
+        // A followed redirect might send the key to another host.
         redirect: "manual",
         credentials: "omit",
       })
@@ -129,7 +129,7 @@ export class Transport {
     return `${this.#options.baseUrl}${call.path}${query && `?${query}`}`;
   }
 
-  /** Milliseconds until the next attempt; undefined where there is to be none. */
+  /** Milliseconds until the next attempt; undefined for no further attempt. */
   #wait(
     call: Call,
     options: PostOptions,

@@ -31,7 +31,7 @@ const BY_SUFFIX: Readonly<Record<string, string>> = {
   mp4: "video/mp4",
 };
 
-/** "" of a name that tells nothing. */
+/** "" for an unknown ending. */
 export function typeOf(name: string): string {
   const suffix = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? "";
   return Object.hasOwn(BY_SUFFIX, suffix) ? (BY_SUFFIX[suffix] ?? "") : "";

@@ -13,7 +13,7 @@ const AS_THEY_ARE = new Set([
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 8_000;
-// A longer wait is the caller's decision: the error comes at once.
+// After a longer Retry-After the error is thrown at once.
 export const LONGEST_RETRY_AFTER = 60;
 
 /** The server's snake_case names as camelCase, at every depth but in the user's own values. */
@@ -40,7 +40,7 @@ export function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** An id as a step of a path. Throws for one that would lead elsewhere. */
+/** An id as a step of a path. Throws for an id that would lead to another path. */
 export function step(id: string): string {
   if (typeof id !== "string" || id === "" || id === "." || id === "..") {
     throw new MnemosyneError("An id must be a text that is not empty.");
@@ -48,7 +48,7 @@ export function step(id: string): string {
   return encodeURIComponent(id);
 }
 
-/** Exponential back-off with full jitter, in milliseconds: many clients come back at different times. */
+/** Exponential back-off with full jitter, in milliseconds. */
 export function backOff(attempt: number): number {
   return Math.random() * Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** attempt);
 }
@@ -93,7 +93,7 @@ export function fromEnvironment(name: string): string | undefined {
   return process?.env?.[name] || undefined;
 }
 
-/** Without the secret, at every depth. */
+/** The value without the secret, at every depth. */
 export function masked<T>(value: T, secret: string): T {
   return without(value, secret) as T;
 }

@@ -27,7 +27,7 @@ export interface Stats {
 
 export interface Org {
   readonly id: string;
-  /** Null for an org that the deployment keeps in a table of its own. */
+  /** Null for an org of the deployment's own table. */
   readonly name: string | null;
   readonly role: "admin" | "member" | (string & {}) | null;
 }
@@ -44,7 +44,7 @@ export interface AuditEvent {
   readonly collectionId: string | null;
   readonly documentCount: number;
   readonly chunkCount: number;
-  /** Of the best chunk; null where there was none. */
+  /** The score of the best chunk; null without one. */
   readonly topScore: number | null;
   readonly createdAt: string;
 }

@@ -1,4 +1,4 @@
-// Conversations: what may be asked, and the answer whole or in chunks.
+// Conversations: requests, and responses whole or in chunks.
 
 import type { RetrievalMode } from "./chunk.js";
 import type { Metadata } from "./collection.js";
@@ -11,11 +11,11 @@ export interface ChatMessage {
 export type Preset = "concise" | "detailed" | "research" | "technical" | "creative" | "qna";
 
 export interface ChatCompletionParams {
-  /** The last is a user's. */
+  /** The last message is the user's. */
   messages: ChatMessage[];
-  /** Null, as an answer has it, is as good as none. */
+  /** Null means none. */
   collectionId?: string | null | undefined;
-  /** Goes on with that session; without one, or with null, a new one is begun. */
+  /** The session to continue; a new one is created without an id or with null. */
   sessionId?: string | null | undefined;
   stream?: boolean | undefined;
   model?: string | undefined;
@@ -43,7 +43,7 @@ export interface ChatRetrieval {
   documentType?: string | undefined;
 }
 
-/** What stands beside the messages goes before these. */
+/** Fields beside the messages override these. */
 export interface ChatGeneration {
   model?: string | undefined;
   temperature?: number | undefined;
@@ -66,7 +66,7 @@ export interface Usage {
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly totalTokens: number;
-  /** The part of the prompt that is passages. */
+  /** The passages' part of the prompt. */
   readonly retrievalTokens: number;
 }
 
@@ -78,9 +78,9 @@ export interface Confidence {
   readonly because: readonly string[];
 }
 
-/** How an answer came about. */
+/** How an answer was produced. */
 export interface ChatMetadata {
-  /** The nil UUID where no session was made. */
+  /** The nil UUID without a session. */
   readonly sessionId: string;
   readonly userId: string;
   readonly collectionId: string | null;
@@ -93,15 +93,15 @@ export interface ChatMetadata {
   readonly preset: Preset;
   readonly reasoningMode: "standard" | "deep";
   readonly isFollowUp: boolean;
-  /** The question as it was looked for. */
+  /** The text that was searched. */
   readonly searchQuery: string;
   readonly subQueries: readonly string[];
   /** From 0 to 1. */
   readonly confidence: number;
   readonly confidenceDetail: Confidence;
-  /** Too little was found, and the answer says so. */
+  /** Confidence was too low, and the answer says so. */
   readonly withheld: boolean;
-  /** No model is configured: the answer is the documents' own sentences. */
+  /** No model is configured: the answer consists of the documents' own sentences. */
   readonly extractive: boolean;
   readonly kept: boolean;
 }
@@ -128,7 +128,7 @@ export interface ChatCompletion {
   readonly subQueries: readonly string[];
 }
 
-/** There is always one choice; what else is there goes by the type. */
+/** There is always one choice; further fields depend on the type. */
 export interface ChatCompletionChunk {
   readonly object: "chat.completion.chunk";
   readonly type: "reasoning_step" | "sub_query" | "sources" | "delta" | "usage" | "done";
@@ -142,7 +142,7 @@ export interface ChatCompletionChunk {
   ];
   readonly reasoningStep?: { readonly step: number; readonly description: string };
   readonly subQuery?: string;
-  /** Of sources; and of done after deep reasoning, what all parts found. */
+  /** Of `sources`; of `done` after deep reasoning, the sources of all parts. */
   readonly sources?: readonly Source[];
   readonly usage?: Usage;
   /** Of done, as the five after it. */
@@ -165,7 +165,7 @@ export interface ChatSession {
   readonly messageCount: number;
 }
 
-/** Of an answer also what it was written from, and what it took. */
+/** A message; an answer also has its sources and usage. */
 export interface SessionMessage {
   readonly id: string;
   readonly sessionId: string;

@@ -1,4 +1,4 @@
-// Chunks: the parts of documents that a retrieval finds, and what the graph knows beside them.
+// Chunks: the results of a retrieval, and the graph around them.
 
 import type { Metadata } from "./collection.js";
 
@@ -6,7 +6,7 @@ export type RetrievalMode = "semantic" | "keyword" | "hybrid" | "hierarchical" |
 
 export interface RetrieveParams {
   query: string;
-  /** Null is as good as none. */
+  /** Null means none. */
   collectionId?: string | null | undefined;
   mode?: RetrievalMode | undefined;
   /** 1 to 100; 10. */
@@ -22,19 +22,19 @@ export interface Chunk {
   readonly chunkId: string;
   readonly documentId: string;
   readonly collectionId: string;
-  /** Who created the document. */
+  /** The user who created the document. */
   readonly userId: string;
-  /** The one user whose document it is; null is the whole org's. */
+  /** The one user who owns the document; null for the whole org. */
   readonly ownerId: string | null;
   readonly content: string;
   readonly contentHash: string;
   readonly chunkIndex: number;
   /** 0 to 1, never higher than the one before it. */
   readonly score: number;
-  /** The cosine to the query; null where none was computed. */
+  /** The cosine to the query; null if none was computed. */
   readonly similarity: number | null;
   readonly rank: number;
-  /** `graphSourced`: without the graph it would not be here. */
+  /** `graphSourced`: only the graph found the chunk. */
   readonly metadata: { readonly graphSourced: boolean };
   readonly document: { readonly id: string; readonly title: string; readonly filename: string | null };
   readonly documentMetadata: Metadata;
@@ -52,7 +52,7 @@ export interface GraphEntity {
   readonly weight: number;
 }
 
-/** `source` and `target` are ids of entities, `evidence` ids of chunks that say so. */
+/** `source` and `target` are ids of entities, `evidence` ids of the chunks that state the edge. */
 export interface GraphEdge {
   readonly type: string;
   readonly source: string;
@@ -83,16 +83,16 @@ export interface RetrievalDetails {
   readonly mode: RetrievalMode;
   readonly totalResults: number;
   readonly graphEnhanced: boolean;
-  /** What the graph says, in words. */
+  /** The graph in sentences. */
   readonly graphContext: string | null;
   readonly graph: Graph | null;
   readonly retrievalMetadata: RetrievalMetadata;
 }
 
-/** An array of chunks, best first, with what else is said of them. */
+/** An array of chunks, best first, with further results. */
 export type RetrievalResults = Chunk[] & RetrievalDetails;
 
-/** What the graph knows about the names in a question; empty where it knows none of them. */
+/** The graph around the names in a question; empty if it has none of them. */
 export interface GraphQueryResult extends Graph {
   readonly query: string;
   readonly context: string | null;

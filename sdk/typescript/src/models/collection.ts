@@ -16,9 +16,9 @@ export interface CollectionConfig {
 export interface Collection {
   readonly id: string;
   readonly orgId: string;
-  /** Who created it. */
+  /** The user who created it. */
   readonly userId: string;
-  /** The one user whose collection it is; null is the whole org's. */
+  /** The one user who owns the collection; null for the whole org. */
   readonly ownerId: string | null;
   readonly name: string;
   readonly description: string | null;
@@ -46,7 +46,7 @@ export interface CollectionChanges {
 
 export interface NewCollection extends CollectionChanges {
   name: string;
-  /** May be left out by members of one org. */
+  /** Members of one org may omit it. */
   orgId?: string | undefined;
   private?: boolean | undefined;
 }

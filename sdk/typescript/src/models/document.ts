@@ -11,16 +11,16 @@ export interface Document {
   readonly id: string;
   readonly orgId: string;
   readonly collectionId: string;
-  /** Who created it. */
+  /** The user who created it. */
   readonly userId: string;
-  /** The one user whose document it is; null is the whole org's. */
+  /** The one user who owns the document; null for the whole org. */
   readonly ownerId: string | null;
   readonly title: string;
   readonly filename: string | null;
   readonly contentType: string | null;
   readonly sizeBytes: number | null;
   readonly status: DocumentStatus;
-  /** Why, where it failed; while it is processed, why it did not work at once. */
+  /** The reason of the failure, or of the last failed attempt while it is processed. */
   readonly error: { readonly code: string; readonly message: string } | null;
   readonly chunkCount: number;
   readonly contentHash: string;
@@ -32,7 +32,7 @@ export interface Document {
   readonly updatedAt: string;
 }
 
-/** Its progress: `step` is fetching, converting, embedding or storing while the worker has it. */
+/** Progress of a document: `step` is fetching, converting, embedding or storing while the worker processes it. */
 export interface DocumentProgress {
   readonly documentId: string;
   readonly status: DocumentStatus;
@@ -51,7 +51,7 @@ export interface DocumentProgress {
   readonly processedAt: string | null;
 }
 
-/** A link to the original that needs no key, and until when it works. */
+/** A link to the original, valid without a key until `expiresAt`. */
 export interface DocumentLink {
   readonly url: string;
   /** In seconds. */
@@ -63,20 +63,20 @@ export interface DocumentLink {
 interface Brought {
   collectionId: string;
   metadata?: Metadata | undefined;
-  /** Seen by its owner and the org's admins alone. */
+  /** Visible to its owner and the org's admins only. */
   private?: boolean | undefined;
 }
 
 interface Named {
-  /** A name of the caller's own: the same again replaces the document, so the call may be repeated. */
+  /** The caller's own name for the document: an upload of the same name replaces it, so the call may be repeated. */
   externalId?: string | undefined;
 }
 
 export interface NewDocument extends Brought, Named {
   file: FileInput;
-  /** Else the file's own name. */
+  /** By default the file's own name. */
   filename?: string | undefined;
-  /** Else the file's own, or what its name says. */
+  /** By default the file's own type, or that of its name. */
   contentType?: string | undefined;
 }
 

@@ -51,7 +51,7 @@ export class ChatCompletionsResource {
     params: ChatCompletionParams,
     options?: PostOptions,
   ): Promise<ChatCompletion | Stream<ChatCompletionChunk>> {
-    // Said always: the server streams where nothing is said.
+    // Sent always, since the server streams by default.
     const stream = params.stream ?? false;
     const { collectionId, sessionId, ...more } = params;
     const json = { ...more, collectionId: collectionId ?? undefined, sessionId: sessionId ?? undefined, stream };
@@ -72,7 +72,7 @@ export class ChatSessionsResource {
     this.#transport = transport;
   }
 
-  /** The caller's own, the latest first. */
+  /** The caller's sessions, the latest first. */
   list(params: ListSessions = {}, options?: RequestOptions): Promise<Page<ChatSession>> {
     return this.#rows("/chat/sessions", { limit: SESSIONS, ...given(params) }, options);
   }

@@ -48,14 +48,14 @@ export class CollectionsResource {
     return this.#transport.request({ method: "PATCH", path, json: changes, answer: MADE }, options);
   }
 
-  /** One that has documents goes only with `cascade`. */
+  /** Deletes the collection; one with documents only with `cascade`. */
   async delete(collectionId: string, options: DeleteOptions = {}): Promise<void> {
     const { cascade, ...more } = options;
     const path = `${PATH}/${step(collectionId)}`;
     return this.#transport.request({ method: "DELETE", path, query: { cascade } }, more);
   }
 
-  /** Queues the documents that were never read for the graph, or given up; with `again` all of them. */
+  /** Queues the documents without a graph, or whose extraction was given up; with `again` all documents. */
   async buildGraph(collectionId: string, options: GraphOptions = {}): Promise<GraphQueued> {
     const { again = false, ...more } = options;
     const path = `${PATH}/${step(collectionId)}/graph`;

@@ -82,7 +82,7 @@ export class DocumentsResource {
     return this.#transport.request({ method: "GET", path, answer: PROGRESS }, options);
   }
 
-  /** A link to the original that needs no key, for so many seconds: a quarter of an hour if nothing is said. */
+  /** A link to the original, valid without a key for so many seconds (900 by default). */
   async url(documentId: string, options: RequestOptions & { expiresIn?: number } = {}): Promise<DocumentLink> {
     const { expiresIn, ...more } = options;
     const path = `${PATH}/${step(documentId)}/url`;
@@ -102,7 +102,7 @@ export class DocumentsResource {
     return this.#transport.request({ method: "DELETE", path: `${PATH}/${step(documentId)}` }, options);
   }
 
-  /** The document when it is completed. A server that is gone for a while, or busy, is asked again. */
+  /** The document when it is completed. Continues through temporary failures of the server. */
   async waitUntilReady(documentId: string, options: WaitOptions = {}): Promise<Document> {
     const { timeout = READY_WITHIN, signal } = options;
     const end = Date.now() + timeout;

@@ -1,4 +1,4 @@
-// What the client's parts are called.
+// Resources of the client.
 
 export { ChatCompletionsResource, ChatResource, ChatSessionsResource } from "./chat.js";
 export { CollectionsResource } from "./collections.js";

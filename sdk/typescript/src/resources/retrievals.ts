@@ -35,7 +35,7 @@ export class RetrievalsResource {
     return Object.assign(chunks, details);
   }
 
-  /** What the graph knows about the names in the query, and the chunks that it leads to. */
+  /** The graph around the names in the query, and its chunks. */
   async graphQuery(
     params: Omit<RetrieveParams, "mode" | "enableGraph">,
     options?: RequestOptions,
