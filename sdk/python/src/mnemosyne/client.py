@@ -1,5 +1,5 @@
 # Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
-"""The asynchronous client and its resources."""
+"""The client and its resources."""
 
 from types import TracebackType
 from typing import Self

@@ -1,4 +1,4 @@
-"""The asynchronous client and its resources."""
+"""The client and its resources."""
 
 from types import TracebackType
 from typing import Self
