@@ -4,7 +4,7 @@
 
 create table rag.documents (
   org_id uuid not null,
-  id uuid not null default gen_random_uuid(),
+  id uuid not null default rag.time_ordered_id(),
   collection_id uuid not null,
   owner_id uuid,
   created_by uuid not null default rag.creator_id(),

@@ -18,7 +18,7 @@ comment on function rag.is_chunk_location is
 
 create table rag.chunks (
   org_id uuid not null,
-  id uuid not null default gen_random_uuid(),
+  id uuid not null default rag.time_ordered_id(),
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,

@@ -77,7 +77,7 @@ begin
         metadata jsonb, content text, embedding_model text)
   loop
     document.place := input.place;
-    document.id := gen_random_uuid();
+    document.id := rag.time_ordered_id();
     document.owner_id := case when input.private then auth.uid() else home.owner_id end;
     document.external_id := input.external_id;
     document.source_type := coalesce(input.source_type, 'doc');

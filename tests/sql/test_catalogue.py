@@ -335,6 +335,7 @@ def test_every_function_sets_its_search_path(world: World):
 def test_every_function_declares_its_volatility(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
+        "rag.time_ordered_id()",
         "rag.begin_call()",
         "rag.begin_direct_read()",
         "rag.begin_write()",
