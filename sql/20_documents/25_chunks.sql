@@ -51,8 +51,10 @@ comment on column rag.chunks.in_hnsw is
   'Whether the HNSW index has it; the worker adds chunks later (57_hnsw_tail.sql).';
 
 -- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
--- times the scan. (The text moves out instead.)
+-- times the scan. A page has room for two rows: a text that fits into half a page beside its vector stays in the row, and
+-- a longer text moves to TOAST.
 alter table rag.chunks alter column embedding set storage plain;
+alter table rag.chunks set (toast_tuple_target = 4080);
 
 -- rag_match, counting and scanning what the caller and the filters leave.
 create index chunks_by_scope on rag.chunks (org_id, embedding_model, source_type, occurred_at)
