@@ -61,7 +61,7 @@ class ChunkedDocument:
                 "token_count": item.tokens,
                 "metadata": self.outline.place(item.start, item.end),
                 # Half precision keeps three significant digits. A JSON array would be parsed twice.
-                "embedding": f"[{','.join(f'{value:.5g}' for value in vector)}]",
+                "embedding": f"[{','.join(map('%.5g'.__mod__, vector))}]",
             }
             for item, vector, entities in zip(
                 self.chunks, vectors, self.entities or [{}] * len(self.chunks), strict=True
