@@ -1,19 +1,15 @@
 -- Removes the schema with all documents from a project, as the owner (postgres): docs/install.md, Remove. The files
--- in Storage, the bucket, pgvector and the schema `extensions` stay.
-
-begin;
+-- in Storage, the bucket, pgvector and the schema `extensions` stay. One statement, since `supabase db query` runs one.
 
 do $$
 declare
   name text;
 begin
-  if to_regclass('storage.objects') is not null then
-    for name in
-      select polname from pg_policy where polrelid = to_regclass('storage.objects') and polname like 'rag: %'
-    loop
-      execute format('drop policy %I on storage.objects', name);
-    end loop;
-  end if;
+  for name in
+    select polname from pg_policy where polrelid = to_regclass('storage.objects') and polname like 'rag: %'
+  loop
+    execute format('drop policy %I on storage.objects', name);
+  end loop;
   -- Without cascade: a policy or view of yours that uses one of them stops the removal.
   for name in
     select oid::regprocedure from pg_proc
@@ -21,20 +17,14 @@ begin
   loop
     execute format('drop function %s', name);
   end loop;
+  drop schema rag cascade;
+  grant rag_worker to current_user;
+  drop owned by rag_worker;
+  begin
+    drop role rag_worker;
+  exception when dependent_objects_still_exist then
+    -- Another database of the same server uses the role.
+    revoke rag_worker from current_user;
+  end;
 end;
 $$;
-
-drop schema rag cascade;
-
--- The role stays where another database of the same server uses it.
-grant rag_worker to current_user;
-drop owned by rag_worker;
-do $$
-begin
-  drop role rag_worker;
-exception when dependent_objects_still_exist then
-  revoke rag_worker from current_user;
-end;
-$$;
-
-commit;

@@ -282,9 +282,8 @@ def test_a_project_with_migrations_pushes_copies_and_removes_the_schema(
     pushed = cli(stack, *theirs, "--include-all", database=database)
     assert pushed["migrations"] == MIGRATIONS
 
-    removal = (ROOT / "supabase" / "remove.sql").read_text()
-    with psycopg.connect(stack.database_url(database=database), autocommit=True) as connection:
-        connection.execute(removal.encode())
+    remote = f"--remote={stack.database_url(database=database)}"
+    supabase(stack.folder, "db", "query", "--yes", "--file", str(ROOT / "supabase" / "remove.sql"), remote)
     with psycopg.connect(stack.database_url(database=database)) as connection:
         assert connection.execute(OBJECTS).fetchall() == before
 
