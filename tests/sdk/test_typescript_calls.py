@@ -84,7 +84,7 @@ def test_a_foreign_response_is_an_error_too(typescript: Package, gateway: StandI
     assert [(error["name"], error["status"]) for error in results[:2]] == [
         ("UnexpectedResponseError", 200), ("InternalServerError", 502),
     ]  # fmt: skip
-    assert results[2]["message"] == "The answer is no report of health."
+    assert results[2]["message"] == "The response is not a health report. Check baseUrl."
 
 
 @pytest.mark.parametrize("failure", [BUSY, DROPPED, Reply(status=500, json={}), Reply(status=408, json={})])
@@ -192,7 +192,7 @@ def test_the_key_is_not_sent_to_redirects(typescript: Package, gateway: StandIn)
         results = typescript.results({"baseUrl": gateway.url}, GET, CREATE, RETRIEVE)
         assert elsewhere.requests == []
     assert [result["error"]["message"] for result in results] == [
-        "The server redirects, which is not followed. Is baseUrl right?"
+        "The server redirects, which is not followed. Check baseUrl."
     ] * 3
     assert len(gateway.requests) == 3
 

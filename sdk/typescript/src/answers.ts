@@ -57,7 +57,7 @@ export async function* chunks(
   const seen = { requestId: requestId(response, key) };
   let isDone = false;
   try {
-    if (response.body === null) throw new StreamInterruptedError("The stream is empty.", seen);
+    if (response.body === null) throw new StreamInterruptedError("The stream is empty. Send the request again.", seen);
     for await (const data of events(response.body, deadline)) {
       const said = parsed(data, seen);
       if (said["type"] === "error") {
@@ -72,7 +72,7 @@ export async function* chunks(
       if (chunk.type === "done") deadline.endWithin(PATIENCE_AT_THE_END);
       yield chunk;
     }
-    if (!isDone) throw new StreamInterruptedError("The stream ended before its end.", seen);
+    if (!isDone) throw new StreamInterruptedError("The stream ended early. Send the request again.", seen);
   } catch (raised) {
     // The answer is complete, or the caller has left.
     if (isDone || deadline.isLeft) return;
@@ -90,7 +90,7 @@ function parsed(data: string, seen: Seen): Record<string, unknown> {
     return isRecord(said) ? said : {};
   } catch {
     // (Its cause would quote what came, which may be the key.)
-    throw new StreamInterruptedError("The stream contains a part that is not JSON.", seen);
+    throw new StreamInterruptedError("The stream contains a part that is not JSON. Check baseUrl.", seen);
   }
 }
 

@@ -38,7 +38,7 @@ export class Mnemosyne {
 
   constructor(options: ClientOptions = {}) {
     const apiKey = options.apiKey ?? fromEnvironment("MNEMOSYNE_API_KEY");
-    if (!apiKey) throw new MnemosyneError("Give an apiKey, or set MNEMOSYNE_API_KEY.");
+    if (!apiKey) throw new MnemosyneError("An API key is needed: pass apiKey, or set MNEMOSYNE_API_KEY.");
     const given = options.fetch;
     this.#transport = new Transport({
       apiKey,
@@ -60,7 +60,7 @@ export class Mnemosyne {
     const health = await this.#transport.request<Health>(call, { ...options, maxRetries: 0 });
     // Something before the deployment may answer for it, in its own form.
     if (typeof health?.services !== "object" || health.services === null) {
-      throw new UnexpectedResponseError("The answer is no report of health.");
+      throw new UnexpectedResponseError("The response is not a health report. Check baseUrl.");
     }
     return health;
   }

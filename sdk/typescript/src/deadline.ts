@@ -80,6 +80,7 @@ export class Deadline {
   explained(raised: unknown): unknown {
     if (this.#signal?.aborted) return this.#signal.reason;
     if (this.#isOver) return new APITimeoutError(`No answer within ${this.timeLimit} ms.`, { cause: raised });
-    return new APIConnectionError("The server could not be reached, or broke off.", { cause: raised });
+    const message = "The server could not be reached, or the connection broke. Check baseUrl and the network.";
+    return new APIConnectionError(message, { cause: raised });
   }
 }

@@ -75,7 +75,7 @@ export async function failure(response: Response, key: string): Promise<APIError
   };
   if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
     await response.body?.cancel();
-    return new UnexpectedResponseError("The server redirects, which is not followed. Is baseUrl right?", seen);
+    return new UnexpectedResponseError("The server redirects, which is not followed. Check baseUrl.", seen);
   }
   const body: unknown = await response.json().catch(() => undefined);
   return errorOf(body, seen, key);
@@ -87,7 +87,7 @@ export function requestId(response: Response, key: string): string | undefined {
 
 /** The error for a response that is not this API's; `what` is the reason. */
 export function unexpected(response: Response, key: string, what: string): UnexpectedResponseError {
-  const message = `This is no answer of the API: ${what}. Is baseUrl right?`;
+  const message = `The response is not one of this API, ${what}. Check baseUrl.`;
   return new UnexpectedResponseError(message, { status: response.status, requestId: requestId(response, key) });
 }
 

@@ -38,7 +38,9 @@ async function blobOf(content: FileContent | string, type: string): Promise<Blob
   let size = 0;
   for await (const part of piecesOf(content)) {
     size += part.length;
-    if (size > MOST_OF_A_STREAM) throw new PayloadTooLargeError("The file is too large for a request.");
+    if (size > MOST_OF_A_STREAM) {
+      throw new PayloadTooLargeError("The file is too large for a request. Upload it with POST /documents/upload.");
+    }
     parts.push(part as BlobPart);
   }
   return new Blob(parts, { type });

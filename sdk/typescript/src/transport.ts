@@ -52,7 +52,7 @@ export class Transport {
       deadline.pause();
       if (!/^text\/event-stream\s*(;|$)/i.test(response.headers.get("content-type") ?? "")) {
         deadline.controller.abort();
-        throw unexpected(response, key, "a stream was asked for");
+        throw unexpected(response, key, "it is not a stream");
       }
       return Promise.resolve({ response, deadline, key });
     });
@@ -117,7 +117,7 @@ export class Transport {
     const { apiKey } = this.#options;
     if (typeof apiKey === "string") return apiKey;
     const asked = Promise.resolve().then(apiKey);
-    return printable(await deadline.raced(asked, "apiKey gave no key"), "apiKey");
+    return printable(await deadline.raced(asked, "The function apiKey returned no key"), "apiKey");
   }
 
   #address(call: Call): string {

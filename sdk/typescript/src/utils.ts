@@ -43,7 +43,7 @@ export function snake(name: string): string {
 /** An id as a step of a path. Throws for an id that would lead to another path. */
 export function step(id: string): string {
   if (typeof id !== "string" || id === "" || id === "." || id === "..") {
-    throw new MnemosyneError("An id must be a text that is not empty.");
+    throw new MnemosyneError("An id must be a text, and not empty.");
   }
   return encodeURIComponent(id);
 }
