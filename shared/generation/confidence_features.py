@@ -7,11 +7,11 @@ more from the others than by similarity alone: bench/results/confidence.json.
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shared.generation.grounding.claim_support import claim_of
-from shared.generation.grounding.evidence_windows import SourcePassages
+from shared.generation.grounding.evidence_windows import SourcePassage, SourcePassages
 from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
 from shared.text.stemming import content_words
@@ -25,6 +25,8 @@ _SUPERSEDES = re.compile(
     rf"|{'|'.join(sorted(word_sets(__file__)['supersedes']))})\b",
     re.IGNORECASE,
 )
+# The line between the header of a table and its rows.
+BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def _coverage(words: frozenset[str], passages: SourcePassages) -> tuple[float, b
         for passage in passages.all
         for sentence in passage.sentences
     ]
-    stems = [content_words(text) for _, text in sentences]
+    stems = [stems for passage in passages.all for stems in _stems_by_sentence(passage)]
     frequency = Counter(stem for sentence in stems for stem in sentence & words)
     rarity = {word: math.log(1 + len(stems) / (1 + frequency[word])) for word in words}
     total = math.fsum(rarity.values())
@@ -90,6 +92,19 @@ def _coverage(words: frozenset[str], passages: SourcePassages) -> tuple[float, b
         for (match, text), share in zip(sentences, shares, strict=True)
         if dates
     )
+
+
+def _stems_by_sentence(passage: SourcePassage) -> Iterator[frozenset[str]]:
+    """The stems of each sentence; those of a row with the names of its columns."""
+    header = frozenset[str]()
+    for sentence in passage.sentences:
+        text = passage.text_of(sentence)
+        words = content_words(text)
+        if not text.startswith("|"):
+            header = frozenset()
+        elif BEFORE_ROWS.match(passage.match.text, sentence.end):
+            header = words
+        yield words | header
 
 
 def _missing(question: str, passages: SourcePassages) -> tuple[str, ...]:

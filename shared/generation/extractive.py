@@ -7,7 +7,7 @@ count half.
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -117,7 +117,25 @@ def candidates_of(question: str, matches: Sequence[Match], citations: Sequence[C
             if sentence.words:
                 # Chunks overlap: a sentence of a document counts once.
                 by_place.setdefault((number, start), (sentence, item))
-    return dict(by_place[place] for place in sorted(by_place))
+    return _matching_rows(words, dict(by_place[place] for place in sorted(by_place)))
+
+
+def _matching_rows(words: frozenset[str], candidates: _Candidates) -> _Candidates:
+    """The candidates without rows that have only some of the question's words that another row of the table
+    has. The names of columns are in all rows."""
+    cells: dict[tuple[int, str], dict[ExtractedSentence, frozenset[str]]] = defaultdict(dict)
+    for sentence, item in candidates.items():
+        if item.kind is StatementKind.ROW:
+            first = sentence.match.span[0]
+            row = sentence.match.text[sentence.start - first : sentence.end - first]
+            cells[sentence.number, item.heading][sentence] = words & content_words(row)
+    worse = {
+        sentence
+        for rows in cells.values()
+        for sentence, own in rows.items()
+        if any(own < other for other in rows.values())
+    }
+    return {sentence: item for sentence, item in candidates.items() if sentence not in worse}
 
 
 def _scores(question: str, candidates: _Candidates, embed: Embed, vector: list[float] | None) -> _Scores:

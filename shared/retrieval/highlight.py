@@ -96,7 +96,8 @@ def _is_whole_term(folded: str, at: int, term: str) -> bool:
     end = at + len(term)
     if len(term) == LETTERS and term.isalpha():
         return _ENDING.match(folded, end) is not None
-    return _LETTER.match(folded, end) is None
+    # The stem of a short word has no final s.
+    return _LETTER.match(folded, end + folded.startswith("s", end)) is None
 
 
 def _parts(text: str, lang: str | None, hits: Sequence[tuple[int, str]]) -> list[_Part]:

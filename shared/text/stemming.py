@@ -1,7 +1,8 @@
 """Stems of content words: their first five letters, so that caused matches cause.
 
 Truncation serves every language alike (McNamee and Mayfield 2004 found five letters nearly as good as a
-stemmer). Words with a digit are identifiers or numbers, and are not cut.
+stemmer). A shorter word loses a final s, so that vans matches van. Words with a digit are identifiers or
+numbers, and are not cut.
 """
 
 import re
@@ -11,6 +12,7 @@ from shared.text.language_detection import UNSPACED_SCRIPTS
 from shared.text.word_lists import word_sets
 
 LETTERS = 5
+_PLURAL = re.compile(rf".{{2,{LETTERS - 2}}}[^s]s")
 _UNSPACED = re.compile(rf"[{UNSPACED_SCRIPTS}]")
 WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
 STOPWORDS = word_sets(__file__)["stopwords"]
@@ -27,7 +29,9 @@ def stems(words: Iterable[str]) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    return word[:LETTERS] if word.isalpha() else word
+    if not word.isalpha():
+        return word
+    return word[:-1] if _PLURAL.fullmatch(word) else word[:LETTERS]
 
 
 def is_unspaced(word: str) -> bool:

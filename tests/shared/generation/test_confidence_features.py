@@ -35,6 +35,16 @@ def test_coverage_is_of_one_sentence_and_not_of_several():
     assert features_of(question, [two]).coverage < 0.6
 
 
+def test_coverage_of_a_row_counts_the_names_of_its_columns():
+    header, rows = "| Ticket | High season |\n| --- | --- |", "| Adult | 24.00 |\n| Camper van | 98.00 |"
+    question = "What is the high season ticket of a camper van?"
+    table = match(f"{header}\n{rows}", similarity=0.5)
+    assert features_of(question, [table]).coverage == pytest.approx(1.0)
+    # The last paragraph is no row.
+    apart = match(f"{header}\n| Adult | 24.00 |\n\nNo camper van.", similarity=0.5)
+    assert features_of(question, [apart]).coverage < 0.7
+
+
 def test_a_rare_word_weighs_more_than_a_common_one():
     common = "The pump is old. The pump is new. The pump is red. "
     with_common = match(f"{common} The pump hums.", similarity=0.5)

@@ -255,6 +255,30 @@ def test_a_row_is_told_with_the_names_of_the_columns_that_the_question_names(emb
     assert text[draft.sentences[0].start :].startswith("| M1 Swift | 2 |")
 
 
+FARES = (
+    "| Ticket | Low season | High season | Night crossing |\n| --- | --- | --- | --- |\n"
+    "| Adult | 18.50 | 24.00 | 31.00 |\n| Child 4 to 14 | 9.00 | 12.00 | 15.50 |\n"
+    "| Camper van up to 8 m | 71.00 | 98.00 | not carried |"
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("What is the night crossing fare for a child?", ["Child 4 to 14"]),
+        ("What do children pay in high season?", ["Child 4 to 14"]),
+        ("How much do camper vans cost in high season?", ["Camper van up to 8 m"]),
+        ("Compare the fares of an adult ticket and a child ticket.", ["Adult", "Child 4 to 14"]),
+    ],
+)
+def test_the_rows_with_the_question_s_words_are_quoted_alone(
+    embedder: Embedder, question: str, names: list[str]
+):
+    matches = (match(FARES, "Fares"),)
+    quoted = cited_sentences(answer(embedder, question, *matches), matches)
+    assert [sentence.partition(":")[0] for _, sentence in quoted] == names
+
+
 def test_a_limit_is_quoted_with_what_it_limits(embedder: Embedder):
     text = (
         "Employees park free of charge. Beside the gate, spaces are meant for electric cars only. It rains."

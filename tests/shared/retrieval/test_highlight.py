@@ -63,6 +63,12 @@ def test_the_relevant_sentence_is_highlighted(subtests: pytest.Subtests):
             assert expected in highlight(match(KETTLE), question).text
 
 
+def test_a_short_word_is_highlighted_in_its_plural():
+    text = "The ferry is old. " * 30 + "Vans are lashed on deck two."
+    for question in ("Where is a van?", "Where are the vans?"):
+        assert highlight(match(text), question).text == "Vans are lashed on deck two."
+
+
 def test_adjacent_sentences_with_query_words_are_highlighted_together():
     passage = highlight(match(KETTLE), "litres and grams")
     assert passage.text == "The kettle holds 1.7 litres of water. It weighs 900 grams."
