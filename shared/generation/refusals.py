@@ -1,28 +1,17 @@
 """Refusals: the texts in the place of an answer, in the language of the question.
 
-The rag contract fixes its text to the letter: it takes `INSUFFICIENT`, whatever the question's language.
+The rag contract fixes its text to the letter: it takes `RAG_INSUFFICIENT`, whatever the question's language,
+and lists the sources behind it.
 """
 
 from shared.text.language_detection import ENGLISH, Language, language_of
 from shared.types import Confidence, Judgement
 
 _INSUFFICIENT: dict[Language, str] = {
-    "en": (
-        "I don't have enough relevant information to answer this question confidently. "
-        "Here are the most relevant sources I found:"
-    ),
-    "de": (
-        "Mir fehlen genügend passende Informationen, um diese Frage zuverlässig zu beantworten. "
-        "Das sind die Quellen, die am besten dazu passen:"
-    ),
-    "fr": (
-        "Je n'ai pas assez d'informations pertinentes pour répondre à cette question avec certitude. "
-        "Voici les sources les plus pertinentes que j'ai trouvées :"
-    ),
-    "es": (
-        "No tengo suficiente información relevante para responder a esta pregunta con seguridad. "
-        "Estas son las fuentes más relevantes que encontré:"
-    ),
+    "en": "I don't have enough relevant information to answer this question confidently.",
+    "de": "Mir fehlen genügend passende Informationen, um diese Frage zuverlässig zu beantworten.",
+    "fr": "Je n'ai pas assez d'informations pertinentes pour répondre à cette question avec certitude.",
+    "es": "No tengo suficiente información relevante para responder a esta pregunta con seguridad.",
 }
 _NOTHING_IN_NAMESPACE: dict[Language, str] = {
     "en": "There is nothing in this namespace that answers this question.",
@@ -37,6 +26,7 @@ _MISSING: dict[Language, str] = {
     "es": "Los pasajes encontrados no mencionan {}.",
 }
 INSUFFICIENT = _INSUFFICIENT[ENGLISH]
+RAG_INSUFFICIENT = f"{INSUFFICIENT} Here are the most relevant sources I found:"
 
 
 def insufficient(question: str) -> str:

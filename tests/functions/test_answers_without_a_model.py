@@ -119,6 +119,7 @@ def test_a_refusal_is_in_the_question_s_language_unless_the_contract_fixes_it(
         for contract, answer, _ in answers(people.ann, question, contracts):
             with subtests.test(contract=contract, question=question):
                 assert answer.startswith(fixed if contract == "rag" else refusal)
+                assert answer.endswith(":" if contract == "rag" else ".")
     nowhere = people.ann.post(
         "/api/v1/knowledge/nowhere/query", {"question": "Wie hoch ist der Beitrag für den Verein?"}
     )

@@ -15,7 +15,7 @@ from functions import rag_answer
 from shared.api.dependencies import services_dependency
 from shared.config import Settings
 from shared.generation.confidence import CALIBRATIONS
-from shared.generation.refusals import INSUFFICIENT
+from shared.generation.refusals import RAG_INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
@@ -71,7 +71,7 @@ def test_insufficient_context_is_reported_and_not_answered(people: People, core:
     tell(core, people.ann, "Kettle manual", KETTLE)
     body = people.ann.answer("Who won the football world cup?").json()
     assert body["status"] == "insufficient_context"
-    assert body["answer"]["text"] == INSUFFICIENT
+    assert body["answer"]["text"] == RAG_INSUFFICIENT
     assert body["answer"]["confidence"] == "low"
     assert body["answer"]["model"] is None
     assert [citation["source_title"] for citation in body["citations"]] == ["Kettle manual"]
@@ -211,7 +211,7 @@ def test_a_model_s_abstention_is_insufficient_context(
     for reply in replies:
         with subtests.test(reply=reply):
             body = ask_through(settings, gateway, people, "When does the kettle switch off?").json()
-            assert (body["status"], body["answer"]["text"]) == ("insufficient_context", INSUFFICIENT)
+            assert (body["status"], body["answer"]["text"]) == ("insufficient_context", RAG_INSUFFICIENT)
             assert (body["answer"]["confidence"], body["answer"]["model"]) == ("low", None)
             assert body["confidence_detail"]["because"][-1] == "The model found no answer in the passages."
     body = ask_through(settings, gateway, people, "When does the kettle switch off?").json()

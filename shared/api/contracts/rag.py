@@ -12,7 +12,7 @@ from shared.api.contracts.timestamps import RangeEnd, RangeStart
 from shared.errors import RagError
 from shared.generation.citations import snippet
 from shared.generation.confidence import mean_similarity
-from shared.generation.refusals import INSUFFICIENT
+from shared.generation.refusals import RAG_INSUFFICIENT
 from shared.types import Answer, Citation, Filters, Match, Query, SearchResult
 
 SourceType = Literal["transcript", "email", "doc", "faq", "web"]
@@ -172,7 +172,7 @@ class AnswerResponse(BaseModel):
             status="success" if draft else "insufficient_context",
             query_text=request.query_text,
             answer=AnswerText(
-                text=draft.text if draft else INSUFFICIENT,
+                text=draft.text if draft else RAG_INSUFFICIENT,
                 confidence=judgement.confidence.value,
                 model=draft.model if draft else None,
                 generated_at=answer.generated_at,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.generation.refusals import INSUFFICIENT, insufficient
+from shared.generation.refusals import INSUFFICIENT, RAG_INSUFFICIENT, insufficient
 from shared.text.language_detection import language_of
 
 QUESTIONS = {
@@ -39,3 +39,9 @@ def test_the_letters_of_an_identifier_are_no_words():
 def test_refusals_differ_by_language_and_default_to_english():
     assert len({insufficient(questions[0]) for questions in QUESTIONS.values()}) == len(QUESTIONS)
     assert insufficient("Quanto costa?") == INSUFFICIENT
+
+
+def test_refusals_announce_no_sources_unless_the_contract_lists_them():
+    for questions in QUESTIONS.values():
+        assert insufficient(questions[0]).endswith(".")
+    assert RAG_INSUFFICIENT == f"{INSUFFICIENT} Here are the most relevant sources I found:"
