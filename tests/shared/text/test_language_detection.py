@@ -44,4 +44,4 @@ def test_refusals_differ_by_language_and_default_to_english():
 def test_refusals_announce_no_sources_unless_the_contract_lists_them():
     for questions in QUESTIONS.values():
         assert insufficient(questions[0]).endswith(".")
-    assert RAG_INSUFFICIENT == f"{INSUFFICIENT} Here are the most relevant sources I found:"
+    assert f"{INSUFFICIENT} Here are the most relevant sources I found:" == RAG_INSUFFICIENT
