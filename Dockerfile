@@ -3,7 +3,7 @@
 
 # The Python that everything is tested on. The tag takes its security fixes with each build.
 FROM python:3.11-slim-trixie AS packages
-COPY requirements.txt requirements-server.txt constraints.txt /build/
+COPY requirements.txt requirements-parsers.txt requirements-server.txt constraints.txt /build/
 WORKDIR /build
 # Without pip in it, which nothing needs later; wheels only, so no compiler either.
 RUN python -m venv --without-pip /venv \

@@ -122,7 +122,7 @@ clean:
 	rm -rf .venv node_modules .local build
 
 # pip and npm say little; what they say in an error still shows.
-.venv/ready: requirements.txt requirements-server.txt requirements-local.txt constraints.txt
+.venv/ready: requirements.txt requirements-parsers.txt requirements-server.txt requirements-local.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "installing the Python packages (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,7 +1,8 @@
 """Build of the folder that `osls package` zips for Lambda: the functions, shared/ and their dependencies.
 
-`make package`. Wheels are for the runtime in serverless.yml, not for the Python that builds, with the
-versions of constraints.txt. Builds are reproducible: two builds of one tree have the same bytes.
+`make package`. The parsers are in a folder that only functions which parse files carry (serverless.yml).
+Wheels are for the runtime in serverless.yml, not for the Python that builds, with the versions of
+constraints.txt. Builds are reproducible: two builds of one tree have the same bytes.
 """
 
 import re
@@ -14,6 +15,8 @@ from local import ROOT
 
 FOLDER = ROOT / "build" / "lambda"
 CONFIGURATION = "serverless.yml"
+# On the path of the process that parses alone (shared/ingestion/sandbox.py).
+PARSERS = "parsers"
 # Files that pip writes and that contain paths of the build machine; and the former pydantic, which FastAPI
 # would import, where it exists, to refuse its models.
 EXCLUDED = ("bin", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED", "pydantic/v1")
@@ -23,10 +26,11 @@ def build(folder: Path = FOLDER) -> None:
     """Empty and fill `folder`. Raises CalledProcessError when a wheel for Lambda is missing."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    _install(folder)
-    for pattern in EXCLUDED:
-        for path in folder.glob(pattern):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    _install(folder, "requirements.txt")
+    _install(folder / PARSERS, "requirements-parsers.txt")
+    for path in (folder / PARSERS).iterdir():
+        if (folder / path.name).exists():
+            _remove(path)
     # The server is the container's.
     _copy("functions", folder, exclude="server.py")
     _copy("shared", folder)
@@ -47,16 +51,23 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _install(folder: Path) -> None:
+def _install(folder: Path, requirements: str) -> None:
     wheels = [
         "--only-binary=:all:",
         "--implementation=cp",
         f"--python-version={python_version()}",
         "--platform=manylinux2014_x86_64",
     ]
-    files = [f"--constraint={ROOT / 'constraints.txt'}", f"--requirement={ROOT / 'requirements.txt'}"]
+    files = [f"--constraint={ROOT / 'constraints.txt'}", f"--requirement={ROOT / requirements}"]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--no-compile", f"--target={folder}", *wheels, *files], check=True)
+    for pattern in EXCLUDED:
+        for path in folder.glob(pattern):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _compile(folder: Path) -> None:
@@ -88,4 +99,8 @@ def _copy(package: str, folder: Path, exclude: str = "") -> None:
 
 if __name__ == "__main__":
     build()
-    print(f"{FOLDER.relative_to(ROOT)}: {size(FOLDER) / 1e6:.1f} MB of the 250 that Lambda takes, unpacked")
+    parsers = size(FOLDER / PARSERS)
+    print(
+        f"{FOLDER.relative_to(ROOT)}: {(size(FOLDER) - parsers) / 1e6:.1f} MB, and {parsers / 1e6:.1f} MB of "
+        "parsers, of the 250 that Lambda takes, unpacked"
+    )

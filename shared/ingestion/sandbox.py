@@ -17,6 +17,7 @@ from shared.errors import RagError, UnreadableDocument
 from shared.ingestion.parsers.limits_and_tables import READY
 from shared.ingestion.parsers.ocr import PROGRAM
 
+ROOT = Path(__file__).parents[2]
 SECONDS = 60
 # The address space, libraries included; the used memory is a fraction.
 MEGABYTES = 2048
@@ -30,8 +31,8 @@ def parse_in_subprocess(
     # -P: no module is imported from the working directory.
     command = [sys.executable, "-P", "-m", "shared.ingestion.parsers", kind, str(seconds), str(megabytes)]
     environment = {
-        # The last entry serves a process that was started in the project's folder.
-        "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(Path(__file__).parents[2])]),
+        # The project's folder is for a process that was started there; Lambda's zip has `parsers`.
+        "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(ROOT), str(ROOT / "parsers")]),
         "PYTHONDONTWRITEBYTECODE": "1",
         # The programs that parsers use.
         "PATH": f"{Path(shutil.which(PROGRAM) or '/bin/none').parent}:{os.defpath}",

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,10 +31,12 @@ ASKED_FOR = set(re.findall(r"\$\{env:(\w+)", CONFIGURATION))
 
 @dataclass(frozen=True)
 class Package:
-    """`folder`: what `osls package` made, the CloudFormation template among it; `root`: the zip's content."""
+    """`folder`: what `osls package` made, the CloudFormation template among it; `root`: the zip's content;
+    `parsers`: the folder that some functions have besides."""
 
     folder: Path
     root: Path
+    parsers: Path
 
     @cached_property
     def resources(self) -> dict[str, dict[str, Any]]:
@@ -90,17 +91,18 @@ def osls_package(folder: Path, *options: str, target: str | Path = ".serverless"
     assert process.returncode == 0, process.stdout + process.stderr
 
 
-def zip_of(folder: Path) -> zipfile.ZipFile:
-    """Build the deployment in `folder`, and package it: the zip."""
+def zips_of(folder: Path) -> list[Path]:
+    """Build the deployment in `folder`, and package it: the zips, by name."""
     lambda_package.build(folder)
     osls_package(folder)
-    return zipfile.ZipFile(folder / ".serverless" / "rag.zip")
+    return sorted((folder / ".serverless").glob("*.zip"))
 
 
 def _build(folder: Path) -> None:
     """Build the deployment; the template is made without the libraries, which take 15 seconds to zip."""
     built, light = folder / "built", folder / "light"
     lambda_package.build(built)
+    (built / lambda_package.PARSERS).rename(folder / lambda_package.PARSERS)
     light.mkdir()
     (built / lambda_package.CONFIGURATION).rename(light / lambda_package.CONFIGURATION)
     for name in ("functions", "shared"):
@@ -111,7 +113,7 @@ def _build(folder: Path) -> None:
 @pytest.fixture(scope="session")
 def packaged(run: Run) -> Package:
     folder = run.build_once("lambda", _build)
-    return Package(folder / "light" / ".serverless", folder / "built")
+    return Package(folder / "light" / ".serverless", folder / "built", folder / lambda_package.PARSERS)
 
 
 class Runtime:

@@ -4,8 +4,11 @@ import base64
 import json
 import re
 import shutil
+import subprocess
 import sys
+import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,19 @@ import pytest
 from functions.server import SLUGS
 from local import ROOT
 from local.lambda_package import size
+from shared.ingestion.parsers.limits_and_tables import READY
 from tests.actors import vector
 from tests.conftest import People
-from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, osls_package, zip_of
+from tests.deploy.conftest import (
+    METRICS_TOKEN,
+    RUNTIME,
+    Lambda,
+    Package,
+    event,
+    osls_package,
+    runtime_python,
+    zips_of,
+)
 from tests.stand_in_server import Reply, StandIn
 
 MODEL = "text-embedding-3-small"
@@ -48,7 +61,8 @@ def asking(kind: str, path: str, token: str | None = None, **fields: Any) -> dic
 
 
 def test_the_unpacked_zip_is_far_below_lambda_s_limit(packaged: Package):
-    assert 10 < size(packaged.root) / 1e6 < 250
+    assert size(packaged.root) / 1e6 > 10
+    assert (size(packaged.root) + size(packaged.parsers)) / 1e6 < 250
 
 
 def test_the_zip_has_the_functions_and_shared_and_no_other_project_files(packaged: Package):
@@ -80,7 +94,7 @@ def test_the_zip_has_every_module_s_bytecode_and_no_path_of_the_build_machine(pa
             assert str(ROOT).encode() not in content
 
 
-def test_the_zip_has_every_requirement_at_the_tested_version(packaged: Package):
+def test_the_zip_and_the_parsers_have_every_requirement_at_the_tested_version(packaged: Package):
     def normal(name: str) -> str:
         return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -88,19 +102,38 @@ def test_the_zip_has_every_requirement_at_the_tested_version(packaged: Package):
         groups = re.findall(r"^([\w.-]+)(?:\[\w+\])?==(\S+)", (ROOT / file).read_text(), re.MULTILINE)
         return {normal(name): version for name, version in groups}
 
-    held = {}
-    for path in packaged.root.glob("*.dist-info"):
-        name, _, version = path.name.removesuffix(".dist-info").partition("-")
-        held[normal(name)] = version
-    assert held.items() <= pins("constraints.txt").items()
-    assert pins("requirements.txt").items() <= held.items()
-    assert not set(held) & {normal(name) for name in NOT_FOR_LAMBDA}
+    def held(folder: Path) -> dict[str, str]:
+        names = [path.name.removesuffix(".dist-info").partition("-") for path in folder.glob("*.dist-info")]
+        return {normal(name): version for name, _, version in names}
+
+    zipped, parsers = held(packaged.root), held(packaged.parsers)
+    assert (zipped | parsers).items() <= pins("constraints.txt").items()
+    assert pins("requirements.txt").items() <= zipped.items()
+    assert pins("requirements-parsers.txt").items() <= parsers.items()
+    assert not set(zipped) & set(parsers)
+    assert not set(zipped | parsers) & {normal(name) for name in NOT_FOR_LAMBDA}
     assert not {path.name for path in packaged.root.iterdir()} & NOT_FOR_LAMBDA
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [("html", b"<h1>Meter</h1>"), ("code", b"python\ndef meter():\n    return 1\n")]
+)
+def test_the_zip_and_the_parsers_parse_files(packaged: Package, kind: str, data: bytes):
+    process = subprocess.run(
+        [runtime_python(), "-S", "-P", "-m", "shared.ingestion.parsers", kind, "60", "2048"],
+        env={"PYTHONPATH": f"{packaged.root}:{packaged.parsers}", "PYTHONDONTWRITEBYTECODE": "1"},
+        input=data,
+        capture_output=True,
+        cwd="/",
+        check=True,
+    )
+    reply = json.loads(process.stdout.decode().partition(READY)[2])
+    assert reply["parts"], process.stderr
 
 
 def test_bytecode_is_compiled_for_the_runtime(packaged: Package):
     python = packaged.functions["health"]["Runtime"].removeprefix("python").replace(".", "")
-    libraries = list(packaged.root.rglob("*.so"))
+    libraries = [*packaged.root.rglob("*.so"), *packaged.parsers.rglob("*.so")]
     assert libraries
     for library in libraries:
         # That one is loaded by ctypes, and no Python's own.
@@ -112,10 +145,15 @@ def test_bytecode_is_compiled_for_the_runtime(packaged: Package):
 
 @pytest.mark.long
 def test_two_builds_of_one_tree_make_the_same_zip(packaged: Package, tmp_path: Path):
-    with zip_of(tmp_path / "first") as first, zip_of(tmp_path / "second") as second:
-        built = {str(path.relative_to(packaged.root)) for path in packaged.root.rglob("*") if path.is_file()}
-        assert {name for name in first.namelist() if not name.endswith("/")} == built
-        assert Path(str(first.filename)).read_bytes() == Path(str(second.filename)).read_bytes()
+    first, second = zips_of(tmp_path / "first"), zips_of(tmp_path / "second")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    zipped = {str(path.relative_to(packaged.root)) for path in packaged.root.rglob("*") if path.is_file()}
+    parsers = packaged.parsers
+    added = {str(path.relative_to(parsers.parent)) for path in parsers.rglob("*") if path.is_file()}
+    for path in first:
+        with zipfile.ZipFile(path) as file:
+            names = {name for name in file.namelist() if not name.endswith("/")}
+        assert names == (zipped if path.name == "rag.zip" else zipped | added), path.name
 
 
 @pytest.mark.long
@@ -123,7 +161,7 @@ def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
     # osls removes what it packaged before.
     folder = shutil.copytree(packaged.folder.parent, tmp_path / "light")
     osls_package(folder, "--param", "function-urls=true")
-    second = Package(folder / packaged.folder.name, packaged.root)
+    second = replace(packaged, folder=folder / packaged.folder.name)
     assert packaged.of_type("AWS::Lambda::Url") == []
     assert len(second.of_type("AWS::Lambda::Url")) == len(SLUGS)
     for url in second.of_type("AWS::Lambda::Url"):
@@ -146,6 +184,8 @@ def test_every_handler_works_with_its_own_environment_and_the_zip_alone(deployed
     elsewhere = {file for file in output["files"] if not file.startswith(f"{root}/")}
     assert {file for file in elsewhere if file.startswith(f"{ROOT}/")} == {str(RUNTIME)}
     assert [file for file in output["files"] if file.startswith(f"{root}/fastapi/")]
+    parses = f"{root}/shared/ingestion/sandbox.py" in output["files"]
+    assert deployed.package.functions[slug]["Code"]["S3Key"].endswith("/rag.zip") != parses
 
 
 @pytest.mark.parametrize(
