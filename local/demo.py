@@ -17,6 +17,7 @@ from supabase import ClientOptions, FunctionsHttpError, create_client
 from local.child_processes import StackError
 from local.seed_demo import COLLECTION, demo_files, ingest_files, principals_of
 from local.stack import Stack
+from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.services import Services
 
 QUESTIONS = Path(__file__).parent / "questions.toml"
@@ -78,19 +79,25 @@ def run(stack: Stack, services: Services, console: Console) -> None:
 
 def show(question: Question, body: dict[str, Any], console: Console) -> None:
     """One question and its answer, with citations or results, confidence and time."""
-    filters = f"  [dim]{escape(str(question.filters))}[/dim]" if question.filters else ""
-    console.print(f"[bold]{escape(question.text)}[/bold]{filters}")
+    console.print(f"[bold]{escape(question.text)}[/bold]")
+    if question.filters:
+        filters = ", ".join(f"{name} {value}" for name, value in question.filters.items())
+        console.print(f"  [dim]only {escape(filters)}[/dim]", soft_wrap=True)
     if question.note:
         console.print(f"  [dim]({escape(question.note)})[/dim]")
     milliseconds = body["processing_time_ms"]
     if "results" in body:
-        console.print(f"  [cyan]search[/cyan]: {body['total_found']} chunks, {milliseconds} ms")
-        for result in body["results"][:3]:
+        results, total = body["results"][:3], body["total_found"]
+        console.print(
+            f"  [cyan]search[/cyan]: the first {len(results)} of {total} passages, {milliseconds} ms"
+        )
+        for result in results:
             _passage(result["rank"], result["score"], result, console)
     else:
         answer, detail = body["answer"], body["confidence_detail"]
         level, limits = answer["confidence"], detail["thresholds"]
         writer = f"written by {escape(answer['model'])}" if answer["model"] else "no model asked"
+        writer = "extracted sentences" if answer["model"] == EXTRACTIVE else writer
         console.print(
             f"  [{STYLES[level]}]{level} confidence[/] (score {detail['score']:.2f}, "
             f"high from {limits['high']}, medium from {limits['medium']}), {milliseconds} ms, {writer}",

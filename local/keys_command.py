@@ -4,6 +4,7 @@ The owner is a user of the local stack, or with --url the owner of the token in 
 """
 
 import argparse
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,8 @@ from local.demo_corpus import org_id_of
 from local.stack import Stack
 from shared.access.api_keys import PREFIXES
 from shared.types import Scope
+
+MAX_WIDTH = 1000
 
 
 def run(stack: Stack, options: argparse.Namespace) -> None:
@@ -57,7 +60,8 @@ def list_keys(client: httpx.Client, options: argparse.Namespace) -> None:
         cells += [" ".join(key["scopes"]), key["collection"] or "all"]
         cells += [(key[name] or "never")[:16] for name in ("expires_at", "last_used_at")]
         table.add_row(*cells, _state(key))
-    Console(soft_wrap=True).print(table)
+    # Nothing is cut to the terminal's width: `revoke` and `rotate` need the whole id.
+    Console(width=MAX_WIDTH).print(table)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,4 +114,6 @@ def _json(response: httpx.Response) -> Any:
 
 def _print_key(key: dict[str, Any]) -> None:
     print(key["key"])
-    print(f"id {key['id']}; {' '.join(key['scopes'])}; store the key now, since it is not shown again")
+    # Output is the key alone, for KEY=$(… keys create …).
+    note = f"id {key['id']}; {' '.join(key['scopes'])}; store the key now, since it is not shown again"
+    print(note, file=sys.stderr)

@@ -22,19 +22,19 @@ def status(stack: Stack, key: str) -> int:
 def test_a_key_is_created_listed_rotated_and_revoked(stack: Stack):
     made = keys(stack, "create", "--user", OWNER, "--name", "from a shell", "--scope", "admin", "--days", "1")
     assert made.returncode == 0, made.stderr
-    key, note = made.stdout.splitlines()
+    key = made.stdout.removesuffix("\n")
     assert status(stack, key) == 200
-    (identity,) = re.findall(r"^id (\S+);", note)
+    (identity,) = re.findall(r"^id (\S+);", made.stderr, re.MULTILINE)
 
-    listed = keys(stack, "list", "--user", OWNER).stdout
+    listed = keys(stack, "list", "--user", OWNER, COLUMNS="40").stdout
     (row,) = [line for line in listed.splitlines() if identity in line]
     assert "from a shell" in row
     assert "works" in row
     assert key not in listed
 
     rotated = keys(stack, "rotate", identity, "--user", OWNER)
-    new, note = rotated.stdout.splitlines()
-    (identity,) = re.findall(r"^id (\S+);", note)
+    new = rotated.stdout.removesuffix("\n")
+    (identity,) = re.findall(r"^id (\S+);", rotated.stderr, re.MULTILINE)
     assert new != key
     assert keys(stack, "revoke", identity, "--user", OWNER).stdout == "revoked\n"
     assert status(stack, new) == 401
