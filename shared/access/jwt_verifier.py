@@ -20,6 +20,8 @@ from shared.types import Principal
 
 # Gateways in front of functions take headers of 8 to 10 KiB.
 MAX_LENGTH = 8 * 1024
+INVALID = "The token is not valid. Sign in again."
+ANON_KEY = "This is the project's anon key, not a user's token. Sign the user in, and send the user's token."
 SEND_ANOTHER = "Send a user's token of this Supabase project."
 # Three parts of base64url: jose would ignore other characters.
 _TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
@@ -31,6 +33,11 @@ def bearer(authorization: str | None) -> str:
     """The credential of `Bearer <credential>`, in any case and spacing; empty for another scheme."""
     scheme, _, credential = (authorization or "").strip().partition(" ")
     return credential.strip() if scheme.lower() == "bearer" else ""
+
+
+def is_token(credential: str) -> bool:
+    """Whether the credential has the form of a JWT."""
+    return _TOKEN.fullmatch(credential) is not None
 
 
 class Verifier:
@@ -55,7 +62,7 @@ class Verifier:
         token = bearer(authorization)
         if len(token) > MAX_LENGTH:
             raise Unauthorized(f"The token is longer than {MAX_LENGTH} characters. Reduce its user metadata.")
-        if not _TOKEN.fullmatch(token):
+        if not is_token(token):
             raise Unauthorized
         return _user(self._claims(token), token)
 
@@ -73,7 +80,7 @@ class Verifier:
             raise Unauthorized("The token has expired. Sign in again.") from None
         except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
             # For claims of a wrong type (an exp that is a list) jose raises Python's own errors.
-            raise Unauthorized("The token is not valid. Sign in again.") from None
+            raise Unauthorized(ANON_KEY if _is_anon_key(token) else INVALID) from None
         return claims
 
     def _key_for(self, header: Mapping[str, Any]) -> tuple[str, Key]:
@@ -94,6 +101,14 @@ class Verifier:
         if key is None:
             raise Unauthorized(f"The token's signing key does not belong to this project. {SEND_ANOTHER}")
         return str(algorithm), key
+
+
+def _is_anon_key(token: str) -> bool:
+    """Whether the refused token claims to be the anon key, which has no subject."""
+    try:
+        return bool(jwt.get_unverified_claims(token).get("role") == "anon")
+    except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
+        return False
 
 
 def _may_name_a_secret(kid: object) -> bool:

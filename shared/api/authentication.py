@@ -16,7 +16,7 @@ from shared.access.anonymous_access import anonymous_principal
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of
-from shared.access.jwt_verifier import bearer
+from shared.access.jwt_verifier import bearer, is_token
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit
 from shared.api.dependencies import Core
 from shared.errors import (
@@ -38,6 +38,8 @@ Authorization = Annotated[str | None, Header()]
 
 def _rag_caller(request: Request, core: Core, authorization: Authorization = None) -> Principal:
     with step("authenticate"):
+        if is_key(bearer(authorization)):
+            raise Unauthorized("This route takes no API keys. Send a signed-in user's token.")
         caller = core.verifier.principal(authorization)
     _limit(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
     return caller
@@ -178,6 +180,8 @@ def _key_or_user(core: Services, authorization: str | None) -> Principal:
     credential = bearer(authorization)
     if is_key(credential):
         return require_keys(core).principal(credential)
+    if not is_token(credential):
+        raise Unauthorized("A user token or an API key is required: Authorization: Bearer <JWT or API key>.")
     return core.verifier.principal(authorization)
 
 

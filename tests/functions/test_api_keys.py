@@ -894,3 +894,16 @@ def test_a_signing_key_that_the_project_rejects_is_a_server_error(people: People
         with pytest.raises(DatabaseFailed) as refused:
             ApiKeyAuthenticator(core.database, stranger).principal(key)
         assert refused.value.log_reason == UNTRUSTED
+
+
+def test_a_refused_credential_names_what_the_route_takes(subtests: pytest.Subtests, people: People):
+    key = create(people.ada, scopes=["admin"])["key"]
+    cases = {
+        ("GET", PATH, "mn_live_wrong"): "A user token or an API key is required: "
+        "Authorization: Bearer <JWT or API key>.",
+        ("POST", "/api/rag/search", key): "This route takes no API keys. Send a signed-in user's token.",
+    }
+    for (method, path, token), message in cases.items():
+        with subtests.test(path=path):
+            answer = people.ada.request(method, path, {"query_text": "kettle"}, token=token)
+            assert (answer.status_code, answer.json()["error"]["message"]) == (401, message)

@@ -142,7 +142,10 @@ def test_a_role_other_than_authenticated_is_refused(subtests: pytest.Subtests):
 
 
 def test_the_anon_key_alone_is_not_a_user():
-    refusal(f"Bearer {access_tokens.anon_key(SECRET)}")
+    message = (
+        "This is the project's anon key, not a user's token. Sign the user in, and send the user's token."
+    )
+    assert refusal(f"Bearer {access_tokens.anon_key(SECRET)}") == message
 
 
 def test_the_anon_key_with_every_other_claim_is_not_a_user():
