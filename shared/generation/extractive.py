@@ -14,7 +14,13 @@ from itertools import pairwise
 
 from shared.generation.citations import SNIPPET_CHARACTERS, snippet
 from shared.generation.conflicting_values import conflicting
-from shared.generation.passage_statements import Statement, StatementKind, begins_with_pronoun, statements
+from shared.generation.passage_statements import (
+    QUESTION,
+    Statement,
+    StatementKind,
+    begins_with_pronoun,
+    statements,
+)
 from shared.text.citation_marks import contradiction, mark, paragraph
 from shared.text.identifiers import names_one_thing
 from shared.text.language_detection import Language, language_of
@@ -272,8 +278,9 @@ def _ordered(question: str, chosen: Sequence[ExtractedSentence]) -> list[Extract
 
 
 def _with_heading(sentence: ExtractedSentence, item: Statement) -> ExtractedSentence:
-    """The sentence, under its heading if it is a value or begins with a pronoun."""
+    """The sentence; under its heading, unless a question, if it is a value or begins with a pronoun."""
     is_bare = item.kind in (StatementKind.FACT, StatementKind.ROW) or begins_with_pronoun(sentence.text)
+    is_bare = is_bare and not QUESTION.search(item.heading)
     if not is_bare or content_words(item.heading) <= content_words(f"{sentence.match.title} {sentence.text}"):
         return sentence
     return replace(sentence, text=_under(item.heading, sentence.text))

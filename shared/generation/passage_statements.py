@@ -26,7 +26,7 @@ _FRAME = re.compile(
     r"(from|to|cc|date|sent|subject|von|an|datum|betreff|de|à|objet|fra|til|dato|emne): ", re.IGNORECASE
 )
 # In any script, with closing quotation marks or brackets behind it.
-_QUESTION = re.compile(r"[?？؟⁇]\W*$")
+QUESTION = re.compile(r"[?？؟⁇]\W*$")
 _SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
 _MARKUP = re.compile(
     r"(?P<ticks>`+)(?P<code>.+?)(?P=ticks)|!?\[(?P<link>[^\]\n]*)\]"
@@ -98,7 +98,7 @@ def statements(text: str, lang: str | None, question: frozenset[str]) -> Iterato
             continue
         for item in () if _FRAME.match(line) else sentences(line, lang):
             shown = without_markup(line[item.start : item.end])
-            if _QUESTION.search(shown):
+            if QUESTION.search(shown):
                 heading = shown
             elif shown.endswith(":") or len(content_words(_SPEAKER.sub("", shown))) >= MIN_WORDS:
                 yield Statement(shown, begin + item.start, begin + item.end, heading, StatementKind.SENTENCE)

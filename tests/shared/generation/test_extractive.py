@@ -279,6 +279,13 @@ def test_the_rows_with_the_question_s_words_are_quoted_alone(
     assert [sentence.partition(":")[0] for _, sentence in quoted] == names
 
 
+def test_a_question_is_no_label_of_a_sentence(embedder: Embedder):
+    sentence = "These lifetimes of the battery were measured at +4 °C."
+    matches = (match(f"## How long does the battery of an FL-300 last?\n{sentence}", "Batteries"),)
+    draft = answer(embedder, "How long does the battery of an FL-300 last?", *matches)
+    assert [text for _, text in cited_sentences(draft, matches)] == [sentence]
+
+
 def test_a_limit_is_quoted_with_what_it_limits(embedder: Embedder):
     text = (
         "Employees park free of charge. Beside the gate, spaces are meant for electric cars only. It rains."
