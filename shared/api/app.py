@@ -243,6 +243,9 @@ def _invalid(status: int, invalid: RequestValidationError) -> RagError:
     location = ".".join(str(step) for step in fault["loc"][1:]) or "body"
     details = {"field": location, "missing": fault["type"] == "missing"}
     message = f"{location}: {fault['msg'].removeprefix('Value error, ')}"
+    # FastAPI leaves the body of another content type as bytes.
+    if fault["type"] == "model_attributes_type" and location == "body":
+        message = "Send the body as a JSON object, with the header Content-Type: application/json."
     return InvalidRequest(message, status=status, faults=faults, details=details)
 
 
