@@ -245,7 +245,7 @@ def _invalid(status: int, invalid: RequestValidationError) -> RagError:
     message = f"{location}: {fault['msg'].removeprefix('Value error, ')}"
     # FastAPI leaves the body of another content type as bytes.
     if fault["type"] == "model_attributes_type" and location == "body":
-        message = "Send the body as a JSON object, with the header Content-Type: application/json."
+        message = "body: Send a JSON object, with the header Content-Type: application/json."
     return InvalidRequest(message, status=status, faults=faults, details=details)
 
 

@@ -221,7 +221,7 @@ def test_a_body_that_is_not_a_json_object_is_400(subtests: pytest.Subtests, peop
 def test_a_body_without_its_content_type_is_400_with_the_header_to_send(people: People):
     answer = httpx.post(f"{people.ann.stack.url}{PATH}", content=b"{}", headers=people.ann.headers())
     assert_refused(answer, 400, "invalid_request")
-    message = "Send the body as a JSON object, with the header Content-Type: application/json."
+    message = "body: Send a JSON object, with the header Content-Type: application/json."
     assert answer.json()["error"]["message"] == message
 
 
