@@ -18,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import (
+    chart_confidence,
     chart_quality,
     eval_confidence,
     eval_graph,
@@ -85,6 +86,7 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
         recorded = json.loads(eval_confidence.RESULTS.read_text())
         if (model, set(observations)) == (recorded["model"], set(recorded["sets"])):
             eval_confidence.RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
+            chart_confidence.write()
     if graphs:
         eval_graph.write(graphs)
         _record(eval_graph.PART, about, eval_graph.goals(graphs), console)
