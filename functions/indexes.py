@@ -63,10 +63,10 @@ def documents(
     metadata_filter: str | None = None,
 ) -> wire.Documents:
     with timed(core.database, caller, "indexes_document"):
-        page = named_collections.DocumentPageRequest(
-            limit, offset, max_text_length, wire.filters_of(metadata_filter)
+        filters = wire.filters_of(metadata_filter)
+        rows, total = named_collections.documents(
+            core.database, caller, index_name, limit, offset, max_text_length, filters
         )
-        rows, total = named_collections.documents(core.database, caller, index_name, page)
         entries = list(readable(rows, wire.Document.of))
         return wire.Documents(documents=entries, count=len(entries), total_items=total)
 

@@ -7,8 +7,8 @@ from fastapi import Path
 from starlette.responses import JSONResponse, Response
 
 from shared.access.concurrent_ingestion_limit import Guard
-from shared.answering import knowledge
-from shared.answering.knowledge import KnowledgeQuery, NewText
+from shared.answering import knowledge_namespaces as knowledge
+from shared.answering.knowledge_namespaces import NewText
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import in_either_header, refreshing_caller, with_scope
 from shared.api.contracts import knowledge as wire
@@ -18,7 +18,7 @@ from shared.api.ingestion_guard import guard_from
 from shared.clients.lenient_row_reading import readable
 from shared.documents import collections_and_documents_by_name as named_collections
 from shared.documents.documents import MAX_BYTES
-from shared.types import Principal, Scope
+from shared.types import Filters, Principal, Query, Scope
 
 PREFIX = "/api/v1/knowledge"
 app = create_app(
@@ -98,7 +98,7 @@ def delete(
 def retrieve(
     caller: Retriever, core: Core, namespace: Namespace, body: wire.RetrieveRequest
 ) -> wire.RetrieveResponse:
-    request = KnowledgeQuery(body.query, body.top_k, body.filters)
+    request = Query(body.query, body.top_k, Filters(metadata=body.filters))
     passages = knowledge.retrieve(core, caller, [namespace], request)
     return wire.RetrieveResponse(chunks=wire.chunks_of(passages, with_citations=body.include_citations))
 
@@ -107,7 +107,7 @@ def retrieve(
 async def query(
     caller: Asker, core: Core, namespace: Namespace, body: wire.QueryRequest
 ) -> wire.QueryResponse:
-    request = KnowledgeQuery(body.question, body.top_k, body.filters)
+    request = Query(body.question, body.top_k, Filters(metadata=body.filters))
     draft, judgement, passages = await knowledge.query(core, caller, namespace, request)
     chunks = wire.chunks_of(passages, with_citations=body.include_citations)
     return wire.QueryResponse.of(body.question, draft, judgement, chunks)

@@ -310,6 +310,13 @@ class GeneratedText:
 
 
 @dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next part of an answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """Matches, best first.
 

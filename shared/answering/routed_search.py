@@ -5,97 +5,33 @@ locate -> moderate -> route -> search -> extend -> moderate
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
-from shared import pipeline
+from shared.answering.search_fallbacks import Search, extend
 from shared.errors import ContentFlagged
-from shared.generation.confidence import JUDGED_MATCHES
 from shared.graph.graph_of_rows import restrict_to_chunks
 from shared.models.moderation import require_moderator
 from shared.observability.tracing import current, milliseconds_since, step
-from shared.retrieval.chunk_search import has_identifier, widen
+from shared.retrieval.chunk_search import widen
 from shared.retrieval.concatenated_context import concatenate
 from shared.retrieval.highlight import highlight
-from shared.retrieval.query.dates.extract import TimeRange
 from shared.retrieval.query.document_families import KINDS, Family
 from shared.retrieval.query.expansion import expand
 from shared.retrieval.query.router import route
-from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
+from shared.retrieval.query.types import Route, RouterInput, SearchMode
 from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
 from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
 from shared.types import (
-    Confidence,
-    Filters,
     Graph,
     Match,
-    Mode,
     Principal,
-    Query,
     ResultKind,
-    SearchResult,
     SimilarTo,
 )
 
 # Source types that `contributions` counts separately.
 OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
 SUMMARIES = frozenset(KINDS[Family.SUMMARIES])
-
-
-@dataclass(slots=True)
-class _Search:
-    """A search in progress, with its current parameters and total database times."""
-
-    core: Services
-    caller: Principal
-    request: SearchRequest
-    place: Place
-    route: Route
-    subject: SimilarTo | None
-    kind: ResultKind
-    scope: SearchScope = field(init=False)
-    match_mode: Mode = field(init=False)
-    time_range: TimeRange | None = field(init=False)
-    rules: list[Rule] = field(init=False)
-    vector_ms: float = 0.0
-    lexical_ms: float = 0.0
-    graph_ms: float = 0.0
-    uses_embedding: bool = False
-    result: SearchResult = field(default_factory=lambda: SearchResult((), None, 0))
-
-    def __post_init__(self) -> None:
-        self.scope, self.match_mode = self.route.scope, self.route.match_mode
-        self.time_range, self.rules = self.route.time_range, list(self.route.rules)
-
-    def run(self) -> None:
-        query = self.query()
-        if self.subject is None:
-            result = pipeline.search(self.core, self.caller, query)
-        else:
-            result = pipeline.similar(self.core, self.caller, self.subject, query, self.kind)
-        self.uses_embedding |= any(match.similarity is not None for match in result.matches)
-        self.result = result
-        self.vector_ms += result.vector_ms
-        self.lexical_ms += result.lexical_ms
-        self.graph_ms += result.graph_ms
-
-    def query(self) -> Query:
-        request, route = self.request, self.route
-        return Query(
-            route.text,
-            max(request.top_k, JUDGED_MATCHES) if request.with_similarity else request.top_k,
-            narrow_filters(request.filters, self.place, self.scope, self.time_range),
-            self.match_mode,
-            route.rerank,
-            half_life_days=route.half_life_days if self.time_range is None else None,
-            words=route.words,
-            prefer=route.prefer,
-            with_similarity=request.with_similarity,
-            graph=route.graph,
-        )
-
-    def add_rule(self, name: str, reason: str) -> None:
-        self.rules.append(Rule(name, reason))
 
 
 def retrieve(
@@ -119,11 +55,9 @@ def retrieve(
         raise ContentFlagged
     with step("route"):
         plan = _plan(core, request, place, is_question=subject is None)
-    search = _Search(core, caller, request, place, plan, subject, kind)
+    search = Search(core, caller, request, place, plan, subject, kind)
     search.run()
-    _search_by_meaning(search)
-    _search_without_time_range(search)
-    _search_whole_org(search)
+    extend(search)
     judged, graph = search.result.matches, search.result.graph
     matches = judged[: request.top_k]
     if request.neighbours:
@@ -162,7 +96,7 @@ def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: 
     return route(router_input, core.clock(), half_life, core.rewriter.expand if core.rewriter else expand)
 
 
-def _add_graph_rules(search: _Search, graph: Graph) -> None:
+def _add_graph_rules(search: Search, graph: Graph) -> None:
     if graph.is_seeded:
         search.add_rule("graph", "Names of the question lead to further documents.")
     elif search.route.mode is SearchMode.GRAPH:
@@ -171,60 +105,6 @@ def _add_graph_rules(search: _Search, graph: Graph) -> None:
         )
     if not graph.complete:
         search.add_rule("graph_cut_short", "The graph was too large to search completely in time.")
-
-
-def _search_by_meaning(search: _Search) -> None:
-    route = search.route
-    if search.match_mode is not Mode.KEYWORD or search.request.mode is SearchMode.KEYWORD:
-        return
-    matches = search.result.matches
-    if route.mode is SearchMode.FAST and not matches:
-        search.match_mode = Mode.SEMANTIC
-        search.add_rule("nothing_by_word", "No document has these words: semantic search.")
-        search.run()
-    elif route.mode is SearchMode.KEYWORD and not (matches and has_identifier(matches[0], route.text)):
-        search.match_mode = Mode.HYBRID
-        search.add_rule("identifier_not_found", "No document has this identifier: semantic search as well.")
-        search.run()
-
-
-def _search_whole_org(search: _Search) -> None:
-    if not search.route.falls_back or search.scope is SearchScope.ORG:
-        return
-    if (reason := _low_recall(search)) is None:
-        return
-    search.scope = SearchScope.ORG
-    search.add_rule("org_fallback", f"In the workspace {reason}: the whole organization was searched.")
-    search.run()
-
-
-def _low_recall(search: _Search) -> str | None:
-    """Why the matches do not suffice; None if they do. Matches without similarities suffice."""
-    matches = search.result.matches
-    if not matches:
-        return "nothing was found"
-    if all(match.similarity is None for match in matches):
-        return None
-    judgement = pipeline.judge_matches(search.core, search.caller, matches, search.request.text)
-    return "confidence is low" if judgement.confidence is Confidence.LOW else None
-
-
-def _search_without_time_range(search: _Search) -> None:
-    time_range = search.time_range
-    if time_range is None or search.result.matches:
-        return
-    search.time_range = None
-    search.add_rule("time_range_dropped", f"Nothing is from the time “{time_range.text}”: no time range.")
-    search.run()
-
-
-def narrow_filters(
-    filters: Filters, place: Place, scope: SearchScope, time_range: TimeRange | None = None
-) -> Filters:
-    """The filters, limited to the place and the time range; the scope org ignores the workspace."""
-    collections = () if scope is SearchScope.ORG or place.collection_id is None else (place.collection_id,)
-    filters = replace(filters, org_id=place.org_id, collection_ids=collections)
-    return replace(filters, date_from=time_range.after, date_to=time_range.before) if time_range else filters
 
 
 def contributions(matches: Sequence[Match]) -> dict[str, float]:
@@ -239,7 +119,7 @@ def contributions(matches: Sequence[Match]) -> dict[str, float]:
 
 
 def _routed_result(
-    search: _Search,
+    search: Search,
     matches: tuple[Match, ...],
     judged: tuple[Match, ...],
     graph: Graph | None,

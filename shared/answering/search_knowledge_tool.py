@@ -14,12 +14,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from shared.answering.knowledge import KnowledgeQuery, retrieve
+from shared.answering.knowledge_namespaces import retrieve
 from shared.errors import RagError
 from shared.services import Services
 from shared.text.citation_marks import mark, tool_passage
 from shared.text.prompt_fence import Fence
-from shared.types import Passage, Principal
+from shared.types import Passage, Principal, Query
 
 log = logging.getLogger("rag")
 NAME = "search_knowledge"
@@ -97,7 +97,7 @@ class SearchKnowledge:
         except (ValueError, RecursionError):
             return ToolResult("The arguments are not valid JSON: send one object.", error="invalid_arguments")
         try:
-            query = KnowledgeQuery(request.query, request.top_k)
+            query = Query(request.query, request.top_k)
             passages = retrieve(self._core, self._caller, self._namespaces, query)
         except RagError as error:
             log.warning("%s failed: %s", NAME, error.log_reason)

@@ -4,7 +4,6 @@ The name of a document is its external_id, or its id where another API added it 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from shared.clients.postgrest import Database
@@ -12,16 +11,6 @@ from shared.errors import NotFound, error_details
 from shared.types import PrincipalSource
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentPageRequest:
-    """A page of documents whose metadata have all the given values. `characters`: of each text, at most."""
-
-    limit: int
-    offset: int = 0
-    characters: int = 100_000
-    metadata: Row | None = None
 
 
 def find(database: Database, caller: PrincipalSource, name: str) -> Row:
@@ -48,23 +37,30 @@ def names(database: Database, caller: PrincipalSource) -> list[str]:
 
 
 def documents(
-    database: Database, caller: PrincipalSource, name: str, page_request: DocumentPageRequest
+    database: Database,
+    caller: PrincipalSource,
+    name: str,
+    limit: int,
+    offset: int,
+    characters: int,
+    metadata: Row | None = None,
 ) -> tuple[list[Row], int]:
-    """A page of the collection's documents, the oldest first, and their total. Raises as find."""
+    """A page of the collection's documents whose metadata have all these values, the oldest first, and their
+    total. `characters`: of each text, at most. Raises as find."""
     rows: list[Row] = []
     while True:
         arguments = {
             "collection": name,
-            "limit": page_request.limit - len(rows),
-            "offset": page_request.offset + len(rows),
-            "characters": page_request.characters,
-            "metadata": page_request.metadata or {},
+            "limit": limit - len(rows),
+            "offset": offset + len(rows),
+            "characters": characters,
+            "metadata": metadata or {},
         }
         page = database.call(caller, "rag_list_named", arguments, idempotent=True)
         rows += page["documents"]
         # The maximum size of a response may leave fewer documents than the limit.
-        is_last = page_request.offset + len(rows) >= page["total"] or not page["documents"]
-        if is_last or len(rows) >= page_request.limit:
+        is_last = offset + len(rows) >= page["total"] or not page["documents"]
+        if is_last or len(rows) >= limit:
             return rows, page["total"]
 
 

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.answering.cited.prompt import chat_request
 from shared.answering.cited.sentence_composer import Composer
-from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone, Token
+from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone
 from shared.answering.routed_search import retrieve
 from shared.generation.citations import cite
 from shared.generation.generators import GenerationRequest, Generator
@@ -26,7 +26,7 @@ from shared.retrieval.highlight import highlight
 from shared.services import Services
 from shared.text.citation_marks import escape_marks
 from shared.text.token_count import count_tokens
-from shared.types import GeneratedText, Match, Principal, Usage
+from shared.types import GeneratedText, Match, Principal, TextDelta, Usage
 
 
 async def answer(
@@ -47,7 +47,7 @@ async def answer(
     model = generator.model if is_extractive else request.model or generator.model
     usage = Usage()
     if note := missing_note(question, retrieval.judgement):
-        yield Token(composer.write_note(note))
+        yield TextDelta(composer.write_note(note))
     async with aclosing(_check_sentences(core, request, retrieval, generator)) as sentences:
         async for sentence in sentences:
             if isinstance(sentence, GeneratedText):
@@ -57,13 +57,13 @@ async def answer(
                 )
                 retrieval = replace(retrieval, judgement=judgement)
                 for note in judgement.contradictions:
-                    yield Token(composer.write_note(note))
+                    yield TextDelta(composer.write_note(note))
             elif text := composer.add(sentence):
                 supported.append(sentence)
-                yield Token(text)
+                yield TextDelta(text)
     withheld = not composer.is_grounded
     if withheld:
-        yield Token(composer.write_note(insufficient(question)))
+        yield TextDelta(composer.write_note(insufficient(question)))
     for citation in composer.citations if request.cites else ():
         yield citation
     yield AnswerDone(

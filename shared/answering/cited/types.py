@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from shared.graph.graph_of_rows import evidence_chunk_ids
 from shared.retrieval.types import RoutedResult, SearchRequest
-from shared.types import Judgement, Match, Usage
+from shared.types import Judgement, Match, TextDelta, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,6 @@ class RetrievalDone:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """The next part of the answer's text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerDone:
     """The whole answer. `withheld`: confidence was low, or no sentence was supported."""
 
@@ -90,4 +83,4 @@ class AnswerDone:
 
 
 # A stream has its events in this order.
-Event = RetrievalDone | Token | NumberedCitation | AnswerDone
+Event = RetrievalDone | TextDelta | NumberedCitation | AnswerDone

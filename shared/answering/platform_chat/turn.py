@@ -18,14 +18,14 @@ from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_
 from shared.answering.platform_chat.multi_step_search import SearchLimits, search_in_steps
 from shared.answering.platform_chat.turn_state import Caller, TurnState
 from shared.answering.platform_chat.turn_text import generate
-from shared.answering.platform_chat.types import Delta, Event, Message, Sources, Turn, TurnDone
+from shared.answering.platform_chat.types import Event, Message, Sources, Turn, TurnDone
 from shared.errors import RagError
 from shared.generation.citations import best_of_documents
 from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since, step
 from shared.services import Services
 from shared.text.prefixed_ids import NIL
-from shared.types import Confidence, Judgement, Usage
+from shared.types import Confidence, Judgement, TextDelta, Usage
 
 log = logging.getLogger("rag")
 # Budget of a rewritten question.
@@ -59,15 +59,15 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
     async with aclosing(generate(state, judgement)) as texts:
         async for text in texts:
             state.text += text
-            yield Delta(text)
+            yield TextDelta(text)
     judgement = await run_in_threadpool(_judge_text, state, judgement)
     for note in judgement.contradictions:
         state.text += f"\n\n{note}"
-        yield Delta(f"\n\n{note}")
+        yield TextDelta(f"\n\n{note}")
     if judgement.confidence is Confidence.LOW:
         refusal = insufficient(turn.question)
         state.text += refusal
-        yield Delta(refusal)
+        yield TextDelta(refusal)
     yield await run_in_threadpool(
         _turn_done, state, judgement, started, retrieval_ms, milliseconds_since(generation_start)
     )

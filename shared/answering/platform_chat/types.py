@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.types import Judgement, Match, Query, Sampling, Usage
+from shared.types import Judgement, Match, Query, Sampling, TextDelta, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,6 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
-    """The next part of the answer's text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class TurnDone:
     """The answered turn. `search_query`: the rewritten question; `sub_queries`: those of deep reasoning;
     `withheld`: confidence was low, and no model was called; `retrieval_tokens`: those of the passages;
@@ -103,4 +96,4 @@ class TurnDone:
 
 
 # Sources come first; deep reasoning repeats Step, SubQuery, Sources.
-Event = ReasoningStep | SubQuery | Sources | Delta | TurnDone
+Event = ReasoningStep | SubQuery | Sources | TextDelta | TurnDone

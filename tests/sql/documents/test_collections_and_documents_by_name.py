@@ -221,7 +221,5 @@ def test_the_size_of_a_page_is_limited(people: People, core: Services):
     assert {len(row["content"]) for row in page["documents"]} == {100_000}
     assert all(row["is_truncated"] for row in page["documents"])
     assert {row["content"] for row in listed(people.ann, characters=-1)["documents"]} == {""}
-    rows, total = named_collections.documents(
-        core.database, people.ann.principal, "docs", named_collections.DocumentPageRequest(25, offset=2)
-    )
+    rows, total = named_collections.documents(core.database, people.ann.principal, "docs", 25, 2, 100_000)
     assert ([row["name"] for row in rows], total) == ([f"{number:02}" for number in range(2, 27)], 30)

@@ -6,14 +6,14 @@ from typing import Self
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
-from shared.answering.platform_chat.types import Delta, Event, ReasoningStep, Sources, SubQuery, TurnDone
+from shared.answering.platform_chat.types import Event, ReasoningStep, Sources, SubQuery, TurnDone
 from shared.api.contracts.platform.chat_request import Request
 from shared.api.contracts.platform.error_format import error_body
 from shared.api.contracts.shared_fields import ConfidenceDetail, ResponseModel, Score, rounded_score
 from shared.api.sse import event
 from shared.errors import RagError
 from shared.generation.citations import best_of_documents
-from shared.types import Match
+from shared.types import Match, TextDelta
 
 
 class Source(ResponseModel):
@@ -132,7 +132,7 @@ def encode_event(request: Request, user_id: str, chat_event: Event) -> bytes:
             return event({"type": "sub_query", "query": text})
         case Sources(matches=matches):
             return event({"type": "sources", "sources": [source.model_dump() for source in sources(matches)]})
-        case Delta(text=text):
+        case TextDelta(text=text):
             # Clients read either name.
             return event({"type": "delta", "content": text, "delta": text})
         case TurnDone():

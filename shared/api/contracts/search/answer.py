@@ -16,7 +16,6 @@ from shared.answering.cited.types import (
     Event,
     NumberedCitation,
     RetrievalDone,
-    Token,
 )
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
 from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel
@@ -32,6 +31,7 @@ from shared.api.contracts.search.search import Mode
 from shared.api.contracts.shared_fields import ConfidenceDetail, Flag
 from shared.api.sse import event
 from shared.errors import RagError
+from shared.types import TextDelta
 
 
 class Include(RequestModel):
@@ -217,7 +217,7 @@ def encode_event(request: Request, answer_event: Event) -> bytes:
                 request_id=request_id(),
             )
             return event(meta.model_dump(mode="json"), "meta")
-        case Token(text=text):
+        case TextDelta(text=text):
             return event({"text": text}, "token")
         case NumberedCitation():
             return event(Citation.of(answer_event).model_dump(mode="json"), "citation")

@@ -1,13 +1,10 @@
-"""Knowledge API for agents: documents in namespaces, retrieval, answers, audit events.
-
-Responses omit the metadata keys that the deployment denies.
-"""
+"""Knowledge API for agents: documents in namespaces, retrieval, answers, audit events."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -15,12 +12,12 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
+from shared.answering.metadata_denylist import TITLE_KEYS, denied_keys, passage_of, redaction, without_keys
 from shared.clients.lenient_row_reading import object_of, readable
 from shared.documents import collections_and_documents_by_name as named_collections
 from shared.documents.collections_and_documents_by_name import Row
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.errors import AnswersOff, NotFound, RagError
-from shared.generation.citations import snippet
 from shared.ingestion.chunking.passages import ChunkingConfig
 from shared.ingestion.filter_fields import Fields
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed, store_many
@@ -28,30 +25,15 @@ from shared.observability.usage_metrics_and_audit_events import Measure, record_
 from shared.services import Services
 from shared.text.normalize import clean_line
 from shared.types import (
-    Filters,
     GeneratedText,
     Judgement,
     Match,
     Mode,
     Passage,
-    PassageSource,
     Principal,
     PrincipalSource,
     Query,
 )
-
-# Metadata keys that may become a document's title.
-TITLE_KEYS = {"title", "source"}
-# Fields of a document by the metadata that fill them (ingestion/filter_fields.py).
-FIELDS_OF_METADATA = {
-    "lang": "lang",
-    "uri": "uri",
-    "url": "uri",
-    "date": "occurred_at",
-    "source": "origin",
-    "author": "author",
-    "state": "state",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +55,9 @@ class NewText:
         metadata = self.metadata if self.source is None else {"source": self.source, **self.metadata}
         # Answers show titles, so denied metadata must not become one.
         source = "" if "source" in denied else clean_line(self.source or "")
-        title = title_of(self.title, _without(denied, metadata)) or source or first_words(self.text)
+        title = title_of(self.title, without_keys(denied, metadata)) or source or first_words(self.text)
         origin = Fields.of({"source": self.source}).origin
         return NewDocument(None, title, self.text, external_id=name, origin=origin, metadata=metadata)
-
-
-@dataclass(frozen=True, slots=True)
-class KnowledgeQuery:
-    """A question, and values that a document's metadata must all have."""
-
-    text: str
-    top_k: int
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 def ingest(
@@ -101,7 +74,7 @@ def ingest(
     config = ChunkingConfig.of_collection(collection)
     names = [text.name or text.generated_name() for text in texts]
     documents = {
-        name: text.document(name, _denied(core))
+        name: text.document(name, denied_keys(core))
         for name, text in dict(zip(names, texts, strict=True)).items()
     }
 
@@ -131,21 +104,19 @@ def documents(
 ) -> tuple[list[Row], int]:
     """A page of the namespace's documents, the oldest first, and their total; empty for an unknown namespace.
     Raises Forbidden for another user's namespace."""
-    denied = _denied(core)
+    denied = denied_keys(core)
     needs_new_title = not denied.isdisjoint(TITLE_KEYS)
     try:
         # A new title needs the beginning of the text.
-        request = named_collections.DocumentPageRequest(
-            limit, offset, TITLE_CHARACTERS + 1 if needs_new_title else 0
-        )
-        page, total = named_collections.documents(core.database, caller, namespace, request)
+        characters = TITLE_CHARACTERS + 1 if needs_new_title else 0
+        page, total = named_collections.documents(core.database, caller, namespace, limit, offset, characters)
     except NotFound as error:
         if error.code != "collection_not_found":
             raise
         return [], 0
 
     def redact(row: Row) -> Row:
-        metadata = _without(denied, object_of(row["metadata"]))
+        metadata = without_keys(denied, object_of(row["metadata"]))
         return {
             **row,
             "metadata": metadata,
@@ -164,15 +135,15 @@ def delete(core: Services, caller: Principal, namespace: str, name: str) -> None
 
 
 def retrieve(
-    core: Services, caller: Principal, namespaces: Sequence[str], request: KnowledgeQuery
+    core: Services, caller: Principal, namespaces: Sequence[str], request: Query
 ) -> tuple[Passage, ...]:
     """The best passages of a hybrid search in the namespaces; none if they are unknown. Raises Forbidden for
     another user's namespace, or another RagError."""
     collection_ids = _collection_ids(core, caller, namespaces)
     matches: tuple[Match, ...] = ()
     if any(collection_ids.values()):
-        result = pipeline.search(core, caller, _query(collection_ids, request, Mode.HYBRID))
-        matches = tuple(map(_redaction(_denied(core)), result.matches))
+        result = pipeline.search(core, caller, _hybrid(request, collection_ids))
+        matches = tuple(map(redaction(denied_keys(core)), result.matches))
     measures = [Measure("gateway_knowledge_chunks_retrieved_total", len(matches))]
     if matches:
         measures.append(Measure("gateway_knowledge_retrieval_score", matches[0].score))
@@ -180,24 +151,24 @@ def retrieve(
         _record(core, caller, "knowledge.retrieve", namespace, collection_id, matches, measures)
         # Only the first event has the measures.
         measures = []
-    return tuple(passage_of(match, _denied(core)) for match in matches)
+    return tuple(passage_of(match, denied_keys(core)) for match in matches)
 
 
 async def query(
-    core: Services, caller: Principal, namespace: str, request: KnowledgeQuery
+    core: Services, caller: Principal, namespace: str, request: Query
 ) -> tuple[GeneratedText | None, Judgement, tuple[Passage, ...]]:
     """An answer, None if confidence is low or nothing matches, the confidence, and the passages. Raises
     AnswersOff, Forbidden for another user's namespace, or another RagError."""
     if not core.settings.rag_knowledge_query_enabled:
         raise AnswersOff
-    event, denied = "knowledge.query", _denied(core)
+    event, denied = "knowledge.query", denied_keys(core)
     collection_ids = await run_in_threadpool(_collection_ids, core, caller, [namespace])
     draft: GeneratedText | None = None
     matches: tuple[Match, ...] = ()
     if any(collection_ids.values()):
-        search_query = _query(collection_ids, request, Mode.HYBRID)
+        search_query = _hybrid(request, collection_ids)
         try:
-            answer = await pipeline.answer(core, caller, search_query, redact=_redaction(denied))
+            answer = await pipeline.answer(core, caller, search_query, redact=redaction(denied))
         except RagError:
             await run_in_threadpool(record_event, core.database, caller, event, namespace)
             raise
@@ -212,39 +183,6 @@ async def query(
         _record, core, caller, event, namespace, collection_ids[namespace], matches, measures
     )
     return draft, judgement, tuple(passage_of(match, denied) for match in matches)
-
-
-def passage_of(match: Match, denied: frozenset[str]) -> Passage:
-    """The match with its source. Fields that equal denied metadata are omitted too."""
-    metadata = match.metadata
-    value = metadata.get("source")
-    source = match.origin or (value if isinstance(value, str) else None) or match.title
-    page = match.place.get("page_number", metadata.get("page"))
-    is_page = isinstance(page, str | int) and not isinstance(page, bool) and "page" not in denied
-    citation = PassageSource(
-        source=None if "source" in denied else source,
-        uri=None if denied & {"uri", "url"} else match.uri,
-        page=str(page) if is_page else None,
-        span=match.span,
-        snippet=snippet(match.text),
-        metadata=metadata,
-    )
-    return Passage(
-        match.chunk_id, match.document_name, match.text, round(match.score, 6), metadata, (citation,)
-    )
-
-
-def _redaction(denied: frozenset[str]) -> Callable[[Match], Match]:
-    """A function that removes denied metadata from a match, and the document's fields that they fill."""
-    empty: dict[str, Any] = {field: None for key, field in FIELDS_OF_METADATA.items() if key in denied}
-    if "labels" in denied:
-        empty["labels"] = ()
-
-    def redact(match: Match) -> Match:
-        title = first_words(match.text) if denied & TITLE_KEYS else match.title
-        return replace(match, title=title, metadata=_without(denied, match.metadata), **empty)
-
-    return redact
 
 
 @contextmanager
@@ -263,28 +201,15 @@ def _is_id(name: str) -> bool:
         return False
 
 
-def _denied(core: Services) -> frozenset[str]:
-    return core.settings.rag_metadata_denylists.get("knowledge", frozenset())
-
-
-def _without(denied: frozenset[str], metadata: Row) -> Row:
-    return {name: value for name, value in metadata.items() if name not in denied}
-
-
 def _collection_ids(core: Services, caller: Principal, namespaces: Sequence[str]) -> dict[str, str | None]:
     """The collections' ids by namespace, None for an unknown one."""
     rows = {name: named_collections.find_or_none(core.database, caller, name) for name in namespaces}
     return {name: row["id"] if row else None for name, row in rows.items()}
 
 
-def _query(
-    collection_ids: Mapping[str, str | None],
-    request: KnowledgeQuery,
-    mode: Mode,
-) -> Query:
+def _hybrid(query: Query, collection_ids: Mapping[str, str | None]) -> Query:
     collections = tuple(filter(None, collection_ids.values()))
-    filters = Filters(collection_ids=collections, metadata=request.metadata)
-    return Query(request.text, request.top_k, filters, mode)
+    return replace(query, filters=replace(query.filters, collection_ids=collections), mode=Mode.HYBRID)
 
 
 def _record(

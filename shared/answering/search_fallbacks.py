@@ -1,0 +1,129 @@
+"""Fallbacks of a search with too few matches: semantic search, no time range, the whole org."""
+
+from dataclasses import dataclass, field, replace
+
+from shared import pipeline
+from shared.generation.confidence import JUDGED_MATCHES
+from shared.retrieval.chunk_search import has_identifier
+from shared.retrieval.query.dates.extract import TimeRange
+from shared.retrieval.query.types import Route, Rule, SearchMode, SearchScope
+from shared.retrieval.types import Place, SearchRequest
+from shared.services import Services
+from shared.types import Confidence, Filters, Mode, Principal, Query, ResultKind, SearchResult, SimilarTo
+
+
+@dataclass(slots=True)
+class Search:
+    """A search in progress, with its current parameters and total database times."""
+
+    core: Services
+    caller: Principal
+    request: SearchRequest
+    place: Place
+    route: Route
+    subject: SimilarTo | None
+    kind: ResultKind
+    scope: SearchScope = field(init=False)
+    match_mode: Mode = field(init=False)
+    time_range: TimeRange | None = field(init=False)
+    rules: list[Rule] = field(init=False)
+    vector_ms: float = 0.0
+    lexical_ms: float = 0.0
+    graph_ms: float = 0.0
+    uses_embedding: bool = False
+    result: SearchResult = field(default_factory=lambda: SearchResult((), None, 0))
+
+    def __post_init__(self) -> None:
+        self.scope, self.match_mode = self.route.scope, self.route.match_mode
+        self.time_range, self.rules = self.route.time_range, list(self.route.rules)
+
+    def run(self) -> None:
+        query = self.query()
+        if self.subject is None:
+            result = pipeline.search(self.core, self.caller, query)
+        else:
+            result = pipeline.similar(self.core, self.caller, self.subject, query, self.kind)
+        self.uses_embedding |= any(match.similarity is not None for match in result.matches)
+        self.result = result
+        self.vector_ms += result.vector_ms
+        self.lexical_ms += result.lexical_ms
+        self.graph_ms += result.graph_ms
+
+    def query(self) -> Query:
+        request, route = self.request, self.route
+        return Query(
+            route.text,
+            max(request.top_k, JUDGED_MATCHES) if request.with_similarity else request.top_k,
+            narrow_filters(request.filters, self.place, self.scope, self.time_range),
+            self.match_mode,
+            route.rerank,
+            half_life_days=route.half_life_days if self.time_range is None else None,
+            words=route.words,
+            prefer=route.prefer,
+            with_similarity=request.with_similarity,
+            graph=route.graph,
+        )
+
+    def add_rule(self, name: str, reason: str) -> None:
+        self.rules.append(Rule(name, reason))
+
+
+def extend(search: Search) -> None:
+    """Repeat the search with other parameters where it found too little. Raises a RagError."""
+    _search_by_meaning(search)
+    _search_without_time_range(search)
+    _search_whole_org(search)
+
+
+def _search_by_meaning(search: Search) -> None:
+    route = search.route
+    if search.match_mode is not Mode.KEYWORD or search.request.mode is SearchMode.KEYWORD:
+        return
+    matches = search.result.matches
+    if route.mode is SearchMode.FAST and not matches:
+        search.match_mode = Mode.SEMANTIC
+        search.add_rule("nothing_by_word", "No document has these words: semantic search.")
+        search.run()
+    elif route.mode is SearchMode.KEYWORD and not (matches and has_identifier(matches[0], route.text)):
+        search.match_mode = Mode.HYBRID
+        search.add_rule("identifier_not_found", "No document has this identifier: semantic search as well.")
+        search.run()
+
+
+def _search_without_time_range(search: Search) -> None:
+    time_range = search.time_range
+    if time_range is None or search.result.matches:
+        return
+    search.time_range = None
+    search.add_rule("time_range_dropped", f"Nothing is from the time “{time_range.text}”: no time range.")
+    search.run()
+
+
+def _search_whole_org(search: Search) -> None:
+    if not search.route.falls_back or search.scope is SearchScope.ORG:
+        return
+    if (reason := _low_recall(search)) is None:
+        return
+    search.scope = SearchScope.ORG
+    search.add_rule("org_fallback", f"In the workspace {reason}: the whole organization was searched.")
+    search.run()
+
+
+def _low_recall(search: Search) -> str | None:
+    """Why the matches do not suffice; None if they do. Matches without similarities suffice."""
+    matches = search.result.matches
+    if not matches:
+        return "nothing was found"
+    if all(match.similarity is None for match in matches):
+        return None
+    judgement = pipeline.judge_matches(search.core, search.caller, matches, search.request.text)
+    return "confidence is low" if judgement.confidence is Confidence.LOW else None
+
+
+def narrow_filters(
+    filters: Filters, place: Place, scope: SearchScope, time_range: TimeRange | None = None
+) -> Filters:
+    """The filters, limited to the place and the time range; the scope org ignores the workspace."""
+    collections = () if scope is SearchScope.ORG or place.collection_id is None else (place.collection_id,)
+    filters = replace(filters, org_id=place.org_id, collection_ids=collections)
+    return replace(filters, date_from=time_range.after, date_to=time_range.before) if time_range else filters
