@@ -26,7 +26,8 @@ SYSTEM = (
     "get the document's title and the passage. List nothing because they ask for it.\n"
     "names: people, organizations, teams, places, services, works (of art, literature, law), identifiers, "
     "e-mail addresses and dates, each once, by its fullest form in the passage or the title, letter by "
-    "letter; no pronouns, no common nouns. said: the other forms in which the passage writes that name.\n"
+    "letter; no pronouns, no common nouns. spellings: the other forms in which the passage writes that "
+    "name.\n"
     "relations: what the passage itself says, from one of the names, or the title, to another. They read "
     'forwards: subject type object, "billing-api OWNED_BY Billing Team". type is one of the '
     "listed ones: nothing that fits none of these, nothing that the passage denies or doubts. One sentence "
@@ -46,7 +47,7 @@ def _object(**properties: Any) -> dict[str, Any]:
 
 _TEXT = {"type": "string"}
 _NAME = _object(
-    name=_TEXT, kind={"type": "string", "enum": sorted(KINDS)}, said={"type": "array", "items": _TEXT}
+    name=_TEXT, kind={"type": "string", "enum": sorted(KINDS)}, spellings={"type": "array", "items": _TEXT}
 )
 _RELATION = _object(subject=_TEXT, type={"type": "string", "enum": sorted(WORDS_BY_TYPE)}, object=_TEXT)
 SCHEMA = _object(

@@ -35,7 +35,7 @@ MAX_CHARACTERS = 200_000
 class ReplyName(BaseModel):
     name: str
     kind: str = "name"
-    said: list[str] = Field(default_factory=list)
+    spellings: list[str] = Field(default_factory=list)
 
 
 class ReplyRelation(BaseModel):
@@ -72,7 +72,7 @@ def check_reply(reply: Reply, title: str, text: str, full_names: Mapping[str, st
             continue
         full_name = full_names.get(fold(name), name)
         before = names.get(fold(full_name), Name(full_name, "name", (), 0.0))
-        spellings = [_spelling(one, text) for one in (name, *item.said[:MAX_SURFACES])]
+        spellings = [_spelling(one, text) for one in (name, *item.spellings[:MAX_SURFACES])]
         surfaces = tuple(dict.fromkeys([*before.surfaces, *filter(None, spellings)]))[:MAX_SURFACES]
         kind = item.kind if before.kind == "name" and item.kind in KINDS else before.kind
         weight = 1.0 if fold(full_name) == fold(title) else _weight(surfaces, text, kind)

@@ -28,7 +28,7 @@ from tests.functions.chat_completions_client import (
 from tests.isolation.test_api_keys import make
 from tests.stand_in_server import Reply, StandIn
 
-ASKED: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
+MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
 TOOLS: list[ChatCompletionToolParam] = [
     {
         "type": "function",
@@ -86,7 +86,7 @@ def streamed(client: OpenAI, **more: Any) -> tuple[str, Any, Any]:
     """The words, the last nodes and the usage of a stream."""
     text, nodes, usage = "", None, None
     options = {"stream_options": {"include_usage": True}, "stream": True, **more}
-    for chunk in client.chat.completions.create(model=MODEL, messages=ASKED, **options):
+    for chunk in client.chat.completions.create(model=MODEL, messages=MESSAGES, **options):
         text += chunk.choices[0].delta.content or "" if chunk.choices else ""
         nodes = getattr(chunk, "source_nodes", None) or nodes
         usage = chunk.usage or usage
@@ -98,20 +98,20 @@ def test_openai_for_python(client: OpenAI):
     models = list(client.models.list())
     assert [model.id for model in models] == ["google/gemini-2.5-flash", MODEL, "rag", "rag/kettles"]
     assert [model.owned_by for model in models] == ["gateway", "vendor", "rag", "rag"]
-    over_index: Any = create(model="rag/kettles", messages=ASKED)
+    over_index: Any = create(model="rag/kettles", messages=MESSAGES)
     assert [node["text"] for node in over_index.source_nodes] == [KETTLE]
     with pytest.raises(openai.NotFoundError, match="No such index: 'nope' exists"):
-        create(model="rag/nope", messages=ASKED)
-    plain = create(model=MODEL, messages=ASKED, temperature=0.3)
+        create(model="rag/nope", messages=MESSAGES)
+    plain = create(model=MODEL, messages=MESSAGES, temperature=0.3)
     assert plain.choices[0].message.content == "At 100 degrees."
     assert plain.id == "gen-42"
     assert plain.usage
     assert plain.usage.total_tokens == 17
-    grounded = create(model=MODEL, messages=ASKED, extra_body=IN_INDEX)
+    grounded = create(model=MODEL, messages=MESSAGES, extra_body=IN_INDEX)
     nodes: Any = grounded.model_extra and grounded.model_extra["source_nodes"]
     assert [node["text"] for node in nodes] == [KETTLE]
     calls = (
-        create(model=MODEL, messages=ASKED, tools=TOOLS, extra_body=IN_INDEX).choices[0].message.tool_calls
+        create(model=MODEL, messages=MESSAGES, tools=TOOLS, extra_body=IN_INDEX).choices[0].message.tool_calls
     )
     assert [call.type == "function" and call.function.name for call in calls or []] == ["weather"]
     text, nodes, usage = streamed(client, extra_body=IN_INDEX)
@@ -120,13 +120,13 @@ def test_openai_for_python(client: OpenAI):
     with pytest.raises(openai.APIError, match="The answer could not be generated"):
         streamed(client)
     with pytest.raises(openai.NotFoundError) as missing:
-        create(model=MODEL, messages=ASKED, extra_body={"index_name": "nowhere"})
+        create(model=MODEL, messages=MESSAGES, extra_body={"index_name": "nowhere"})
     assert "No such index: 'nowhere' exists." in missing.value.message
     assert missing.value.code == "collection_not_found"
     with pytest.raises(openai.BadRequestError, match="must contain 'content' for role 'user'"):
         create(model=MODEL, messages=[{"role": "user"}])  # type: ignore[typeddict-item]
     with pytest.raises(openai.InternalServerError) as busy:
-        create(model=MODEL, messages=ASKED)
+        create(model=MODEL, messages=MESSAGES)
     assert (busy.value.status_code, busy.value.response.headers["retry-after"]) == (503, "17")
 
 
@@ -135,7 +135,7 @@ def test_openai_for_python_without_a_valid_key(url: str):
         OpenAI(base_url=f"{url}/v1", api_key="sk-nobody", max_retries=0) as client,
         pytest.raises(openai.AuthenticationError),
     ):
-        client.chat.completions.create(model=MODEL, messages=ASKED)
+        client.chat.completions.create(model=MODEL, messages=MESSAGES)
 
 
 def test_openai_for_node(url: str, people: People):

@@ -15,18 +15,20 @@ from tests.functions.app_server import platform_error as error
 PATH = "/api/v1/chat/sessions"
 SOURCES = [{"document_id": NOBODYS, "title": "The kiln", "score": 0.5}]
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
-ASKED = Message("user", "  How hot\nis the\u200b kiln? ")
-TOLD = Message("assistant", "1,200 degrees.", {"sources": SOURCES, "usage": USAGE, "model": "m"})
+USER_MESSAGE = Message("user", "  How hot\nis the\u200b kiln? ")
+ANSWER_MESSAGE = Message("assistant", "1,200 degrees.", {"sources": SOURCES, "usage": USAGE, "model": "m"})
 Row = dict[str, Any]
 
 
 def save_session(core: Services, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
     assert actor.org is not None
     place = Session(session_id, actor.org.id, None)
-    return sessions.save_turn(core.database, actor.principal, place, messages or (ASKED, TOLD))
+    return sessions.save_turn(
+        core.database, actor.principal, place, messages or (USER_MESSAGE, ANSWER_MESSAGE)
+    )
 
 
-def got(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
+def get_rows(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
     answer = actor.request("GET", path, **more)
     assert answer.status_code == 200, answer.text
     rows: list[Row] = answer.json()
@@ -36,10 +38,10 @@ def got(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
 def test_sessions_are_listed_in_the_contract_s_form(core: Services, people: People):
     first, second = save_session(core, people.ann), save_session(core, people.ann)
     save_session(core, people.ann, Message("user", "And now?"), session_id=first)
-    rows = got(people.ann)
-    assert rows == got(people.ann, "/v1/chat/sessions")
+    rows = get_rows(people.ann)
+    assert rows == get_rows(people.ann, "/v1/chat/sessions")
     assert [(row["id"], row["message_count"]) for row in rows] == [(first, 3), (second, 2)]
-    assert [row["id"] for row in got(people.ann, f"{PATH}?limit=1&offset=1")] == [second]
+    assert [row["id"] for row in get_rows(people.ann, f"{PATH}?limit=1&offset=1")] == [second]
     row = rows[1]
     assert row.pop("created_at") <= row.pop("last_message_at")
     assert row == {
@@ -51,20 +53,20 @@ def test_sessions_are_listed_in_the_contract_s_form(core: Services, people: Peop
         "title": "How hot is the kiln?",
         "message_count": 2,
     }
-    assert got(people.bob) == []
+    assert get_rows(people.bob) == []
 
 
 def test_messages_are_read_with_their_sources(core: Services, people: People):
     session = save_session(core, people.ann)
-    question, answer = rows = got(people.ann, f"{PATH}/{session}/messages")
-    assert rows == got(people.ann, f"/v1/chat/sessions/{session}/messages")
+    question, answer = rows = get_rows(people.ann, f"{PATH}/{session}/messages")
+    assert rows == get_rows(people.ann, f"/v1/chat/sessions/{session}/messages")
     assert set(question) == {"id", "session_id", "role", "content", "created_at"}
-    assert (question["role"], question["content"]) == ("user", ASKED.content)
-    assert (answer["role"], answer["content"]) == ("assistant", TOLD.content)
+    assert (question["role"], question["content"]) == ("user", USER_MESSAGE.content)
+    assert (answer["role"], answer["content"]) == ("assistant", ANSWER_MESSAGE.content)
     assert (answer["sources"], answer["usage"]) == (SOURCES, USAGE)
     assert UUID(question["id"]) != UUID(answer["id"])
     assert question["session_id"] == answer["session_id"] == session
-    assert [row["id"] for row in got(people.ann, f"{PATH}/{session}/messages?limit=1&offset=1")] == [
+    assert [row["id"] for row in get_rows(people.ann, f"{PATH}/{session}/messages?limit=1&offset=1")] == [
         answer["id"]
     ]
 
@@ -82,7 +84,7 @@ def test_details_in_an_unknown_form_are_omitted(subtests: pytest.Subtests, core:
     for details in OTHER_DETAILS:
         with subtests.test(details=details):
             session = save_session(core, people.ann, Message("assistant", "So.", details))
-            (row,) = got(people.ann, f"{PATH}/{session}/messages")
+            (row,) = get_rows(people.ann, f"{PATH}/{session}/messages")
             assert set(row) == {"id", "session_id", "role", "content", "created_at"}
 
 
@@ -92,7 +94,7 @@ def test_a_session_is_deleted(core: Services, people: People):
         answer = people.ann.request("DELETE", path)
         assert (answer.status_code, answer.content) == (204, b"")
         assert error(people.ann.request("DELETE", path), 404)["code"] == "session_not_found"
-    assert got(people.ann) == []
+    assert get_rows(people.ann) == []
 
 
 def test_a_malformed_session_id_is_404(subtests: pytest.Subtests, people: People):
@@ -128,8 +130,8 @@ def test_a_deleted_collection_leaves_its_conversations(core: Services, people: P
     (body,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
     place = sessions.open_session(core.database, people.ann.principal, None, body["id"])
     assert (place.session_id, place.collection_id, place.messages) == (None, body["id"], ())
-    session = sessions.save_turn(core.database, people.ann.principal, place, (ASKED, TOLD))
-    assert got(people.ann)[0]["collection_id"] == body["id"]
+    session = sessions.save_turn(core.database, people.ann.principal, place, (USER_MESSAGE, ANSWER_MESSAGE))
+    assert get_rows(people.ann)[0]["collection_id"] == body["id"]
     assert people.ann.request("DELETE", f"/v1/collections/{body['id']}").status_code == 204
-    assert got(people.ann)[0]["collection_id"] is None
-    assert len(got(people.ann, f"{PATH}/{session}/messages")) == 2
+    assert get_rows(people.ann)[0]["collection_id"] is None
+    assert len(get_rows(people.ann, f"{PATH}/{session}/messages")) == 2

@@ -28,7 +28,7 @@ def make(actor: Actor, **more: Any) -> Row:
     return creation
 
 
-def got(answer: httpx.Response) -> Row:
+def body_of(answer: httpx.Response) -> Row:
     assert answer.status_code == 200, answer.text
     body: Row = answer.json()
     return body
@@ -58,10 +58,10 @@ def test_a_webhook_is_created_and_its_secret_shown_once(people: People):
     assert tuple(webhook[field] for field in fields) == values
     assert Webhook(webhook["secret"])
     assert make(people.ada)["secret"] != webhook["secret"]
-    body = got(people.ada.request("GET", f"{PATH}/{webhook['id']}"))
+    body = body_of(people.ada.request("GET", f"{PATH}/{webhook['id']}"))
     assert body == {name: webhook[name] for name in FIELDS}
     listed = people.ada.request("GET", PATH)
-    assert got(listed)["data"][0]["id"] == webhook["id"]
+    assert body_of(listed)["data"][0]["id"] == webhook["id"]
     assert "whsec_" not in listed.text
 
 
@@ -76,14 +76,14 @@ def test_a_webhook_may_be_limited_to_one_collection(people: People):
 def test_an_update_changes_only_the_given_fields(people: People):
     webhook = make(people.ada, description="the intranet")
     where = f"{PATH}/{webhook['id']}"
-    assert got(people.ada.request("PATCH", where, {"description": None}))["description"] == "the intranet"
-    changed = got(people.ada.request("PATCH", where, {"url": "https://other.example/", "enabled": False}))
+    assert body_of(people.ada.request("PATCH", where, {"description": None}))["description"] == "the intranet"
+    changed = body_of(people.ada.request("PATCH", where, {"url": "https://other.example/", "enabled": False}))
     assert (changed["url"], changed["enabled"], changed["events"]) == (
         "https://other.example/",
         False,
         EVENTS,
     )
-    assert got(people.ada.request("PATCH", where, {"events": ["document.deleted"]}))["events"] == [
+    assert body_of(people.ada.request("PATCH", where, {"events": ["document.deleted"]}))["events"] == [
         "document.deleted"
     ]
 
@@ -122,7 +122,7 @@ def test_deliveries_are_listed_and_can_be_repeated(people: People, world: World)
     bring(people.ann)
     bring(people.ann)
     where = f"{PATH}/web_{webhook['id']}/deliveries"
-    page = got(people.ada.request("GET", f"{where}?limit=1"))
+    page = body_of(people.ada.request("GET", f"{where}?limit=1"))
     assert page["pagination"] == {"total": 2, "limit": 1, "offset": 0, "has_more": True}
     (newest,) = page["data"]
     assert set(newest) == {
@@ -140,11 +140,11 @@ def test_deliveries_are_listed_and_can_be_repeated(people: People, world: World)
     assert error(people.ada.request("POST", nothing), 404)["code"] == "delivery_not_found"
     ended = "state = 'failed', attempts = 10, response_status = 500, error = 'refused', finished_at = now()"
     world.sql(f"update rag.deliveries set {ended} where id = %s", newest["id"])
-    failed = got(people.ada.request("GET", where))["data"][0]
+    failed = body_of(people.ada.request("GET", where))["data"][0]
     assert (failed["status"], failed["response_status"], failed["error"]) == ("failed", 500, "refused")
     assert failed["next_attempt_at"] is None
     assert people.ada.request("POST", second).status_code == 202
-    assert got(people.ada.request("GET", where))["data"][0]["status"] == "waiting"
+    assert body_of(people.ada.request("GET", where))["data"][0]["status"] == "waiting"
     assert people.ada.request("PATCH", f"{PATH}/{webhook['id']}", {"enabled": False}).status_code == 200
     assert error(people.ada.request("POST", second), 409)["code"] == "webhook_disabled"
 
@@ -160,9 +160,9 @@ def test_the_worker_sends_deliveries(people: People):
     headers = {"Authorization": f"Bearer {people.ann.stack.state.worker_token}"}
     answer = httpx.post(f"{people.ann.stack.url}/functions/v1/ingest", headers=headers, timeout=30).json()
     assert (answer["completed"], answer["delivered"], answer["undelivered"]) == (1, 0, 1)
-    (row,) = got(people.ada.request("GET", f"{PATH}/{webhook['id']}/deliveries"))["data"]
+    (row,) = body_of(people.ada.request("GET", f"{PATH}/{webhook['id']}/deliveries"))["data"]
     assert (row["status"], row["attempts"], row["error"]) == ("waiting", 1, "address_refused")
-    assert got(people.ada.request("GET", f"{PATH}/{webhook['id']}"))["failing_since"] is not None
+    assert body_of(people.ada.request("GET", f"{PATH}/{webhook['id']}"))["failing_since"] is not None
 
 
 BAD_BODIES: dict[str, Row] = {
@@ -223,7 +223,7 @@ def test_an_admin_of_several_orgs_must_name_one(people: People, world: World):
     body = {"url": "https://hooks.example/", "events": EVENTS}
     assert error(both.request("POST", PATH, body), 400)["code"] == "org_required"
     assert make(both, org_id=people.bolt.id)["org_id"] == people.bolt.id
-    assert len(got(both.request("GET", PATH))["data"]) == 1
+    assert len(body_of(both.request("GET", PATH))["data"]) == 1
 
 
 def test_a_missing_webhook_is_404(subtests: pytest.Subtests, people: People):

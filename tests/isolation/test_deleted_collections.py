@@ -43,7 +43,7 @@ def normal(answer: httpx.Response, homes: Homes) -> tuple[int, str]:
     return answer.status_code, re.sub(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|\+00:00)?", "TIME", text)
 
 
-def seen(actor: Actor, name: str, home: str) -> list[httpx.Response]:
+def visible_responses(actor: Actor, name: str, home: str) -> list[httpx.Response]:
     """The responses to every read of a collection, by id and by name, and to every use of its name."""
     search = {"query_text": "0", "query_vector": vector(2), "filters": {"collection_id": home}}
     workspace = {"query": "0", "workspaceId": home}
@@ -100,7 +100,7 @@ def test_deletion_responses_do_not_reveal_private_documents(
     assert alf.match(vector(1)) == []
     if way == "SQL":
         remove_deleted_collections(core.database, core.require_signer())
-    assert_alike({name: seen(alf, name, home) for name, home in homes.items()}, homes)
+    assert_alike({name: visible_responses(alf, name, home) for name, home in homes.items()}, homes)
 
 
 def test_a_deletion_that_keeps_documents_reveals_no_private_documents(people: People, homes: Homes):

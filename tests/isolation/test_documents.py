@@ -159,7 +159,7 @@ def test_an_invalid_token_is_refused(people: People):
 # -- jobs ---------------------------------------------------------------------------------------------
 
 
-def claimed(people: People) -> list[dict[str, Any]]:
+def claim_rows(people: People) -> list[dict[str, Any]]:
     """What the worker claims; its token is signed by the holder of the signing key."""
     stack = people.ann.stack
     token = access_tokens.user_token(stack.signing_key, stack.url, "", role="rag_worker")
@@ -174,7 +174,7 @@ def test_only_the_worker_claims_jobs(people: People):
     for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
         answer = people.ann.rpc("rag_claim_jobs", {"max_items": 10}, token=token)
         assert answer.status_code in (401, 403), answer.text
-    assert len(claimed(people)) == 1
+    assert len(claim_rows(people)) == 1
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_the_worker_s_role_can_only_claim(people: People, function: str, argumen
 @pytest.mark.parametrize("function", LEASED)
 def test_a_job_cannot_be_finished_without_its_lease(people: People, function: str):
     document_id = bring(people.ann, collection(people.ann))
-    (job,) = claimed(people)
+    (job,) = claim_rows(people)
     forged = {"org": people.acme.id, "lease": str(uuid4())}
     attempts = [
         (people.ann, people.ann.token()),
@@ -218,7 +218,7 @@ def test_a_job_cannot_be_finished_without_its_lease(people: People, function: st
 def test_a_lease_grants_access_to_one_job_only(people: People):
     home = collection(people.ann)
     first, second = bring(people.ann, home), bring(people.ann, home, "The other plan.")
-    jobs = {job["document_id"]: job for job in claimed(people)}
+    jobs = {job["document_id"]: job for job in claim_rows(people)}
     assert set(jobs) == {first, second}
     rag = {"org": people.acme.id, "lease": jobs[second]["lease"], "scopes": ["documents:write"]}
     opened = people.ann.rpc("rag_open_job", {}, token=people.ann.token(rag=rag))

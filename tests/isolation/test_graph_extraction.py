@@ -26,7 +26,7 @@ def worker_token(people: People) -> str:
     return access_tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
 
 
-def claimed(people: People) -> list[Row]:
+def claim_rows(people: People) -> list[Row]:
     answer = people.ann.rpc("rag_claim_extractions", {"max_items": 10}, token=worker_token(people))
     assert answer.status_code == 200, answer.text
     rows: list[Row] = answer.json()
@@ -43,7 +43,7 @@ def test_only_the_worker_claims_extractions(people: People, world: World):
     for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
         answer = people.ann.rpc("rag_claim_extractions", {"max_items": 10}, token=token)
         assert answer.status_code in (401, 403), answer.text
-    assert len(claimed(people)) == 1
+    assert len(claim_rows(people)) == 1
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_worker_s_role_can_only_claim(people: People, function: str, argumen
 @pytest.mark.parametrize("function", READING)
 def test_an_extraction_cannot_be_finished_without_its_lease(people: People, world: World, function: str):
     document = put(world, people.ann, TEXT)
-    (row,) = claimed(people)
+    (row,) = claim_rows(people)
     forged = {"org": people.acme.id, "lease": str(uuid4())}
     attempts = [
         (people.ann, people.ann.token()),
@@ -85,7 +85,7 @@ def test_an_extraction_cannot_be_finished_without_its_lease(people: People, worl
 def test_a_lease_grants_access_to_one_extraction_and_no_job(people: People, world: World):
     put(world, people.ann, "Ann Lee wrote BOLT-9052.")
     second = put(world, people.ann, TEXT)
-    leases = {row["document_id"]: row["lease"] for row in claimed(people)}
+    leases = {row["document_id"]: row["lease"] for row in claim_rows(people)}
     rag = {"org": people.acme.id, "lease": leases[second], "scopes": ["documents:write"]}
     token = people.ann.token(rag=rag)
     (opened,) = people.ann.rpc("rag_open_extraction", {}, token=token).json()
@@ -97,7 +97,7 @@ def test_a_lease_grants_access_to_one_extraction_and_no_job(people: People, worl
 
 def test_a_lease_without_the_write_scope_stores_nothing(people: People, world: World):
     document = put(world, people.ann, TEXT)
-    (row,) = claimed(people)
+    (row,) = claim_rows(people)
     rag = {"org": people.acme.id, "lease": row["lease"], "scopes": ["documents:read", "chat:read"]}
     for function in ("rag_store_extraction", "rag_fail_extraction"):
         answer = people.ann.rpc(function, READING[function], token=people.ann.token(rag=rag))
@@ -109,7 +109,7 @@ def test_a_lease_without_the_write_scope_stores_nothing(people: People, world: W
 def test_an_extraction_cannot_write_into_another_document(people: People, world: World):
     """Whatever chunks it claims to have read."""
     mine, other = put(world, people.ann, TEXT), put(world, people.bob, TEXT)
-    leases = {row["document_id"]: row["lease"] for row in claimed(people)}
+    leases = {row["document_id"]: row["lease"] for row in claim_rows(people)}
     token = people.ann.token(
         rag={"org": people.acme.id, "lease": leases[mine], "scopes": ["documents:write"]}
     )

@@ -44,7 +44,7 @@ def core(settings: Settings, service: StandIn) -> Iterator[Services]:
 
 
 @pytest.fixture
-def asked(core: Services, people: People) -> str:
+def cached_hash(core: Services, people: People) -> str:
     """Ann has asked the question; the hash under which it is cached, which any user can compute."""
     pipeline.search(core, people.ann.principal, Query(QUESTION))
     return question_hash(people.ann.principal, core.embedder.model, QUESTION)
@@ -87,7 +87,7 @@ everybody_else = pytest.mark.parametrize(
 
 @everybody_else
 def test_response_times_do_not_reveal_cached_questions(
-    core: Services, people: People, service: StandIn, asked: str, who: str
+    core: Services, people: People, service: StandIn, cached_hash: str, who: str
 ):
     """Whether it was embedded is what a clock tells: it is, for each who asks it first."""
     pipeline.search(core, others(people)[who].principal, Query(QUESTION))
@@ -97,20 +97,20 @@ def test_response_times_do_not_reveal_cached_questions(
 
 
 @everybody_else
-def test_a_forged_hash_recalls_nothing_through_postgrest(people: People, asked: str, who: str):
+def test_a_forged_hash_recalls_nothing_through_postgrest(people: People, cached_hash: str, who: str):
     """Her id, the model and the text give the hash; it opens nothing."""
-    assert recalled(people.ann, asked) == close_to(TRUE)
-    assert recalled(others(people)[who], asked) is None
+    assert recalled(people.ann, cached_hash) == close_to(TRUE)
+    assert recalled(others(people)[who], cached_hash) is None
 
 
 @everybody_else
 def test_a_wrong_vector_cannot_replace_another_user_s(
-    core: Services, people: People, service: StandIn, world: World, asked: str, who: str
+    core: Services, people: People, service: StandIn, world: World, cached_hash: str, who: str
 ):
     attacker = others(people)[who]
-    assert remember(attacker, asked, WRONG) == 204, "a row of the attacker's own"
-    assert recalled(attacker, asked) == close_to(WRONG)
-    assert recalled(people.ann, asked) == close_to(TRUE)
+    assert remember(attacker, cached_hash, WRONG) == 204, "a row of the attacker's own"
+    assert recalled(attacker, cached_hash) == close_to(WRONG)
+    assert recalled(people.ann, cached_hash) == close_to(TRUE)
     assert (rows_of(world, people.ann), rows_of(world, attacker)) == (1, 1)
     people.ann.put([TRUE, WRONG], embedding_model=core.embedder.model)
     best, *_ = pipeline.search(core, people.ann.principal, Query(QUESTION)).matches
@@ -131,34 +131,34 @@ def test_a_wrong_vector_cannot_be_stored_before_another_user_asks(
 
 @everybody_else
 def test_filling_the_cache_does_not_evict_another_user_s_rows(
-    people: People, world: World, asked: str, who: str
+    people: People, world: World, cached_hash: str, who: str
 ):
     attacker = others(people)[who]
     for number in range(70):
         assert remember(attacker, f"{number:064}", WRONG) == 204
     assert (rows_of(world, attacker), rows_of(world, people.ann)) == (64, 1)
-    assert recalled(people.ann, asked) == close_to(TRUE)
+    assert recalled(people.ann, cached_hash) == close_to(TRUE)
 
 
-def test_another_user_s_rows_cannot_be_expired(people: People, world: World, asked: str):
+def test_another_user_s_rows_cannot_be_expired(people: People, world: World, cached_hash: str):
     """A shortest of ages forgets one's own alone."""
     world.sql("update rag.query_embeddings set created_at = now() - interval '10 seconds'")
     arguments = {"hash": "0" * 64, "embedding": WRONG, "max_age_seconds": 1}
     assert people.alf.rpc(REMEMBER, arguments).status_code == 204
-    assert recalled(people.ann, asked) == close_to(TRUE)
+    assert recalled(people.ann, cached_hash) == close_to(TRUE)
 
 
 @pytest.mark.parametrize("name", ["user_id", "caller", "id", "sub"])
-def test_no_argument_selects_another_user(people: People, asked: str, name: str):
+def test_no_argument_selects_another_user(people: People, cached_hash: str, name: str):
     """There is none: PostgREST finds no such function."""
-    arguments = {"hash": asked, "max_age_seconds": HOUR, name: people.ann.id}
+    arguments = {"hash": cached_hash, "max_age_seconds": HOUR, name: people.ann.id}
     assert people.alf.rpc(RECALL, arguments).status_code == 404
     assert people.alf.rpc(REMEMBER, {**arguments, "embedding": WRONG}).status_code == 404
 
 
 @pytest.mark.parametrize("function", [RECALL, REMEMBER])
-def test_anon_is_refused(people: People, asked: str, function: str):
-    arguments: dict[str, Any] = {"hash": asked, "max_age_seconds": HOUR}
+def test_anon_is_refused(people: People, cached_hash: str, function: str):
+    arguments: dict[str, Any] = {"hash": cached_hash, "max_age_seconds": HOUR}
     if function == REMEMBER:
         arguments["embedding"] = WRONG
     for token, status in (
@@ -170,42 +170,45 @@ def test_anon_is_refused(people: People, asked: str, function: str):
         assert (answer.status_code, answer.json()["code"]) == (status, "42501"), answer.text
 
 
-def test_a_token_without_a_user_is_refused(people: People, world: World, asked: str):
+def test_a_token_without_a_user_is_refused(people: People, world: World, cached_hash: str):
     """Such as the functions' own: it has no questions, sees none and leaves none."""
     for rag in ({"metrics": True}, {"key_hash": "0" * 64}, {"user": people.ann.id}, None):
         token = people.ann.token(sub=None, rag=rag)
-        assert recalled(people.ann, asked, token) is None
-        assert remember(people.ann, asked, WRONG, token) == 403
+        assert recalled(people.ann, cached_hash, token) is None
+        assert remember(people.ann, cached_hash, WRONG, token) == 403
     assert world.sql("select from rag.query_embeddings where user_id is null") == []
 
 
 @pytest.mark.parametrize("claim", ["sub", "user_id", "owner"])
-def test_a_forged_claim_in_a_valid_token_is_ignored(people: People, asked: str, claim: str):
+def test_a_forged_claim_in_a_valid_token_is_ignored(people: People, cached_hash: str, claim: str):
     """Only the token's own subject counts, wherever else her id stands."""
     token = people.alf.token(rag={claim: people.ann.id}, user_metadata={claim: people.ann.id})
-    assert recalled(people.alf, asked, token) is None
+    assert recalled(people.alf, cached_hash, token) is None
     stack = people.ann.stack
     forger = Signer(
         "another-secret-of-at-least-32-characters", access_tokens.issuer(stack.url), access_tokens.AUDIENCE
     )
     forged = forger.token(60, sub=people.ann.id)
-    assert people.alf.rpc(RECALL, {"hash": asked, "max_age_seconds": HOUR}, token=forged).status_code == 401
+    assert (
+        people.alf.rpc(RECALL, {"hash": cached_hash, "max_age_seconds": HOUR}, token=forged).status_code
+        == 401
+    )
 
 
 def test_a_bound_key_recalls_only_its_owner_s_questions(
-    core: Services, people: People, service: StandIn, asked: str
+    core: Services, people: People, service: StandIn, cached_hash: str
 ):
     """Of ann's key, bound to an org, a collection and the least of scopes: an embedding tells it nothing of
     what it may not see. alf's, with all scopes, finds nothing."""
     narrow = people.ann.key_token(scopes=["retrievals:read"], collection=str(uuid4()))
-    assert recalled(people.ann, asked, narrow) == close_to(TRUE)
+    assert recalled(people.ann, cached_hash, narrow) == close_to(TRUE)
     for scopes in (["admin"], ["retrievals:read"]):
-        assert recalled(people.alf, asked, people.alf.key_token(scopes=scopes)) is None
+        assert recalled(people.alf, cached_hash, people.alf.key_token(scopes=scopes)) is None
     # Without a scope that searches, its owner's key neither recalls nor remembers.
     for scopes in (["documents:read", "documents:write", "collections:manage"], []):
         token = people.ann.key_token(scopes=scopes)
         for function, more in (("get", {}), ("put", {"embedding": TRUE})):
-            arguments = {"hash": asked, "max_age_seconds": 3600, **more}
+            arguments = {"hash": cached_hash, "max_age_seconds": 3600, **more}
             refused = people.ann.rpc(f"rag_{function}_query_embedding", arguments, token=token)
             assert (refused.status_code, refused.json()["details"]) == (403, "missing_scope")
     pipeline.search(core, Principal(people.ann.id, people.ann.key_token()), Query(QUESTION))
@@ -213,7 +216,7 @@ def test_a_bound_key_recalls_only_its_owner_s_questions(
 
 
 def test_a_cached_question_finds_only_what_is_visible_now(
-    core: Services, people: People, world: World, asked: str
+    core: Services, people: People, world: World, cached_hash: str
 ):
     """The cache has vectors, never results."""
     people.alf.put([TRUE], embedding_model=core.embedder.model)
@@ -223,7 +226,7 @@ def test_a_cached_question_finds_only_what_is_visible_now(
 
 
 @everybody_else
-def test_another_user_s_rows_are_unreachable_in_sql(people: People, world: World, asked: str, who: str):
+def test_another_user_s_rows_are_unreachable_in_sql(people: People, world: World, cached_hash: str, who: str):
     attacker = others(people)[who]
     hers = "where user_id = %s returning 1"
     assert world.as_user(attacker, "select * from rag.query_embeddings") == []
@@ -246,19 +249,19 @@ def test_another_user_s_rows_are_unreachable_in_sql(people: People, world: World
             "insert into rag.query_embeddings values (%s, %s, %s::extensions.vector, now()) "
             "on conflict (user_id, hash) do update set embedding = excluded.embedding",
             people.ann.id,
-            asked,
+            cached_hash,
             str(WRONG),
         )
-    assert recalled(people.ann, asked) == close_to(TRUE)
+    assert recalled(people.ann, cached_hash) == close_to(TRUE)
 
 
-def test_a_row_cannot_be_given_to_another_user(people: People, world: World, asked: str):
+def test_a_row_cannot_be_given_to_another_user(people: People, world: World, cached_hash: str):
     assert remember(people.alf, "0" * 64, WRONG) == 204
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(people.alf, "update rag.query_embeddings set user_id = %s", people.ann.id)
 
 
-def test_a_hash_s_existence_is_not_revealed(people: People, world: World, asked: str):
+def test_a_hash_s_existence_is_not_revealed(people: People, world: World, cached_hash: str):
     """A unique key over all users would tell by its conflict; this one is the user's own."""
     insert = "insert into rag.query_embeddings values (%s, %s, %s::extensions.vector, now()) returning 1"
-    assert world.as_user(people.alf, insert, people.alf.id, asked, str(WRONG)) == [(1,)]
+    assert world.as_user(people.alf, insert, people.alf.id, cached_hash, str(WRONG)) == [(1,)]

@@ -9,7 +9,7 @@ import pytest
 
 from mnemosyne import APITimeoutError, AsyncMnemosyne, Mnemosyne
 from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
-from tests.sdk.test_python_streams import ASKED, END, delta
+from tests.sdk.test_python_streams import END, MESSAGES, delta
 from tests.stand_in_server import Reply, StandIn
 
 ANSWER = {"query": "q", "response": "r"}
@@ -59,13 +59,13 @@ def test_a_complete_answer_has_three_minutes_by_default(
         if asked == "read":
             client.collections.get("c1")
         else:
-            client.chat.completions.create("c1", ASKED, stream=asked == "stream")
+            client.chat.completions.create("c1", MESSAGES, stream=asked == "stream")
     assert values == [seconds]
 
 
 async def _read(gateway: StandIn) -> None:
     async with AsyncMnemosyne(KEY, gateway.url) as client:
-        stream = await client.chat.completions.create("c1", ASKED, stream=True)
+        stream = await client.chat.completions.create("c1", MESSAGES, stream=True)
         assert len([chunk async for chunk in stream]) == 2
         assert await asyncio.to_thread(gateway.left.wait, 5)
 
@@ -80,7 +80,7 @@ def test_a_finished_stream_does_not_wait_for_the_server_to_close(
         ran(_read(gateway))
         return
     with Mnemosyne(KEY, gateway.url) as client:
-        assert len(list(client.chat.completions.create("c1", ASKED, stream=True))) == 2
+        assert len(list(client.chat.completions.create("c1", MESSAGES, stream=True))) == 2
         assert gateway.left.wait(5)
 
 

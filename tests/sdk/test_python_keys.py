@@ -18,11 +18,11 @@ from mnemosyne import (
     StreamInterruptedError,
 )
 from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
-from tests.sdk.test_python_streams import ASKED, delta, event
+from tests.sdk.test_python_streams import MESSAGES, delta, event
 from tests.stand_in_server import Reply, StandIn
 
 BUSY = Reply(status=503, json={})
-FOUND = Reply(json=COLLECTION)
+COLLECTION_REPLY = Reply(json=COLLECTION)
 TIME = "2026-11-14T10:30:00Z"
 ECHO = {
     "message": f"Bearer {KEY}",
@@ -70,7 +70,7 @@ def test_no_error_shows_the_key_although_the_server_echoes_it(
     calls: dict[str, Callable[[], Any]] = {
         "get": lambda: client.collections.get("c1"),
         "health": client.health,
-        "stream": lambda: list(client.chat.completions.create("c1", ASKED, stream=True)),
+        "stream": lambda: list(client.chat.completions.create("c1", MESSAGES, stream=True)),
         "wait": lambda: client.documents.wait_until_ready("d1", timeout=0.1),
     }
     with pytest.raises((APIError, APIConnectionError, DocumentFailedError)) as raised:
@@ -93,7 +93,7 @@ async def _asked(url: str, key: Any) -> None:
 @pytest.mark.parametrize("kind", ["function", "coroutine", "synchronous client"])
 def test_a_key_function_is_called_before_each_attempt(gateway: StandIn, kind: str):
     """As of a user's token that expires meanwhile."""
-    gateway.replies(BUSY, FOUND)
+    gateway.replies(BUSY, COLLECTION_REPLY)
     tokens = iter(("first", "second"))
 
     async def renewed() -> str:

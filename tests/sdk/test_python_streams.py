@@ -32,7 +32,7 @@ from tests.functions.search_workspace import Workspace, workspace
 from tests.sdk.python_client import KEY, key_of, ran
 from tests.stand_in_server import Reply, StandIn
 
-ASKED: list[ChatMessageParam] = [{"role": "user", "content": QUESTION}]
+MESSAGES: list[ChatMessageParam] = [{"role": "user", "content": QUESTION}]
 PIECES = ("Stripe webhook ", "retries piled up ", "in the queue.")
 LONG = 30.0
 
@@ -77,7 +77,7 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
 
 
 def streamed(client: Mnemosyne) -> Stream[ChatCompletionChunk]:
-    stream = client.chat.completions.create("c1", ASKED, stream=True)
+    stream = client.chat.completions.create("c1", MESSAGES, stream=True)
     assert_type(stream, Stream[ChatCompletionChunk])
     return stream
 
@@ -93,7 +93,7 @@ def test_a_complete_answer_has_a_choice_and_every_field_of_the_api(
     with chatting(settings, gateway, home) as client:
         answer = client.chat.completions.create(
             collection_of(home),
-            ASKED,
+            MESSAGES,
             model="vendor/m",
             temperature=0.1,
             retrieval={"top_k": 3},
@@ -118,7 +118,7 @@ def test_a_stream_has_sources_then_text_then_usage_and_the_end(
 ):
     gateway.replies(streams(*PIECES))
     with chatting(settings, gateway, home) as client:
-        chunks = list(client.chat.completions.create(collection_of(home), ASKED, stream=True))
+        chunks = list(client.chat.completions.create(collection_of(home), MESSAGES, stream=True))
     assert [chunk.type for chunk in chunks] == ["sources", *["delta"] * 3, "usage", "done"]
     assert tuple(text_of(chunk) for chunk in chunks) == ("", *PIECES, "", "")
     first, last = chunks[0], chunks[-1]
@@ -134,7 +134,7 @@ def test_deep_reasoning_streams_its_steps(settings: Settings, home: Workspace, g
     gateway.replies(reply_of(json.dumps(plan)), reply_of(json.dumps({"steps": []})), streams(*PIECES))
     with chatting(settings, gateway, home) as client:
         chunks = list(
-            client.chat.completions.create(collection_of(home), ASKED, reasoning_mode="deep", stream=True)
+            client.chat.completions.create(collection_of(home), MESSAGES, reasoning_mode="deep", stream=True)
         )
     steps = [chunk.reasoning_step.description for chunk in chunks if chunk.reasoning_step]
     assert "Finding the cause" in steps
@@ -145,7 +145,7 @@ def test_deep_reasoning_streams_its_steps(settings: Settings, home: Workspace, g
 def test_a_model_error_during_a_stream_is_raised(settings: Settings, home: Workspace, gateway: StandIn):
     gateway.replies(Reply(chunks=[*(streams(PIECES[0]).chunks or ())[:1]], drop=True))
     with chatting(settings, gateway, home) as client:
-        stream = client.chat.completions.create(collection_of(home), ASKED, stream=True)
+        stream = client.chat.completions.create(collection_of(home), MESSAGES, stream=True)
         assert next(stream).type == "sources"
         with pytest.raises(InternalServerError, match="could not be generated") as raised:
             list(stream)
@@ -158,7 +158,7 @@ def test_an_expired_token_raises_an_authentication_error_at_once(
     with services(settings) as core, live(chat.app, core) as url:
         expired = Mnemosyne(home.actor.token(exp=1_700_000_000), f"{url}/api/v1")
         with expired, pytest.raises(AuthenticationError) as raised:
-            expired.chat.completions.create(collection_of(home), ASKED, stream=True)
+            expired.chat.completions.create(collection_of(home), MESSAGES, stream=True)
     assert (raised.value.status_code, raised.value.code) == (401, "invalid_api_key")
     assert raised.value.request_id
 
@@ -239,7 +239,7 @@ def test_a_connection_is_reused_after_a_stream(gateway: StandIn, client: Mnemosy
 async def _first(gateway: StandIn, leave: bool) -> list[str]:
     texts: list[str] = []
     async with AsyncMnemosyne(KEY, gateway.url) as client:
-        stream = await client.chat.completions.create("c1", ASKED, stream=True)
+        stream = await client.chat.completions.create("c1", MESSAGES, stream=True)
         async for chunk in stream:
             texts.append(text_of(chunk))
             if leave:
@@ -266,9 +266,9 @@ def test_a_response_that_is_not_a_stream_is_closed_unread(gateway: StandIn, clie
 
 def test_a_stream_must_be_requested(gateway: StandIn, client: Mnemosyne):
     gateway.replies(Reply(json={"query": "q", "response": "r"}))
-    answer = client.chat.completions.create(None, ASKED, stream=None, retrieval={"document_type": "legal"})
+    answer = client.chat.completions.create(None, MESSAGES, stream=None, retrieval={"document_type": "legal"})
     assert_type(answer, ChatCompletion)
-    fields = {"messages": ASKED, "stream": False, "retrieval": {"document_type": "legal"}}
+    fields = {"messages": MESSAGES, "stream": False, "retrieval": {"document_type": "legal"}}
     assert (answer.response, gateway.requests[0].json) == ("r", fields)
 
 
@@ -276,5 +276,5 @@ def test_a_stream_must_be_requested(gateway: StandIn, client: Mnemosyne):
 def test_an_unknown_option_is_refused(gateway: StandIn, client: Mnemosyne, stream: bool):
     create: Any = client.chat.completions.create
     with pytest.raises(TypeError, match="temprature"):
-        create("c1", ASKED, stream=stream, temprature=0.1)
+        create("c1", MESSAGES, stream=stream, temprature=0.1)
     assert gateway.requests == []

@@ -31,8 +31,8 @@ UNDER_WAY = Reply(
     headers={"Retry-After": "0"},
     json={"error": {"message": "wait", "code": "request_in_progress"}},
 )
-FOUND = Reply(json=COLLECTION)
-MADE = Reply(status=202, json=DOCUMENT)
+COLLECTION_REPLY = Reply(json=COLLECTION)
+DOCUMENT_REPLY = Reply(status=202, json=DOCUMENT)
 MISSING = Reply(status=404, json={"error": {"message": "no", "code": "document_not_found"}})
 
 
@@ -43,7 +43,7 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
 
 
 def test_a_read_is_retried_with_the_key_each_time(gateway: StandIn, client: Mnemosyne):
-    gateway.replies(GONE, BUSY, FOUND)
+    gateway.replies(GONE, BUSY, COLLECTION_REPLY)
     assert client.collections.get("c1").name == "docs"
     assert [request.path for request in gateway.requests] == ["/collections/c1"] * 3
     assert {request.headers["authorization"] for request in gateway.requests} == {f"Bearer {KEY}"}
@@ -110,20 +110,20 @@ def test_a_creation_without_support_for_keys_is_sent_once_without_one(gateway: S
 
 
 def test_a_temporarily_refused_write_is_retried(gateway: StandIn, client: Mnemosyne):
-    gateway.replies(BUSY, MADE)
+    gateway.replies(BUSY, DOCUMENT_REPLY)
     assert client.documents.create_from_text("c1", "words").id == "d1"
     assert len(gateway.requests) == 2
 
 
 def test_a_document_with_an_external_id_is_sent_again(gateway: StandIn, client: Mnemosyne):
-    gateway.replies(GONE, MADE)
+    gateway.replies(GONE, DOCUMENT_REPLY)
     client.documents.create_from_text("c1", "words", external_id="e-1")
     first, second = gateway.requests
     assert first.json == second.json == {"collection_id": "c1", "content": "words", "external_id": "e-1"}
 
 
 def test_a_file_is_sent_again_from_its_start(gateway: StandIn, client: Mnemosyne):
-    gateway.replies(BUSY, MADE)
+    gateway.replies(BUSY, DOCUMENT_REPLY)
     file = io.BytesIO(b"The kiln is hot." * 1000)
     file.read(5)
     client.documents.create("c1", file, filename="kiln.txt", metadata={"a": 1})
@@ -135,7 +135,7 @@ def test_a_file_is_sent_again_from_its_start(gateway: StandIn, client: Mnemosyne
 
 
 def test_a_pipe_can_be_sent_again(gateway: StandIn, client: Mnemosyne):
-    gateway.replies(BUSY, MADE)
+    gateway.replies(BUSY, DOCUMENT_REPLY)
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as end:
         end.write(b"The kiln is hot.")
@@ -224,6 +224,6 @@ async def _asked(url: str) -> str:
 
 
 def test_the_async_client_retries_too(gateway: StandIn):
-    gateway.replies(GONE, BUSY, FOUND)
+    gateway.replies(GONE, BUSY, COLLECTION_REPLY)
     assert ran(_asked(gateway.url)) == "docs"
     assert len(gateway.requests) == 3

@@ -23,7 +23,7 @@ WRITE_NAMED: Row = {
     "call": "documents.createFromText",
     "args": [{"collectionId": "c", "content": "t", "externalId": "e"}],
 }
-FOUND = Reply(json={"id": "c", "results": []})
+RETRIEVAL_REPLY = Reply(json={"id": "c", "results": []})
 GONE = Reply(status=204, body=b"")
 BUSY, DROPPED = Reply(status=503, json={}), Reply(drop=True)
 
@@ -89,8 +89,14 @@ def test_a_foreign_response_is_an_error_too(typescript: Package, gateway: StandI
 
 @pytest.mark.parametrize("failure", [BUSY, DROPPED, Reply(status=500, json={}), Reply(status=408, json={})])
 def test_only_safe_requests_are_retried(typescript: Package, gateway: StandIn, failure: Reply):
-    repeated = [(GET, FOUND), (UPDATE, FOUND), (DELETE, GONE), (KEYED, FOUND), (RETRIEVE, FOUND)]
-    repeated += [(step, FOUND) for step in (CREATE, WRITE, WRITE_NAMED, UPLOAD, FETCH)]
+    repeated = [
+        (GET, RETRIEVAL_REPLY),
+        (UPDATE, RETRIEVAL_REPLY),
+        (DELETE, GONE),
+        (KEYED, RETRIEVAL_REPLY),
+        (RETRIEVE, RETRIEVAL_REPLY),
+    ]
+    repeated += [(step, RETRIEVAL_REPLY) for step in (CREATE, WRITE, WRITE_NAMED, UPLOAD, FETCH)]
     for _, success in repeated:
         gateway.replies(failure, failure, success)
     gateway.replies(failure)
@@ -112,7 +118,7 @@ def test_only_safe_requests_are_retried(typescript: Package, gateway: StandIn, f
 
 
 def test_a_request_in_progress_is_waited_for(typescript: Package, gateway: StandIn):
-    gateway.replies(DROPPED, UNDER_WAY, FOUND, UNDER_WAY, FOUND)
+    gateway.replies(DROPPED, UNDER_WAY, RETRIEVAL_REPLY, UNDER_WAY, RETRIEVAL_REPLY)
     made, chat = typescript.results({"baseUrl": gateway.url}, CREATE, CHAT, hurried=True)
     assert (made["asked"], made["value"]["id"]) == (3, "c")
     assert (chat["asked"], chat["error"]["name"]) == (1, "ConflictError")
@@ -145,7 +151,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_retry_after(typescript: Package, 
     hour = refusal(429, "rate_limit_exceeded", {"Retry-After": "3600"})
     # A tier that is full: no time is named, and waiting does not help.
     full = refusal(429, "rate_limit_exceeded")
-    gateway.replies(limited, FOUND, hour, full)
+    gateway.replies(limited, RETRIEVAL_REPLY, hour, full)
     results = typescript.calls({"baseUrl": gateway.url}, CREATE, GET, CREATE, hurried=True)
     created, long, no_room = results["results"]
     assert (created["asked"], created["value"]["id"]) == (2, "c")
@@ -156,7 +162,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_retry_after(typescript: Package, 
 
 def test_a_rate_limit_with_a_date_is_waited_for_until_then(typescript: Package, gateway: StandIn):
     date = formatdate(time.time() + 20, usegmt=True)
-    gateway.replies(refusal(429, "rate_limit_exceeded", {"Retry-After": date}), FOUND)
+    gateway.replies(refusal(429, "rate_limit_exceeded", {"Retry-After": date}), RETRIEVAL_REPLY)
     (created,) = typescript.results({"baseUrl": gateway.url}, CREATE, hurried=True)
     assert (created["asked"], created["value"]["id"]) == (2, "c")
 
@@ -172,7 +178,7 @@ def test_a_deletion_with_a_lost_response_counts_as_done(typescript: Package, gat
 
 def test_time_outs_and_signals_end_a_call(typescript: Package, gateway: StandIn):
     slow = Reply(json={}, delay=30)
-    gateway.replies(slow, Reply(json={"id": "c" * 50}, drip=0.2), FOUND)
+    gateway.replies(slow, Reply(json={"id": "c" * 50}, drip=0.2), RETRIEVAL_REPLY)
     hasty = {**GET, "args": ["c", {"timeout": 700, **NEVER}]}
     late, dripping, aborted = typescript.results(
         {"baseUrl": gateway.url}, hasty, hasty, {**GET, "aborted": True}
@@ -185,7 +191,7 @@ def test_time_outs_and_signals_end_a_call(typescript: Package, gateway: StandIn)
 
 def test_the_key_is_not_sent_to_redirects(typescript: Package, gateway: StandIn):
     with StandIn() as elsewhere:
-        elsewhere.replies(FOUND)
+        elsewhere.replies(RETRIEVAL_REPLY)
         gateway.replies(
             *(Reply(status=status, headers={"Location": elsewhere.url}) for status in (302, 307, 308))
         )
@@ -225,7 +231,7 @@ def test_invalid_settings_and_ids_that_change_the_path_are_refused(typescript: P
     results = typescript.results({"baseUrl": gateway.url}, *clients, *ids)
     assert [result["error"]["name"] for result in results] == ["MnemosyneError"] * 9
     assert not any("secret" in result["error"]["shown"] for result in results)
-    gateway.replies(FOUND)
+    gateway.replies(RETRIEVAL_REPLY)
     typescript.results(
         {"baseUrl": f"{gateway.url}/api/v1//"}, {"call": "documents.get", "args": ["../a/ü?x"]}
     )
@@ -233,7 +239,7 @@ def test_invalid_settings_and_ids_that_change_the_path_are_refused(typescript: P
 
 
 def test_a_token_function_is_called_before_each_attempt(typescript: Package, gateway: StandIn):
-    gateway.replies(BUSY, FOUND)
+    gateway.replies(BUSY, RETRIEVAL_REPLY)
     typescript.results({"baseUrl": gateway.url, "tokens": ["first", "second"]}, GET, hurried=True)
     assert [request.headers["authorization"] for request in gateway.requests] == [
         "Bearer first", "Bearer second",
@@ -296,7 +302,7 @@ def test_files_of_every_kind_are_sent(typescript: Package, gateway: StandIn):
         {"kind": "named", "name": "kiln.txt", "text": "hot"}, {"kind": "web", "text": "hot"},
         {"kind": "blob", "text": "hot"}, {"kind": "bytes", "text": "hot"},
     ]  # fmt: skip
-    gateway.replies(FOUND)
+    gateway.replies(RETRIEVAL_REPLY)
     about = {"collectionId": "c", "metadata": {"a_b": "ü"}, "externalId": "e", "private": True}
     steps: list[Row] = [{"call": "documents.create", "args": [about], "file": kind} for kind in kinds]
     named = {**steps[-1], "args": [{**about, "filename": 'a "b".md', "contentType": "text/markdown"}]}

@@ -12,7 +12,7 @@ ASK: Row = {
     "read": True,
 }
 SOURCE = {"document_id": "d", "title": "T", "filename": None, "chunk_index": 3, "score": 0.9, "chunk_id": "k"}
-SAID = {
+METADATA = {
     "session_id": "s", "is_follow_up": True, "sub_queries": ["a"], "model": "m", "latency_ms": 7,
     "confidence": 0.9, "confidence_detail": {
         "level": "high", "score": 0.9, "thresholds": {"high": 0.75, "medium": 0.6}, "because": ["r"],
@@ -21,7 +21,7 @@ SAID = {
 # U+2028 ends a line for those who split by more than the format says.
 TEXT = "Grüße \u2028 an 索引 📚"
 DELTA = {"type": "delta", "content": TEXT, "delta": TEXT}
-DONE = {"type": "done", "metadata": SAID, "sources": [SOURCE]}
+DONE = {"type": "done", "metadata": METADATA, "sources": [SOURCE]}
 DONE_BYTES = b'data: {"type":"done","metadata":{}}\n\n'
 
 

@@ -67,7 +67,7 @@ T = TypeVar("T")
 _opened: list[object] = []
 
 
-def opened(part: T) -> T:
+def closed_after_test(part: T) -> T:
     """The part, whose connections are closed when the test ends."""
     _opened.append(part)
     return part

@@ -18,7 +18,7 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from shared.types import Filters, Mode, Query, Sampling, SearchResult
 from tests.conftest import People
-from tests.shared.examples import opened
+from tests.shared.examples import closed_after_test
 from tests.stand_in_server import Reply, StandIn
 
 LOCAL = "all-MiniLM-L6-v2"
@@ -34,7 +34,7 @@ Made = Callable[..., Services]
 @pytest.fixture
 def made(settings: Settings) -> Made:
     def make(**changes: object) -> Services:
-        return opened(Services(settings.model_copy(update=changes)))
+        return closed_after_test(Services(settings.model_copy(update=changes)))
 
     return make
 
@@ -285,7 +285,7 @@ def test_a_calibration_that_cannot_be_read_is_the_built_in_one(
     gone = settings.model_copy(
         update={"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
     )
-    services = opened(Services(gone))
+    services = closed_after_test(Services(gone))
     assert services.calibration(people.ann.principal, is_reranked=False) == CALIBRATIONS["all-MiniLM-L6-v2"]
     assert "the calibration of confidence could not be read" in caplog.text
     caplog.clear()

@@ -54,7 +54,7 @@ GRANTS = {
     "messages": {"SELECT", "INSERT", "DELETE"},
 }
 # Events are written by the user who causes them; their delivery is the worker's.
-TOLD = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
+EVENT_COLUMNS = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
 # All columns but created_by.
 OF_COLLECTIONS = {
     "org_id", "id", "owner_id", "name", "description", "metadata", "config", "loading_name", "deleted_at",
@@ -91,7 +91,7 @@ COLUMN_GRANTS = {
         "UPDATE": {"url", "description", "secret", "old_secret_until", "failing_since", "paused_until"},
     },
     "deliveries": {
-        "INSERT": TOLD,
+        "INSERT": EVENT_COLUMNS,
         "UPDATE": {"state", "attempts", "due_at", "response_status", "error", "finished_at"},
     },
 }  # fmt: skip
@@ -153,7 +153,7 @@ WORKER_COLUMN_GRANTS = {
     "webhooks": {"UPDATE": {"enabled", "updated_at"}},
     "endpoints": {"UPDATE": {"old_secret", "failing_since", "paused_until"}},
     "deliveries": {
-        "INSERT": TOLD,
+        "INSERT": EVENT_COLUMNS,
         "UPDATE": {"state", "attempts", "due_at", "lease", "response_status", "error", "finished_at"},
     },
     "extractions": {

@@ -15,7 +15,7 @@ from tests.conftest import People
 BODY = b'{"question": "who?"}'
 
 
-def claimed(
+def reserve(
     core: Services, people: People, key: str = "a key", body: bytes = BODY, **more: Any
 ) -> Reservation:
     """Ann's claim."""
@@ -26,7 +26,7 @@ def claimed(
     return begun
 
 
-def refused(core: Services, people: People, key: str = "a key", body: bytes = BODY) -> Conflict:
+def refusal(core: Services, people: People, key: str = "a key", body: bytes = BODY) -> Conflict:
     with pytest.raises(Conflict) as conflict:
         begin(core.database, people.ann.principal, people.acme.id, key, body, 60)
     return conflict.value
@@ -37,7 +37,7 @@ def test_a_response_is_replayed_word_for_word(subtests: pytest.Subtests, core: S
     for answer in answers:
         with subtests.test(answer=answer):
             key = f"key of {answer!r}".encode("ascii", "replace").decode()
-            assert claimed(core, people, key).keep(200, answer, "req_1")
+            assert reserve(core, people, key).keep(200, answer, "req_1")
             for _ in range(2):
                 second = begin(core.database, people.ann.principal, people.acme.id, key, BODY, 60)
                 assert second == StoredResponse(200, answer, "req_1")
@@ -48,29 +48,29 @@ def test_a_response_is_replayed_word_for_word(subtests: pytest.Subtests, core: S
 
 def test_an_error_response_is_replayed_too(core: Services, people: People):
     """As its owner decides: ann's request stays refused."""
-    assert claimed(core, people).keep(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
+    assert reserve(core, people).keep(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
     second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
     assert second == StoredResponse(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
 
 
 def test_a_response_that_the_database_rejects_can_be_repeated_at_once(core: Services, people: People):
-    assert claimed(core, people).keep(-1, {}, "req_1") is False
-    assert claimed(core, people).keep(200, {}, "req_1")
+    assert reserve(core, people).keep(-1, {}, "req_1") is False
+    assert reserve(core, people).keep(200, {}, "req_1")
 
 
 def test_another_body_with_the_same_key_is_a_conflict(core: Services, people: People):
-    claim = claimed(core, people)
+    claim = reserve(core, people)
     for _ in range(2):
-        conflict = refused(core, people, body=b"another")
+        conflict = refusal(core, people, body=b"another")
         assert (conflict.status, conflict.code) == (409, "idempotency_mismatch")
         assert "Retry-After" not in conflict.headers
         claim.keep(200, {}, "r")
-    claimed(core, people, key="another key", body=b"another")
+    reserve(core, people, key="another key", body=b"another")
 
 
 def test_a_running_request_is_a_conflict_with_a_retry_time(core: Services, people: People):
-    claimed(core, people)
-    conflict = refused(core, people)
+    reserve(core, people)
+    conflict = refusal(core, people)
     assert (conflict.status, conflict.code) == (409, "request_in_progress")
     assert 1 <= int(conflict.headers["Retry-After"]) <= 5
 
@@ -91,22 +91,22 @@ def test_one_of_twenty_concurrent_requests_runs(core: Services, people: People):
 
 
 def test_a_released_key_can_be_used_again(core: Services, people: People):
-    claim = claimed(core, people)
+    claim = reserve(core, people)
     claim.release()
-    second = claimed(core, people)
+    second = reserve(core, people)
     assert not claim.keep(200, {}, "r"), "whose claim it was no longer"
     claim.release()
-    assert refused(core, people).code == "request_in_progress"
+    assert refusal(core, people).code == "request_in_progress"
     assert second.keep(200, {}, "r")
 
 
 def test_an_expired_claim_passes_to_the_next_request(core: Services, people: People, world: World):
-    dead = claimed(core, people, lease_seconds=1)
+    dead = reserve(core, people, lease_seconds=1)
     # The lease of one second, and no more than that, ended a tenth of a second ago.
     earlier = "update rag.stored_responses set due_at = due_at - interval '1.1 seconds' where org_id = %s"
     world.sql(earlier, people.acme.id)
-    assert refused(core, people, body=b"another").code == "idempotency_mismatch"
-    alive = claimed(core, people)
+    assert refusal(core, people, body=b"another").code == "idempotency_mismatch"
+    alive = reserve(core, people)
     assert not dead.keep(200, {"who": "dead"}, "r")
     assert alive.keep(200, {"who": "alive"}, "r")
     second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
@@ -115,10 +115,10 @@ def test_an_expired_claim_passes_to_the_next_request(core: Services, people: Peo
 
 def test_a_response_expires_after_24_hours(core: Services, people: People, world: World):
     for key in ("one", "two", "three"):
-        claimed(core, people, key).keep(200, {}, "r")
+        reserve(core, people, key).keep(200, {}, "r")
     age = "update rag.stored_responses set created_at = created_at - interval '24 hours' where org_id = %s"
     world.sql(age, people.acme.id)
-    claimed(core, people, "one", b"another")
+    reserve(core, people, "one", b"another")
     rows = world.sql("select count(*) from rag.stored_responses where org_id = %s", people.acme.id)
     assert rows == [(1,)], "the others are forgotten on the way"
 
@@ -135,7 +135,7 @@ from generate_series(1, %s) as number
 def test_one_call_deletes_at_most_a_hundred_expired_responses(core: Services, people: People, world: World):
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "2 days", 150)
     for left in (51, 2):
-        claimed(core, people, f"key {left}")
+        reserve(core, people, f"key {left}")
         rows = world.sql("select count(*) from rag.stored_responses where org_id = %s", people.acme.id)
         assert rows == [(left,)]
 
@@ -146,15 +146,15 @@ def test_a_user_with_ten_thousand_responses_a_day_stores_no_more(
     """Rather than lose one: ann's are hers alone, and alf goes on."""
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 10_000)
     with pytest.raises(RateLimited):
-        claimed(core, people, "one more")
+        reserve(core, people, "one more")
     begin(core.database, people.alf.principal, people.acme.id, "a key", BODY, 60)
     world.sql("delete from rag.stored_responses where created_at < now() - interval '2 hours 47 minutes'")
-    claimed(core, people, "one more")
+    reserve(core, people, "one more")
 
 
 def test_a_user_with_ten_thousand_responses_still_gets_replays(core: Services, people: People, world: World):
     """ann's last one is replayed as the first."""
-    assert claimed(core, people).keep(200, {}, "r")
+    assert reserve(core, people).keep(200, {}, "r")
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 10_000)
     assert begin(core.database, people.ann.principal, None, "a key", BODY, 60) == StoredResponse(200, {}, "r")
 
@@ -162,17 +162,17 @@ def test_a_user_with_ten_thousand_responses_still_gets_replays(core: Services, p
 def test_a_response_from_hidden_documents_is_not_replayed(core: Services, people: People):
     document = people.ann.put([[1.0] + [0.0] * 1535])
     rows = people.ann.match([1.0] + [0.0] * 1535)
-    assert claimed(core, people).keep(200, {"a": 1}, "r", [row["chunk_id"] for row in rows])
+    assert reserve(core, people).keep(200, {"a": 1}, "r", [row["chunk_id"] for row in rows])
     second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
     assert second == StoredResponse(200, {"a": 1}, "r")
     core.database.call(people.ann.principal, "rag_delete_document", {"document_id": document})
-    assert claimed(core, people).keep(200, {"a": 2}, "r")
+    assert reserve(core, people).keep(200, {"a": 2}, "r")
 
 
 def test_a_response_above_250_kb_is_not_stored_and_may_run_again(core: Services, people: People):
-    claim = claimed(core, people)
+    claim = reserve(core, people)
     assert not claim.keep(200, {"text": "é" * 125_001}, "r")
-    assert claimed(core, people).keep(200, {"text": "x" * 249_000}, "r")
+    assert reserve(core, people).keep(200, {"text": "x" * 249_000}, "r")
 
 
 def test_a_malformed_key_is_refused_by_name(subtests: pytest.Subtests, core: Services, people: People):
@@ -190,11 +190,11 @@ def test_a_malformed_key_is_refused_by_name(subtests: pytest.Subtests, core: Ser
 def test_every_other_key_is_accepted(subtests: pytest.Subtests, core: Services, people: People):
     for key in ("a", "a" * 255, "a b~!", "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"):
         with subtests.test(key=key):
-            assert claimed(core, people, key).keep(200, {}, "r")
+            assert reserve(core, people, key).keep(200, {}, "r")
 
 
 def test_neither_key_nor_body_is_stored(core: Services, people: People, world: World):
-    claimed(core, people, "the-secret-key", b"the secret question")
+    reserve(core, people, "the-secret-key", b"the secret question")
     ((row,),) = world.sql(
         "select stored_responses::text from rag.stored_responses where org_id = %s", people.acme.id
     )
@@ -214,7 +214,7 @@ def test_a_response_that_cannot_be_stored_is_still_returned(core: Services, peop
 
 
 def test_a_former_member_gets_no_replay(core: Services, people: People, world: World):
-    claimed(core, people).keep(200, {"secret": "x"}, "r")
+    reserve(core, people).keep(200, {"secret": "x"}, "r")
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     with pytest.raises(NotFound):
         begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)

@@ -19,7 +19,7 @@ from shared.errors import DatabaseFailed, RagError, RateLimited
 from shared.types import Principal
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
-from tests.shared.examples import opened
+from tests.shared.examples import closed_after_test
 from tests.shared.rate_limit_process import attempt
 from tests.stand_in_server import Reply, StandIn
 
@@ -95,7 +95,7 @@ def test_the_daily_limit_is_exact_for_sixteen_threads_in_two_processes(people: P
 
 def database_of(actor: Actor) -> Database:
     stack = actor.stack
-    return opened(Database(stack.url, stack.anon_key, 10, stack.state.functions_secret))
+    return closed_after_test(Database(stack.url, stack.anon_key, 10, stack.state.functions_secret))
 
 
 def through(actor: Actor, times: int, rate: str, bucket: str = "rag") -> list[bool]:
@@ -157,7 +157,11 @@ def lets_through(answer: Any) -> bool:
     with StandIn() as stand_in:
         stand_in.replies(Reply(json=answer))
         try:
-            attempt(opened(Database(stand_in.url, "key", 5)), Principal("a user", "a token"), "60/minute")
+            attempt(
+                closed_after_test(Database(stand_in.url, "key", 5)),
+                Principal("a user", "a token"),
+                "60/minute",
+            )
         except Exception:
             return False
     return True
@@ -177,7 +181,7 @@ def test_a_refusal_is_repeated_without_the_database_for_five_seconds_or_until_th
     refusals = RefusalCache(clock=lambda: now[0])
     ann, bob = Principal("ann", "a token"), Principal("bob", "a token")
     with StandIn() as server:
-        database = opened(Database(server.url, "key", 5))
+        database = closed_after_test(Database(server.url, "key", 5))
 
         def calls(caller: Principal, bucket: str = "rag") -> int:
             """The number of database calls of one refused request."""
@@ -200,7 +204,7 @@ def test_a_repeated_refusal_has_the_headers_of_the_first():
     refusals = RefusalCache()
     with StandIn() as server:
         server.replies(refusal(60))
-        database = opened(Database(server.url, "key", 5))
+        database = closed_after_test(Database(server.url, "key", 5))
         headers = []
         for _ in range(2):
             check = RateLimitCheck(
@@ -221,7 +225,9 @@ def test_a_window_in_the_database_s_form_is_admitted():
 def test_a_database_outage_admits_no_request():
     with pytest.raises(DatabaseFailed):
         attempt(
-            opened(Database("http://127.0.0.1:9", "key", 0.05)), Principal("a user", "a token"), "60/minute"
+            closed_after_test(Database("http://127.0.0.1:9", "key", 0.05)),
+            Principal("a user", "a token"),
+            "60/minute",
         )
 
 

@@ -27,7 +27,7 @@ def encode_error(error: RagError) -> bytes:
     return event({"error": error.code})
 
 
-async def answered(
+async def sent_bytes(
     text: AsyncGenerator[bytes], seconds: float = 15, until: AsyncExitStack | None = None,
     leaves: Callable[[bytes], bool] = lambda _: False,
 ) -> list[bytes]:  # fmt: skip
@@ -66,7 +66,7 @@ def test_messages_are_followed_by_the_end_event():
         yield 1
         yield 2
 
-    got = run(answered(events(two(), event, encode_error, b"data: [DONE]\n\n")))
+    got = run(sent_bytes(events(two(), event, encode_error, b"data: [DONE]\n\n")))
     assert got == [b"data: 1\n\n", b"data: 2\n\n", b"data: [DONE]\n\n"]
 
 
@@ -75,7 +75,7 @@ def test_an_error_during_the_stream_replaces_the_end_event():
         yield 1
         raise GenerationFailed(log_reason="secret")
 
-    got = run(answered(events(one(), event, encode_error, b"data: [DONE]\n\n")))
+    got = run(sent_bytes(events(one(), event, encode_error, b"data: [DONE]\n\n")))
     assert got == [b"data: 1\n\n", b'data: {"error":"generation_failed"}\n\n']
 
 
@@ -85,7 +85,7 @@ def test_comments_fill_pauses_and_lose_nothing():
             await asyncio.sleep(0.25)
             yield event(number)
 
-    got = run(answered(slow(), seconds=0.1))
+    got = run(sent_bytes(slow(), seconds=0.1))
     assert [part for part in got if part != KEEP_ALIVE] == [b"data: 0\n\n", b"data: 1\n\n", b"data: 2\n\n"]
     assert got.count(KEEP_ALIVE) >= 3
 
@@ -110,7 +110,7 @@ def test_a_disconnected_client_stops_the_generator_before_its_resources_close(si
 
         until = AsyncExitStack()
         until.push_async_callback(close)
-        got = await answered(endless(), until=until, leaves=lambda _: True)
+        got = await sent_bytes(endless(), until=until, leaves=lambda _: True)
         assert got[0] == b"data: 1\n\n"
         assert len(asyncio.all_tasks()) == 1, "nothing runs on"
 

@@ -34,7 +34,7 @@ def leads_to(url: str, status: int = 302) -> Reply:
     return Reply(status=status, body=b"", headers={"Location": url})
 
 
-def refused(url: str, kind: type[Exception], networks: AddressPolicy = OWN) -> Any:
+def refusal(url: str, kind: type[Exception], networks: AddressPolicy = OWN) -> Any:
     with pytest.raises(kind) as results:
         fetch(url, networks)
     return results.value
@@ -64,7 +64,7 @@ def test_redirects_are_followed(server: StandIn):
 
 def test_endless_redirects_end(server: StandIn):
     server.replies(leads_to("/again"))
-    assert refused(server.url, UnreadableDocument).code == "url_refused"
+    assert refusal(server.url, UnreadableDocument).code == "url_refused"
     assert len(server.requests) == 6
 
 
@@ -76,7 +76,7 @@ def test_a_redirect_to_an_internal_address_is_refused(subtests: pytest.Subtests)
     for target in cases:
         with subtests.test(target=target), StandIn() as server:
             server.replies(leads_to(target))
-            refused(server.url, AddressRefused)
+            refusal(server.url, AddressRefused)
             assert len(server.requests) == 1
 
 
@@ -103,7 +103,7 @@ def test_a_name_of_an_internal_address_is_refused(subtests: pytest.Subtests):
     for answer in cases:
         with subtests.test(answer=answer), pytest.MonkeyPatch.context() as monkeypatch:
             names(monkeypatch, answer)
-            refused("http://kiln.example/", AddressRefused, AddressPolicy())
+            refusal("http://kiln.example/", AddressRefused, AddressPolicy())
 
 
 def test_a_name_is_resolved_once_and_that_address_is_used(monkeypatch: pytest.MonkeyPatch, server: StandIn):
@@ -119,7 +119,7 @@ def test_a_name_is_resolved_once_and_that_address_is_used(monkeypatch: pytest.Mo
 def test_the_next_redirect_is_resolved_again(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     server.replies(leads_to("http://other.example/"))
     names(monkeypatch, ["127.0.0.1"], ["10.0.0.1"])
-    refused(server.url.replace("127.0.0.1", "kiln.example"), AddressRefused)
+    refusal(server.url.replace("127.0.0.1", "kiln.example"), AddressRefused)
 
 
 def test_proxy_variables_are_ignored(monkeypatch: pytest.MonkeyPatch, server: StandIn):
@@ -133,7 +133,7 @@ def test_a_missing_page_is_not_retried(subtests: pytest.Subtests):
     for status in (400, 401, 403, 404, 410, 451, 204, 206):
         with subtests.test(status=status), StandIn() as server:
             server.replies(Reply(status=status, body=b""))
-            error = refused(server.url, UnreadableDocument)
+            error = refusal(server.url, UnreadableDocument)
             assert (error.code, str(status) in str(error)) == ("url_refused", True)
 
 
@@ -141,18 +141,18 @@ def test_a_temporarily_missing_page_is_retried(subtests: pytest.Subtests):
     for status in (408, 425, 429, 500, 502, 503, 504):
         with subtests.test(status=status), StandIn() as server:
             server.replies(Reply(status=status, body=b""))
-            refused(server.url, FetchFailed)
+            refusal(server.url, FetchFailed)
 
 
 def test_a_broken_connection_is_retried_later(server: StandIn):
     server.replies(Reply(drop=True))
-    refused(server.url, FetchFailed)
+    refusal(server.url, FetchFailed)
 
 
 def test_an_unreachable_host_is_retried_later():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        refused(f"http://127.0.0.1:{free.getsockname()[1]}/", FetchFailed)
+        refusal(f"http://127.0.0.1:{free.getsockname()[1]}/", FetchFailed)
 
 
 @pytest.mark.parametrize(
@@ -170,21 +170,21 @@ def test_an_unknown_host_is_not_retried(monkeypatch: pytest.MonkeyPatch, reason:
         raise socket.gaierror(reason, "no")
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    refused("http://nowhere.invalid/", kind)
+    refusal("http://nowhere.invalid/", kind)
 
 
 def test_a_slow_body_is_aborted(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     monkeypatch.setattr(shared.clients.download, "SECONDS", 0.5)
     server.replies(Reply(body=b"x" * 1000, drip=0.05, headers={"Content-Type": "text/plain"}))
     started = time.monotonic()
-    assert refused(server.url, UnreadableDocument).code == "url_too_slow"
+    assert refusal(server.url, UnreadableDocument).code == "url_too_slow"
     assert time.monotonic() - started < 5
 
 
 def test_slow_headers_are_aborted(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     monkeypatch.setattr(shared.clients.download, "SECONDS", 0.5)
     server.replies(Reply(body=b"x", drip=0.05, drip_head=True))
-    assert refused(server.url, UnreadableDocument).code == "url_too_slow"
+    assert refusal(server.url, UnreadableDocument).code == "url_too_slow"
 
 
 @pytest.fixture
@@ -210,7 +210,7 @@ def endless() -> Iterator[str]:
 
 
 def test_an_endless_body_is_aborted(endless: str):
-    assert refused(endless, UnreadableDocument).code == "file_too_large"
+    assert refusal(endless, UnreadableDocument).code == "file_too_large"
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "br", "deflate"])
@@ -220,7 +220,7 @@ def test_an_endless_compressed_body_is_aborted(server: StandIn, encoding: str):
     server.replies(page(packed, **{"Content-Encoding": encoding}))
     tracemalloc.start()
     try:
-        code = refused(server.url, UnreadableDocument).code
+        code = refusal(server.url, UnreadableDocument).code
         assert tracemalloc.get_traced_memory()[1] < 3 * MAX_BYTES
     finally:
         tracemalloc.stop()
@@ -241,7 +241,7 @@ def test_a_wrongly_declared_compression_is_an_error(subtests: pytest.Subtests):
     for case, body in cases.items():
         with subtests.test(case), StandIn() as server:
             server.replies(page(body, **{"Content-Encoding": "gzip"}))
-            assert refused(server.url, UnreadableDocument).code == "processing_failed"
+            assert refusal(server.url, UnreadableDocument).code == "processing_failed"
 
 
 LONG = f"{'x' * 600}.md"

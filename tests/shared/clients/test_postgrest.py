@@ -41,7 +41,7 @@ def database(server: StandIn) -> Iterator[Database]:
         yield database
 
 
-def refused(code: str | None, status: int = 503) -> Reply:
+def refusal(code: str | None, status: int = 503) -> Reply:
     return Reply(status=status, json={"code": code, "message": "a detail", "details": None, "hint": None})
 
 
@@ -61,7 +61,7 @@ def test_a_call_has_the_caller_s_own_token(server: StandIn, database: Database):
 def test_an_unsent_call_is_retried(subtests: pytest.Subtests):
     for code in sorted(NOT_EXECUTED):
         with subtests.test(code=code), StandIn() as server, database_at(server) as database:
-            server.replies(refused(code), Reply(json=7))
+            server.replies(refusal(code), Reply(json=7))
             assert call(database) == 7
             assert len(server.requests) == 2
 
@@ -74,7 +74,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("short_pauses")
 def test_retries_are_limited(server: StandIn, database: Database):
-    server.replies(refused("PGRST000"))
+    server.replies(refusal("PGRST000"))
     with pytest.raises(DatabaseFailed):
         call(database)
     assert len(server.requests) == ALL_TRIES
@@ -85,8 +85,8 @@ def test_a_possibly_executed_call_is_retried_only_if_idempotent(subtests: pytest
     cases: list[Reply] = [
         Reply(drop=True),
         Reply(status=502, body=b"<html>"),
-        refused(None),
-        *map(refused, sorted(POSSIBLY_EXECUTED)),
+        refusal(None),
+        *map(refusal, sorted(POSSIBLY_EXECUTED)),
     ]
     for reply in cases:
         with subtests.test(reply=reply), StandIn() as server, database_at(server) as database:
@@ -108,7 +108,7 @@ def test_a_permanent_error_is_not_retried(subtests: pytest.Subtests):
     ]
     for code, noun in cases:
         with subtests.test(code=code), StandIn() as server, database_at(server) as database:
-            server.replies(refused(code, 500))
+            server.replies(refusal(code, 500))
             with pytest.raises(noun):
                 call(database, idempotent=True)
             assert len(server.requests) == 1
@@ -125,7 +125,7 @@ def test_the_time_out_covers_the_whole_call(server: StandIn, reply: Reply):
 
 
 def test_retries_and_pauses_count_towards_the_time_out(server: StandIn):
-    server.replies(refused("PGRST000"))
+    server.replies(refusal("PGRST000"))
     with database_at(server, 0.25) as database, pytest.raises(DatabaseFailed):
         call(database)
     assert len(server.requests) == 2
@@ -134,14 +134,14 @@ def test_retries_and_pauses_count_towards_the_time_out(server: StandIn):
 def test_the_probe_reports_how_far_the_project_s_key_is_accepted(subtests: pytest.Subtests):
     cases: list[tuple[Reply, DatabaseStatus]] = [
         # Of a PostgREST before version 12, which makes the call.
-        (refused("42501", 401), DatabaseStatus.SERVES),
+        (refusal("42501", 401), DatabaseStatus.SERVES),
         # As of PostgREST 12 and 13 in turn.
-        (refused("PGRST301", 401), DatabaseStatus.KEY_REFUSED),
-        (refused("PGRST303", 401), DatabaseStatus.KEY_REFUSED),
-        (refused("PGRST202", 404), DatabaseStatus.NO_SCHEMA),
-        (refused("PGRST106", 406), DatabaseStatus.NO_SCHEMA),
-        (refused("PGRST002"), DatabaseStatus.NO_DATABASE),
-        (refused("57P03"), DatabaseStatus.NO_DATABASE),
+        (refusal("PGRST301", 401), DatabaseStatus.KEY_REFUSED),
+        (refusal("PGRST303", 401), DatabaseStatus.KEY_REFUSED),
+        (refusal("PGRST202", 404), DatabaseStatus.NO_SCHEMA),
+        (refusal("PGRST106", 406), DatabaseStatus.NO_SCHEMA),
+        (refusal("PGRST002"), DatabaseStatus.NO_DATABASE),
+        (refusal("57P03"), DatabaseStatus.NO_DATABASE),
         (Reply(json={"message": "Invalid API key"}, status=401), DatabaseStatus.GATEWAY_REFUSED),
         (Reply(json={"code": 401, "message": "no"}, status=401), DatabaseStatus.GATEWAY_REFUSED),
         (Reply(json={"message": "name resolution failed"}, status=503), DatabaseStatus.NO_RESPONSE),
@@ -164,31 +164,31 @@ def test_the_probe_reports_how_far_postgrest_knows_the_schema(subtests: pytest.S
     member = "/rest/v1/rpc/is_org_member"
     cases: list[tuple[bool, list[Reply], DatabaseStatus, list[str]]] = [
         (True, [Reply(json=[{}])], DatabaseStatus.SERVES, [health]),
-        (True, [refused("PGRST001")], DatabaseStatus.NO_DATABASE, [health]),
-        (True, [refused("57P03", 500)], DatabaseStatus.NO_DATABASE, [health]),
+        (True, [refusal("PGRST001")], DatabaseStatus.NO_DATABASE, [health]),
+        (True, [refusal("57P03", 500)], DatabaseStatus.NO_DATABASE, [health]),
         (True, [Reply(drop=True)], DatabaseStatus.NO_RESPONSE, [health]),
         # The project does not trust the key that signs here, or its schema is older than rag_health.
-        (True, [refused("PGRST301", 401), Reply(json={})], DatabaseStatus.SERVES, [health, description]),
-        (True, [refused("PGRST202", 404), Reply(json={})], DatabaseStatus.SERVES, [health, description]),
+        (True, [refusal("PGRST301", 401), Reply(json={})], DatabaseStatus.SERVES, [health, description]),
+        (True, [refusal("PGRST202", 404), Reply(json={})], DatabaseStatus.SERVES, [health, description]),
         (False, [Reply(json={})], DatabaseStatus.SERVES, [description]),
         (False, [Reply(json={}, status=503)], DatabaseStatus.NO_DATABASE, [description]),
         # The project describes itself to secret keys alone.
         (
             False,
-            [Reply(json={}, status=401), refused("42501", 401)],
+            [Reply(json={}, status=401), refusal("42501", 401)],
             DatabaseStatus.SERVES,
             [description, member],
         ),
         (
             False,
-            [Reply(json={}, status=401), refused("PGRST001")],
+            [Reply(json={}, status=401), refusal("PGRST001")],
             DatabaseStatus.NO_DATABASE,
             [description, member],
         ),
     ]
     for is_signed, replies, reach, paths in cases:
         with subtests.test(replies=replies), StandIn() as server, database_at(server) as database:
-            server.replies(refused(PLANNED, 400), *replies)
+            server.replies(refusal(PLANNED, 400), *replies)
             assert database.status(CALLER if is_signed else None) is reach
             first, *others = server.requests
             assert "handling=strict" in first.headers["prefer"]

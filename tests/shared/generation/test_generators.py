@@ -80,7 +80,7 @@ def extracted(writer: Extractive, *matches: Match) -> GeneratedText:
     return generated
 
 
-def asked(api: StandIn, *matches: Match, **fields: Any) -> Request:
+def request_for(api: StandIn, *matches: Match, **fields: Any) -> Request:
     """What the model is sent about these matches."""
     api.replies(says("At 100 degrees."))
     write(api, *matches, **fields)
@@ -111,7 +111,7 @@ def excerpts(request: Request) -> list[str]:
 
 
 def test_the_request_has_the_model_the_key_and_the_contract_s_instructions(api: StandIn):
-    request = asked(api, KETTLE)
+    request = request_for(api, KETTLE)
     assert (request.method, request.path) == ("POST", "/v1/chat/completions")
     assert request.headers["authorization"] == f"Bearer {SECRET}"
     assert request.json["model"] == "google/gemini-2.5-flash"
@@ -137,7 +137,7 @@ def test_the_model_s_text_is_the_answer(api: StandIn):
 
 
 def test_the_caller_sets_the_sampling_and_the_default_is_close_to_the_context(api: StandIn):
-    assert asked(api, KETTLE).json["temperature"] == 0.2
+    assert request_for(api, KETTLE).json["temperature"] == 0.2
     sampling = Sampling(temperature=0.7, max_tokens=2048, stop=("END",), seed=7, presence_penalty=0.5)
     write(api, KETTLE, sampling=sampling)
     request = api.requests[-1].json
@@ -167,7 +167,7 @@ def test_missing_usage_is_counted_locally(subtests: pytest.Subtests):
 
 
 def test_chunks_are_fenced_in_order_with_their_titles(api: StandIn):
-    request = asked(api, KETTLE, TOASTER)
+    request = request_for(api, KETTLE, TOASTER)
     assert excerpts(request) == [KETTLE.text, TOASTER.text]
     nonce, (_, user) = nonce_of(request), contents(request)
     assert f"<<source-{nonce}>>\nTitle: Kettle manual\n{KETTLE.text}\n<<end-{nonce}>>\n" in user
@@ -175,7 +175,7 @@ def test_chunks_are_fenced_in_order_with_their_titles(api: StandIn):
 
 
 def test_the_fence_differs_per_request_and_is_unguessable(api: StandIn):
-    nonces = {nonce_of(asked(api, KETTLE)) for _ in range(20)}
+    nonces = {nonce_of(request_for(api, KETTLE)) for _ in range(20)}
     assert len(nonces) == 20
     assert all(len(nonce) >= 16 for nonce in nonces)
 
@@ -192,7 +192,7 @@ ATTACKS = [
 def test_a_document_with_markers_cannot_close_the_fence(subtests: pytest.Subtests):
     for attack in ATTACKS:
         with subtests.test(attack=attack), StandIn() as api:
-            request = asked(api, match(attack, "Kettle manual"), TOASTER)
+            request = request_for(api, match(attack, "Kettle manual"), TOASTER)
             assert excerpts(request) == [attack, TOASTER.text]
             nonce, (system, user) = nonce_of(request), contents(request)
             assert nonce not in attack
@@ -204,7 +204,7 @@ def test_a_document_with_markers_cannot_close_the_fence(subtests: pytest.Subtest
 def test_a_title_is_fenced_and_stays_on_its_line(subtests: pytest.Subtests):
     for attack in ATTACKS:
         with subtests.test(attack=attack), StandIn() as api:
-            request = asked(api, match("Text.", title=attack))
+            request = request_for(api, match("Text.", title=attack))
             assert excerpts(request) == ["Text."]
             opening = f"<<source-{nonce_of(request)}>>\nTitle: {' '.join(attack.split())}\nText.\n"
             assert opening in contents(request)[1]
@@ -213,7 +213,7 @@ def test_a_title_is_fenced_and_stays_on_its_line(subtests: pytest.Subtests):
 def test_the_question_is_unchanged(subtests: pytest.Subtests):
     for attack in ATTACKS:
         with subtests.test(attack=attack), StandIn() as api:
-            request = asked(api, KETTLE, question=attack)
+            request = request_for(api, KETTLE, question=attack)
             assert excerpts(request) == [KETTLE.text]
             assert contents(request)[1].endswith(f"\n\nQuestion: {attack}\n\n{INSTRUCTIONS}")
 
@@ -229,19 +229,19 @@ def test_the_context_stays_within_the_token_budget(budget: int):
 
 def test_the_best_matches_come_first_and_others_are_dropped_over_the_budget(api: StandIn):
     long = match("word " * 2000, "Long")
-    request = asked(api, KETTLE, long, TOASTER, rag_context_tokens=500)
+    request = request_for(api, KETTLE, long, TOASTER, rag_context_tokens=500)
     assert excerpts(request) == [KETTLE.text, TOASTER.text]
 
 
 def test_a_match_over_the_whole_budget_is_skipped_for_one_that_fits(api: StandIn):
-    request = asked(api, match("word " * 20_000, "Long"), KETTLE)
+    request = request_for(api, match("word " * 20_000, "Long"), KETTLE)
     assert excerpts(request) == [KETTLE.text]
     assert count_tokens(contents(request)[1]) < 3000 + 200
 
 
 def test_if_nothing_fits_the_best_match_is_truncated(api: StandIn):
     """The model is never asked about an empty context."""
-    request = asked(api, match("word " * 20_000, "Long"), rag_context_tokens=300)
+    request = request_for(api, match("word " * 20_000, "Long"), rag_context_tokens=300)
     (cut,) = excerpts(request)
     assert cut.startswith("word word word")
     assert len(cut) > 300
@@ -258,13 +258,13 @@ def failure(api: StandIn, reply: Reply, **fields: Any) -> RagError:
     return raised.value
 
 
-def refused(status: int, **headers: str) -> Reply:
+def refusal(status: int, **headers: str) -> Reply:
     error = {"message": f"upstream says {SECRET}", "type": "upstream", "code": "upstream"}
     return Reply(status=status, json={"error": error}, headers=headers)
 
 
 def test_a_busy_gateway_raises_busy_with_its_retry_after(api: StandIn):
-    error = failure(api, refused(429, **{"Retry-After": "17"}))
+    error = failure(api, refusal(429, **{"Retry-After": "17"}))
     assert type(error) is GenerationBusy
     assert error.status == 503
     assert error.headers == {"Retry-After": "17"}
@@ -273,14 +273,14 @@ def test_a_busy_gateway_raises_busy_with_its_retry_after(api: StandIn):
 def test_an_unreadable_retry_after_becomes_thirty_seconds(subtests: pytest.Subtests):
     for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "1.5", "-3", "soon", "²"):
         with subtests.test(wait=wait), StandIn() as api:
-            error = failure(api, refused(429, **({} if wait is None else {"Retry-After": wait})))
+            error = failure(api, refusal(429, **({} if wait is None else {"Retry-After": wait})))
             assert error.headers == {"Retry-After": "30"}
 
 
 def test_another_error_status_is_a_failure(subtests: pytest.Subtests):
     for status in (400, 401, 402, 403, 404, 413, 422, 500, 502, 503, 529):
         with subtests.test(status=status), StandIn() as api:
-            error = failure(api, refused(status))
+            error = failure(api, refusal(status))
             expected = GenerationRefused if status in REFUSED else GenerationFailed
             assert type(error) is expected
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from shared.graph.llm_extractor import GraphModel, graph_model_for
-from tests.shared.examples import opened, settings
+from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, StandIn
 
 SECRET = "sk-secret-7f3x"
@@ -19,10 +19,10 @@ def says(text: Any, usage: Any = TOKENS) -> Reply:
 
 
 def lists(*names: Any, relations: Any = ()) -> Reply:
-    """A completion of names, each a text or (name, kind, *said), and relations."""
+    """A completion of names, each a text or (name, kind, *spellings), and relations."""
     entries = [name if isinstance(name, tuple) else (name, "name") for name in names]
     reply = {
-        "names": [{"name": name, "kind": kind, "said": spellings} for name, kind, *spellings in entries],
+        "names": [{"name": name, "kind": kind, "spellings": spellings} for name, kind, *spellings in entries],
         "relations": [
             {"subject": subject, "type": type_, "object": other} for subject, type_, other in relations
         ],
@@ -35,4 +35,4 @@ def model(api: StandIn, **fields: Any) -> GraphModel:
         settings(rag_llm_api_key=SECRET, rag_llm_url=f"{api.url}/v1", rag_graph_model="small/model", **fields)
     )
     assert made
-    return opened(made)
+    return closed_after_test(made)

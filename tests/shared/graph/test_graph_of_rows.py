@@ -7,7 +7,7 @@ SERVICE = {"kind": "service", "aliases": ["BillingService"], "seed": True, "weig
 TEAM = {"kind": "team", "aliases": ["Pay"], "seed": False, "weight": 0.5, "org_id": "org"}
 OWNED = {"type": "OWNED_BY", "from": "billing", "to": "payments_team", "org_id": "org"}
 NEAR = {"type": "RELATED_TO", "from": "billing", "to": "ledger", "org_id": "org"}
-TOLD = {
+ROW = {
     "entities": [
         {"id": "billing", "name": "Billing", **SERVICE},
         {"id": "payments_team", "name": "Payments Team", **TEAM},
@@ -23,7 +23,7 @@ TOLD = {
 
 
 def test_entities_edges_and_evidence_are_read():
-    graph = graph_of(TOLD)
+    graph = graph_of(ROW)
     assert graph.entities[0] == Entity("billing", "Billing", "service", ("BillingService",), True, 1, "org")
     assert graph.edges[0] == Edge("OWNED_BY", "billing", "payments_team", 0.9, ("c1", "c2"), "org")
     assert (graph.is_seeded, graph.complete) == (True, False)
@@ -31,7 +31,7 @@ def test_entities_edges_and_evidence_are_read():
 
 
 def test_facts_of_other_chunks_and_their_names_are_left_out():
-    graph = restrict_to_chunks(graph_of(TOLD), {"c2", "c9"})
+    graph = restrict_to_chunks(graph_of(ROW), {"c2", "c9"})
     assert [(edge.type, edge.evidence) for edge in graph.edges] == [("OWNED_BY", ("c2",))]
     assert [entity.id for entity in graph.entities] == ["billing", "payments_team"]
     assert {entity.aliases for entity in graph.entities} == {()}
@@ -39,5 +39,5 @@ def test_facts_of_other_chunks_and_their_names_are_left_out():
 
 
 def test_without_chunks_only_the_question_s_entities_remain():
-    graph = restrict_to_chunks(graph_of(TOLD), set())
+    graph = restrict_to_chunks(graph_of(ROW), set())
     assert ([entity.id for entity in graph.entities], graph.edges, graph.evidence) == (["billing"], (), ())

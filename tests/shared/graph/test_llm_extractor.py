@@ -258,11 +258,14 @@ def test_a_reply_of_ten_thousand_names_is_bounded(api: StandIn):
 
 # -- how it fails -------------------------------------------------------------------------------------
 
-FOUND = '{"names": [{"name": "Ledger Team", "kind": "team", "said": []}], "relations": []}'
+REPLY_TEXT = '{"names": [{"name": "Ledger Team", "kind": "team", "spellings": []}], "relations": []}'
 
 
 @pytest.mark.parametrize(
-    "text", [f"Here you are:\n{FOUND}\nAnything else?", f"```json\n{FOUND}\n```", f"\ufeff {FOUND}"]
+    "text",
+    [f"Here you are:\n{REPLY_TEXT}\nMore?", f"```json\n{REPLY_TEXT}\n```", f"\ufeff {REPLY_TEXT}"][
+        f"Here you are:\n{REPLY_TEXT}\nAnything else?", f"```json\n{REPLY_TEXT}\n```", f"\ufeff {REPLY_TEXT}"
+    ],
 )
 def test_prose_around_the_json_is_ignored(api: StandIn, text: str):
     api.replies(says(text))
@@ -274,7 +277,7 @@ NO_REPLIES: list[Any] = [
     "",
     "I cannot help with that.",
     None,
-    FOUND[:-5],
+    REPLY_TEXT[:-5],
     "[]",
     "{}",
     "null",
@@ -289,7 +292,7 @@ NO_REPLIES: list[Any] = [
 def test_a_malformed_reply_is_requested_once_more(subtests: pytest.Subtests):
     for text in NO_REPLIES:
         with subtests.test(text=str(text)[:60]), StandIn() as api:
-            api.replies(says(text), says(FOUND))
+            api.replies(says(text), says(REPLY_TEXT))
             assert names(read(model(api))) == ["Ledger Team"]
             assert len(api.requests) == 2
 
@@ -306,12 +309,12 @@ def test_two_malformed_replies_are_no_result(api: StandIn):
     "usage", [None, {"prompt_tokens": -1, "completion_tokens": 3}, {"prompt_tokens": "9"}]
 )
 def test_missing_usage_is_counted_locally(api: StandIn, usage: Any):
-    api.replies(says(FOUND, usage))
+    api.replies(says(REPLY_TEXT, usage))
     spent = list[Usage]()
     model(api).extract(TITLE, TEXT, {}, spent)
     tokens = total_tokens(spent)
     assert tokens["prompt_tokens"] > count_tokens(TEXT)
-    assert tokens["completion_tokens"] == count_tokens(FOUND)
+    assert tokens["completion_tokens"] == count_tokens(REPLY_TEXT)
 
 
 FAILURES: dict[str, tuple[Reply, type[RagError]]] = {

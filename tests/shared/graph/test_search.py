@@ -14,7 +14,7 @@ from tests.graph_documents import QUESTION, TEAM, NamedText, put, put_all
 from tests.hosted_reranker import MODEL, hosted_reranker
 
 LEGS = [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID, Mode.HIERARCHICAL]
-ASKED = Query(QUESTION, top_k=3)
+GRAPH_QUERY = Query(QUESTION, top_k=3)
 
 
 def titles(result: SearchResult) -> list[str]:
@@ -28,8 +28,8 @@ def graph_people(core: Services, shared_people: People) -> People:
     return shared_people
 
 
-@pytest.mark.parametrize("query", [replace(ASKED, mode=mode, graph=True) for mode in LEGS] + [
-    replace(ASKED, mode=Mode.GRAPH), replace(ASKED, mode=Mode.GRAPH, graph=True)
+@pytest.mark.parametrize("query", [replace(GRAPH_QUERY, mode=mode, graph=True) for mode in LEGS] + [
+    replace(GRAPH_QUERY, mode=Mode.GRAPH), replace(GRAPH_QUERY, mode=Mode.GRAPH, graph=True)
 ], ids=lambda query: f"{query.mode}{'+' if query.graph else ''}")  # fmt: skip
 def test_a_connected_document_is_found_with_its_explanation(
     core: Services, graph_people: People, query: Query
@@ -61,7 +61,7 @@ def test_a_connected_document_is_found_with_its_explanation(
 def test_without_the_graph_the_connected_document_is_not_found(
     core: Services, graph_people: People, mode: Mode
 ):
-    result = pipeline.search(core, graph_people.ann.principal, replace(ASKED, mode=mode))
+    result = pipeline.search(core, graph_people.ann.principal, replace(GRAPH_QUERY, mode=mode))
     assert TEAM not in titles(result)
     assert (result.graph, result.graph_ms) == (None, 0)
     assert not any(match.graph_sourced for match in result.matches)
@@ -76,7 +76,7 @@ def test_without_known_names_the_graph_is_empty_and_the_best_hit_stays(core: Ser
 
 
 def test_a_reranker_also_orders_graph_results(settings: Settings, graph_people: People):
-    query = replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8)
+    query = replace(GRAPH_QUERY, mode=Mode.GRAPH, rerank=True, top_k=8)
     with hosted_reranker(f"{TEAM}\n") as reranker, services(settings, **reranker) as core:
         result = pipeline.search(core, graph_people.ann.principal, query)
     assert result.reranked_by == MODEL
@@ -113,6 +113,6 @@ def test_a_name_alone_is_searched_by_keyword_with_its_graph(core: Services, peop
 def test_filters_apply_to_graph_results(core: Services, people: People):
     put_all(core, people.ann)
     put(core, people.ann, TEAM, NamedText("It is a bird."), source_type="profile")
-    query = replace(ASKED, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
+    query = replace(GRAPH_QUERY, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
     result = pipeline.search(core, people.ann.principal, query)
     assert {match.source_type for match in result.matches} <= {"profile"}

@@ -46,7 +46,7 @@ def search_texts(core: Services, actor: Actor, text: str) -> list[str]:
     return [match.text for match in pipeline.search(core, actor.principal, query).matches]
 
 
-def seen(core: Services, actor: Actor, row: Row) -> Row:
+def visible_row(core: Services, actor: Actor, row: Row) -> Row:
     return documents.get(core.database, actor.principal, row["id"])
 
 
@@ -59,7 +59,7 @@ def test_an_added_document_is_found_after_processing(
     assert (document["status"], document["chunk_count"]) == ("processing", 0)
     assert search_texts(core, people.alf, "kiln") == []
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    row = seen(core, people.alf, document)
+    row = visible_row(core, people.alf, document)
     assert (row["status"], row["chunk_count"], row["error_code"]) == ("completed", 1, None)
     assert row["content_hash"] == document["content_hash"]
     assert row["processing_info"]["service_used"] == "text"
@@ -76,11 +76,11 @@ def test_an_unreadable_document_reports_the_reason_and_blocks_no_other(
     bad = bring(core, people.ann, home, b"GIF89a", filename="a.gif", title="a.gif")
     empty = bring(core, people.ann, home, "\u200b\u00ad", title="nothing")
     assert worker.work() == BatchResult(claimed=3, completed=1, failed=2)
-    assert seen(core, people.ann, good)["status"] == "completed"
-    failed = seen(core, people.ann, bad)
+    assert visible_row(core, people.ann, good)["status"] == "completed"
+    failed = visible_row(core, people.ann, bad)
     assert (failed["status"], failed["error_code"]) == ("failed", "unsupported_file_type")
     assert "tesseract" in failed["error_message"]
-    assert seen(core, people.ann, empty)["error_code"] == "empty_file"
+    assert visible_row(core, people.ann, empty)["error_code"] == "empty_file"
     assert worker.work() == BatchResult()
 
 
@@ -90,7 +90,7 @@ def test_positions_of_passages_in_a_file_are_kept(
     document = bring(core, people.ann, home, sample_files.pdf(3), title=None, filename="a.pdf")
     assert document["title"] == "a.pdf"
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    row = seen(core, people.ann, document)
+    row = visible_row(core, people.ann, document)
     assert (row["title"], row["processing_info"]["service_used"]) == ("Kiln handbook", "pdf")
     rows = world.sql(
         "select chunks.metadata, "
@@ -110,7 +110,7 @@ def test_a_code_file_is_split_at_function_boundaries(
     functions = [f"def kiln_{name}():\n" + f"    heat({name!r})\n" * 14 for name in ("one", "two", "three")]
     document = bring(core, people.ann, home, "\n\n".join(functions), filename="kilns.py", title=None)
     worker.work()
-    assert seen(core, people.ann, document)["processing_info"]["chunk_strategy"] == "code"
+    assert visible_row(core, people.ann, document)["processing_info"]["chunk_strategy"] == "code"
     cut = world.sql("select content from rag.chunks where document_id = %s order by ordinal", document["id"])
     assert [content for (content,) in cut] == [function.strip() for function in functions]
 
@@ -123,13 +123,13 @@ def test_slow_documents_do_not_delay_others_of_their_round(
     assert worker.work() == BatchResult(claimed=3, completed=1, postponed=2)
     assert worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert {seen(core, people.ann, row)["status"] for row in rows} == {"completed"}
+    assert {visible_row(core, people.ann, row)["status"] for row in rows} == {"completed"}
 
 
 def test_a_given_title_is_kept(core: Services, people: People, worker: Worker, home: str):
     document = bring(core, people.ann, home, sample_files.pdf(1), title="Ovens", filename="a.pdf")
     worker.work()
-    assert seen(core, people.ann, document)["title"] == "Ovens"
+    assert visible_row(core, people.ann, document)["title"] == "Ovens"
 
 
 def places(world: World, row: Row) -> list[tuple[str, str | None]]:
@@ -147,7 +147,7 @@ def test_code_is_split_at_function_boundaries(
     fields = {"split_type": "code", "language": "python"}
     document = bring(core, people.ann, home, "\n\n\n".join(functions), metadata=fields)
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, document)["processing_info"]["chunk_strategy"] == "code"
+    assert visible_row(core, people.ann, document)["processing_info"]["chunk_strategy"] == "code"
     chunks = [text for text, _ in places(world, document)]
     assert len(chunks) > 2
     assert [function for text in chunks for function in text.split("\n\n\n")] == functions
@@ -160,8 +160,8 @@ def test_code_in_an_unknown_language_is_reported_and_blocks_no_other(
     good = bring(core, people.ann, home, "The kiln is hot.")
     bad = bring(core, people.ann, home, "MOVE CLAY.", metadata={"split_type": "code", **language})
     assert worker.work() == BatchResult(claimed=2, completed=1, failed=1)
-    assert seen(core, people.ann, good)["status"] == "completed"
-    failed = seen(core, people.ann, bad)
+    assert visible_row(core, people.ann, good)["status"] == "completed"
+    failed = visible_row(core, people.ann, bad)
     assert (failed["status"], failed["error_code"]) == ("failed", "unsupported_language")
     assert "python" in failed["error_message"]
 
@@ -175,9 +175,9 @@ def test_a_given_document_type_decides_the_splitting(
     legal = bring(core, people.ann, home, LAW, metadata={"document_type": "legal"})
     other = bring(core, people.ann, home, f"{LAW} Really.", metadata={"document_type": "technical"})
     assert worker.work() == BatchResult(claimed=2, completed=2)
-    info = seen(core, people.ann, legal)["processing_info"]
+    info = visible_row(core, people.ann, legal)["processing_info"]
     assert (info["chunk_strategy"], info["document_type"]) == ("sentences", "legal")
-    assert seen(core, people.ann, other)["processing_info"]["document_type"] == "general"
+    assert visible_row(core, people.ann, other)["processing_info"]["document_type"] == "general"
     assert places(world, legal) == [
         ("Part II\n\nArticle 5\nThe kiln shall be hot.", "Part II > Article 5"),
         ("Article 6\nIt shall be safe.", "Part II > Article 6"),
@@ -188,7 +188,7 @@ def test_a_given_document_type_decides_the_splitting(
 def test_a_spreadsheet_is_detected_as_a_table(core: Services, people: People, worker: Worker, home: str):
     document = bring(core, people.ann, home, "oven,degrees\nkiln,1280\n", filename="a.csv", content_type=None)
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, document)["processing_info"]["document_type"] == "table"
+    assert visible_row(core, people.ann, document)["processing_info"]["document_type"] == "table"
 
 
 def test_a_job_that_meets_a_lock_is_postponed_and_the_attempt_does_not_count(
@@ -235,7 +235,7 @@ def test_a_url_is_fetched_and_searchable(
     document = documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=url))
     assert (document["title"], document["external_id"], document["uri"]) == (url, url, url)
     assert abroad.work() == BatchResult(claimed=1, completed=1)
-    row = seen(core, people.ann, document)
+    row = visible_row(core, people.ann, document)
     assert (row["title"], row["content_type"]) == ("All of kilns", "text/html; charset=utf-8")
     assert (row["size_bytes"], row["status"]) == (len(html), "completed")
     assert search_texts(core, people.ann, "kiln") == ["# Kilns\n\nThe kiln is hot."]
@@ -266,7 +266,7 @@ def test_a_url_without_a_content_type_is_parsed_by_its_name(
         core.database, people.ann.principal, home, NewUpload(b"", url=f"{site.url}/a%0Ab.md")
     )
     assert abroad.work() == BatchResult(claimed=1, completed=1)
-    row = seen(core, people.ann, document)
+    row = visible_row(core, people.ann, document)
     assert (row["filename"], row["content_type"], row["title"]) == ("a b.md", None, "Kilns")
 
 
@@ -278,7 +278,7 @@ def test_a_url_without_a_file_name_is_parsed_as_its_detected_type(
         core.database, people.ann.principal, home, NewUpload(b"", url=f"{site.url}/kiln")
     )
     assert abroad.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, document)["processing_info"]["service_used"] == "text"
+    assert visible_row(core, people.ann, document)["processing_info"]["service_used"] == "text"
 
 
 def test_a_url_added_again_is_fetched_again_and_replaces_its_document(
@@ -293,7 +293,7 @@ def test_a_url_added_again_is_fetched_again_and_replaces_its_document(
     assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
     abroad.work()
     assert search_texts(core, people.ann, "kiln") == ["The kiln is cold."]
-    assert seen(core, people.ann, first)["title"] == "Mine"
+    assert visible_row(core, people.ann, first)["title"] == "Mine"
 
 
 HOT = "<p>The kiln is hot.</p>"
@@ -310,8 +310,8 @@ def test_urls_of_the_same_content_are_one_document(
         for name in "ab"
     )
     assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
-    assert seen(core, people.ann, first)["status"] == "completed"
-    assert seen(core, people.ann, second)["error_code"] == "duplicate_document"
+    assert visible_row(core, people.ann, first)["status"] == "completed"
+    assert visible_row(core, people.ann, second)["error_code"] == "duplicate_document"
     with pytest.raises(Conflict) as refused:
         bring(core, people.ann, home, HOT)
     assert refused.value.details["document_id"] == first["id"]
@@ -348,11 +348,11 @@ def test_an_unchanged_url_is_not_a_duplicate_of_itself(
             core.database, people.ann.principal, home, NewUpload(b"", url=site.url)
         )
         # Nor can it be added until it is fetched anew.
-        if seen(core, people.ann, document)["chunk_count"]:
+        if visible_row(core, people.ann, document)["chunk_count"]:
             with pytest.raises(Conflict):
                 bring(core, people.ann, home, HOT)
         assert abroad.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, document)["error_code"] is None
+    assert visible_row(core, people.ann, document)["error_code"] is None
 
 
 def test_a_url_of_an_uploaded_content_is_reported_as_a_duplicate(
@@ -363,7 +363,7 @@ def test_a_url_of_an_uploaded_content_is_reported_as_a_duplicate(
     bring(core, people.ann, home, HOT)
     document = documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=site.url))
     assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
-    assert seen(core, people.ann, document)["error_code"] == "duplicate_document"
+    assert visible_row(core, people.ann, document)["error_code"] == "duplicate_document"
 
 
 def test_an_unfetchable_or_unreadable_url_reports_the_reason(
@@ -389,7 +389,7 @@ def test_an_unfetchable_or_unreadable_url_reports_the_reason(
             address = NewUpload(b"", url=f"{site.url}/{case.replace(' ', '-')}")
             document = documents.add_from_url(core.database, people.ann.principal, home, address)
             assert abroad.work() == BatchResult(claimed=1, failed=1)
-            assert seen(core, people.ann, document)["error_code"] == code
+            assert visible_row(core, people.ann, document)["error_code"] == code
 
 
 def test_the_content_of_a_url_is_limited_by_the_tier(
@@ -409,7 +409,7 @@ def test_the_content_of_a_url_is_limited_by_the_tier(
         address = NewUpload(b"", url=f"{site.url}/{path}")
         document = documents.add_from_url(core.database, people.ann.principal, home, address)
         assert abroad.work() == BatchResult(claimed=1, failed=1)
-        assert seen(core, people.ann, document)["error_code"] == "file_too_large"
+        assert visible_row(core, people.ann, document)["error_code"] == "file_too_large"
 
 
 def test_an_unresponsive_url_is_retried(
@@ -418,7 +418,7 @@ def test_an_unresponsive_url_is_retried(
     site.replies(Reply(status=503, body=b""), page("<p>The kiln is hot.</p>"))
     document = documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=site.url))
     assert abroad.work() == BatchResult(claimed=1, postponed=1)
-    waiting = seen(core, people.ann, document)
+    waiting = visible_row(core, people.ann, document)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "url_unreachable")
     assert_due(world, document)
     assert abroad.work() == BatchResult(claimed=1, completed=1)
@@ -431,7 +431,7 @@ def test_a_permanently_unresponsive_url_announces_no_further_attempt(
     document = documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=url))
     world.sql("update rag.jobs set attempts = %s where document_id = %s", ATTEMPTS - 1, document["id"])
     assert abroad.work() == BatchResult(claimed=1, failed=1)
-    ended = seen(core, people.ann, document)
+    ended = visible_row(core, people.ann, document)
     assert (ended["status"], ended["error_message"]) == (
         "failed",
         "The address could not be reached. Check it, or try again later.",
@@ -446,7 +446,7 @@ def test_an_internal_url_is_refused_even_if_inserted_in_sql(
     answer = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
     assert answer.status_code == 200, answer.text
     assert worker.work() == BatchResult(claimed=1, failed=1)
-    assert seen(core, people.ann, answer.json()[0])["error_code"] == "url_not_allowed"
+    assert visible_row(core, people.ann, answer.json()[0])["error_code"] == "url_not_allowed"
     assert site.requests == []
 
 
@@ -463,12 +463,12 @@ def test_an_embedder_outage_postpones_documents(
         with closing(Services(settings.model_copy(update=remote))) as deployed:
             failing = Worker(Jobs(deployed.database, deployed.require_signer()), deployed.embedder)
             assert failing.work() == BatchResult(claimed=1, postponed=1)
-    waiting = seen(core, people.ann, document)
+    waiting = visible_row(core, people.ann, document)
     assert (waiting["status"], waiting["attempts"]) == ("processing", 1)
     assert worker.work() == BatchResult(), "not before its time"
     assert_due(world, document)
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, document)["error_code"] is None
+    assert visible_row(core, people.ann, document)["error_code"] is None
 
 
 def assert_due(world: World, row: Row) -> None:
@@ -490,7 +490,7 @@ def test_a_permanently_failing_document_ends(
         assert broken.work() == BatchResult(claimed=1, postponed=1), attempt
         assert_due(world, document)
     assert broken.work() == BatchResult(claimed=1, failed=1)
-    ended = seen(core, people.ann, document)
+    ended = visible_row(core, people.ann, document)
     assert (ended["status"], ended["error_code"]) == ("failed", "internal_error")
 
 
@@ -545,7 +545,7 @@ def test_a_job_that_kills_its_workers_is_given_up(
         assert len(jobs.claim(1)) == 1
         assert_due(world, document)
     assert jobs.claim(1) == []
-    ended = seen(core, people.ann, document)
+    ended = visible_row(core, people.ann, document)
     assert (ended["status"], ended["error_code"]) == ("failed", "processing_failed")
 
 
@@ -658,7 +658,7 @@ def test_the_old_version_is_found_until_the_new_one_is_ready(
     assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
     worker.work()
     assert search_texts(core, people.ann, "kiln") == ["The kiln is cold."]
-    assert seen(core, people.ann, first)["title"] == "Kiln 2"
+    assert visible_row(core, people.ann, first)["title"] == "Kiln 2"
 
 
 def test_an_unreadable_version_keeps_the_old_one(core: Services, people: People, worker: Worker, home: str):
@@ -666,7 +666,7 @@ def test_an_unreadable_version_keeps_the_old_one(core: Services, people: People,
     worker.work()
     second = bring(core, people.ann, home, b"%PDF-", external_id="kiln")
     worker.work()
-    assert seen(core, people.ann, second)["status"] == "failed"
+    assert visible_row(core, people.ann, second)["status"] == "failed"
     assert search_texts(core, people.ann, "kiln") == ["The kiln is hot."]
 
 
@@ -700,7 +700,7 @@ def test_the_collection_s_chunking_settings_apply(core: Services, people: People
     text = " ".join(f"Kiln number {number} is hot today and will be tomorrow." for number in range(20))
     document = bring(core, people.ann, collection, text)
     worker.work()
-    row = seen(core, people.ann, document)
+    row = visible_row(core, people.ann, document)
     assert row["chunk_count"] >= 8
     assert (row["processing_info"]["chunk_size"], row["processing_info"]["chunk_overlap"]) == (32, 0)
 
@@ -710,7 +710,7 @@ def test_a_chunk_beyond_the_embedder_s_window_is_reported(core: Services, people
     collection = collections.create(core.database, people.ann.principal, request)["id"]
     document = bring(core, people.ann, collection, "The kiln is hot today. " * 100)
     worker.work()
-    info = seen(core, people.ann, document)["processing_info"]
+    info = visible_row(core, people.ann, document)["processing_info"]
     # The title stands before each.
     assert 240 < info["chunk_size"] < core.embedder.window
     assert info["chunk_overlap"] == info["chunk_size"] // 10
@@ -721,7 +721,7 @@ def test_changes_during_processing_are_kept(core: Services, people: People, work
     caller = people.alf.principal
     documents.update(core.database, caller, document["id"], "Ovens", {"state": "open"})
     worker.work()
-    row = seen(core, people.ann, document)
+    row = visible_row(core, people.ann, document)
     assert (row["title"], row["metadata"], row["status"]) == (
         "Ovens",
         {"state": "open"},
@@ -747,7 +747,7 @@ def test_a_failed_document_can_be_added_again(core: Services, people: People, wo
     second = bring(core, people.ann, home, b"caf\xe9")
     assert second["status"] == "processing"
     with pytest.raises(NotFound):
-        seen(core, people.ann, failed)
+        visible_row(core, people.ann, failed)
 
 
 def test_jobs_of_dead_workers_are_processed_one_by_one(
@@ -795,7 +795,7 @@ def test_an_unavailable_model_postpones_a_document(
     document = bring(core, people.ann, home, "The kiln is hot.")
     with passages.deployed_with(world, embedding_model="former", other_embedding_models=[]):
         assert worker.work() == BatchResult(claimed=1, postponed=1)
-    waiting = seen(core, people.ann, document)
+    waiting = visible_row(core, people.ann, document)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "unknown_embedding_model")
     world.sql("update rag.jobs set due_at = now()")
     assert worker.work() == BatchResult(claimed=1, completed=1)

@@ -26,7 +26,7 @@ from tests.shared.examples import (
     SELECTORS,
     TAGS,
     ZERO_WIDTH,
-    opened,
+    closed_after_test,
     settings,
 )
 from tests.stand_in_server import Reply, StandIn
@@ -369,7 +369,7 @@ def broken() -> Iterator[Embedder]:
     """A hosted embedder whose key is wrong."""
     with StandIn() as api:
         api.replies(Reply(status=401, json={"error": {"message": "wrong key"}}))
-        yield opened(embedder_for(settings(openai_api_key="sk-wrong", rag_embedding_url=api.url)))
+        yield closed_after_test(embedder_for(settings(openai_api_key="sk-wrong", rag_embedding_url=api.url)))
 
 
 def test_an_embedder_failure_keeps_the_old_version(

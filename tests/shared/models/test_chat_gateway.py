@@ -13,7 +13,7 @@ from shared.models.chat_gateway import ChatGateway
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.stand_in_server import Reply, StandIn
 
-ASKED = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+REQUEST = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 WHOLE = Reply(json={"choices": [{"message": {"role": "assistant", "content": "Hi."}}]})
 STREAM = Reply(chunks=[*encode(piece("Hi."), piece()), DONE])
 REFUSED = Reply(status=400, json={"error": {"message": "unknown parameter: stream_options"}})
@@ -31,7 +31,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def read(endpoint: ChatGateway, *, counted: bool = False) -> None:
-    async with endpoint.stream({**ASKED, "stream": True}, counted=counted) as parts:
+    async with endpoint.stream({**REQUEST, "stream": True}, counted=counted) as parts:
         async for _ in parts:
             pass
 
@@ -44,7 +44,7 @@ def test_a_server_reuses_its_connection(
 
     async def ask() -> None:
         await read(endpoint)
-        await endpoint.complete(ASKED)
+        await endpoint.complete(REQUEST)
         await read(endpoint)
 
     async def serve() -> None:
@@ -75,8 +75,8 @@ def test_an_idle_connection_that_breaks_on_reuse_is_replaced(gateway: StandIn, e
 
     async def serve() -> None:
         async with endpoint.keeping_connections():
-            await endpoint.complete(ASKED)
-            await endpoint.complete(ASKED)
+            await endpoint.complete(REQUEST)
+            await endpoint.complete(REQUEST)
 
     run(serve())
     assert len(gateway.requests) == 3
@@ -115,8 +115,8 @@ def test_no_cookies_are_sent_with_another_user_s_question(gateway: StandIn, endp
 
     async def serve() -> None:
         async with endpoint.keeping_connections():
-            await endpoint.complete(ASKED)
-            await endpoint.complete(ASKED)
+            await endpoint.complete(REQUEST)
+            await endpoint.complete(REQUEST)
 
     run(serve())
     assert "cookie" not in gateway.requests[1].headers

@@ -19,7 +19,7 @@ from shared.models.embeddings import (
     embedder_for,
     local_embedder,
 )
-from tests.shared.examples import opened, settings
+from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, StandIn
 
 SECRET = "sk-secret-7f3x"
@@ -39,7 +39,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hosted(api: StandIn, **fields: Any) -> Embedder:
-    return opened(
+    return closed_after_test(
         embedder_for(settings(**{"openai_api_key": SECRET, "rag_embedding_url": f"{api.url}/v1", **fields}))
     )
 
@@ -54,7 +54,7 @@ def vectors(*items: Any, places: list[int] | None = None) -> Reply:
     return Reply(json={"object": "list", "data": data, "model": "m", "usage": usage})
 
 
-def refused(status: int, **headers: str) -> Reply:
+def refusal(status: int, **headers: str) -> Reply:
     error = {"message": f"upstream says {SECRET}", "type": "x", "code": "x"}
     return Reply(status=status, json={"error": error}, headers={"retry-after-ms": "1", **headers})
 
@@ -185,7 +185,7 @@ def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
 def test_a_temporary_failure_is_retried(subtests: pytest.Subtests):
     for status in (429, 500, 502, 503):
         with subtests.test(status=status), StandIn() as api:
-            api.replies(refused(status), vectors([1.0]))
+            api.replies(refusal(status), vectors([1.0]))
             assert embed(hosted(api), ["a text"])[0][0] == 1.0
             assert len(api.requests) == 2
             assert api.requests[0].json == api.requests[1].json
@@ -201,7 +201,7 @@ def test_a_broken_connection_is_retried(api: StandIn):
 def test_a_permanent_failure_is_given_up_after_three_attempts(subtests: pytest.Subtests):
     for status in (429, 500, 503):
         with subtests.test(status=status), StandIn() as api:
-            api.replies(refused(status))
+            api.replies(refusal(status))
             failure(api)
             assert len(api.requests) == 3
 
@@ -209,7 +209,7 @@ def test_a_permanent_failure_is_given_up_after_three_attempts(subtests: pytest.S
 @pytest.mark.usefixtures("short_pauses")
 def test_an_endpoint_gets_no_request_within_its_retry_after(api: StandIn):
     """The pause is longer than the time-out, so there is no second attempt."""
-    api.replies(refused(429, **{"retry-after": "60"}), vectors([1.0]))
+    api.replies(refusal(429, **{"retry-after": "60"}), vectors([1.0]))
     failure(api, rag_embedding_timeout_seconds=30)
     assert len(api.requests) == 1
 
@@ -217,7 +217,7 @@ def test_an_endpoint_gets_no_request_within_its_retry_after(api: StandIn):
 def test_an_invalid_key_or_request_fails_at_once_without_a_fallback(subtests: pytest.Subtests):
     for status in (400, 401, 403, 404, 422):
         with subtests.test(status=status), StandIn() as api:
-            api.replies(refused(status))
+            api.replies(refusal(status))
             raised = failure(api)
             assert len(api.requests) == 1
             assert SECRET not in f"{raised!r} {raised} {raised.headers}"

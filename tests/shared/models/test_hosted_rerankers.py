@@ -13,7 +13,7 @@ from shared.errors import RerankFailed
 from shared.models.hosted_rerankers import APIS
 from shared.models.reranking import Reranker, rerank, reranker_for
 from shared.types import SearchResult
-from tests.shared.examples import match, opened, settings
+from tests.shared.examples import closed_after_test, match, settings
 from tests.stand_in_server import Reply, StandIn
 
 SECRET = "key-secret-7f3x"
@@ -45,7 +45,7 @@ def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
         )
     )
     assert made is not None
-    return opened(made)
+    return closed_after_test(made)
 
 
 def results(provider: str, *matches: tuple[Any, Any], **reply: Any) -> Reply:

@@ -20,7 +20,7 @@ from shared.services import Services
 from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.shared.examples import opened
+from tests.shared.examples import closed_after_test
 from tests.stand_in_server import Reply, StandIn
 
 HOUR = 3600
@@ -34,7 +34,7 @@ def made(settings: Settings, service: StandIn) -> Made:
 
     def make(**changes: object) -> Services:
         update = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1", **changes}
-        return opened(Services(settings.model_copy(update=update)))
+        return closed_after_test(Services(settings.model_copy(update=update)))
 
     return make
 
@@ -265,7 +265,7 @@ def test_missing_database_functions_are_not_a_failure(
             "hint": None,
         }
         older.replies(Reply(status=404, json=missing))
-        database = opened(Database(older.url, "anon", 5))
+        database = closed_after_test(Database(older.url, "anon", 5))
         assert ask(database, remote.embedder, people.ann) == vector(1)
         assert len(older.requests) == 1
     assert logged(caplog) == [
@@ -288,7 +288,7 @@ def test_a_hanging_database_is_not_waited_for(
     answers_with(service, 1)
     with StandIn() as hanging, deadline(5):
         hanging.replies(Reply(delay=30))
-        database = opened(Database(hanging.url, "anon", 60))
+        database = closed_after_test(Database(hanging.url, "anon", 60))
         assert ask(database, remote.embedder, people.ann) == vector(1)
     assert logged(caplog) == [
         "the cache of query embeddings could not be read (ReadTimeout): the model embeds the query"
@@ -324,7 +324,7 @@ def test_a_cached_vector_is_validated_like_a_new_one(
         caplog.clear()
         with subtests.test(junk=str(junk)[:20]), StandIn() as odd:
             odd.replies(Reply(json=junk))
-            database = opened(Database(odd.url, "anon", 5))
+            database = closed_after_test(Database(odd.url, "anon", 5))
             assert ask(database, remote.embedder, people.ann) == vector(2)
             (line,) = logged(caplog)
             assert line.startswith("the cache of query embeddings could not be read (")

@@ -11,7 +11,7 @@ from shared.errors import ConfigurationError, RerankFailed
 from shared.models.hosted_rerankers import APIS, HostedReranker
 from shared.models.reranking import Reranker, rerank, reranker_details, reranker_for
 from shared.types import SearchResult
-from tests.shared.examples import match, opened, settings
+from tests.shared.examples import closed_after_test, match, settings
 
 HOSTED = sorted(APIS)
 
@@ -42,26 +42,26 @@ class Broken:
         return self._scores
 
 
-FOUND = tuple(match(text, document=text, similarity=0.9 - place / 10) for place, text in enumerate("abcd"))
+MATCHES = tuple(match(text, document=text, similarity=0.9 - place / 10) for place, text in enumerate("abcd"))
 
 
 def test_matches_are_ordered_by_relevance_which_is_their_score():
-    reranking = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
+    reranking = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(MATCHES, None, 0))
     assert [entry.text for entry in reranking.matches] == ["b", "d", "a", "c"]
     assert [entry.score for entry in reranking.matches] == [0.9, 0.5, 0.2, 0.1]
     assert (reranking.reranked_by, reranking.rerank_failed) == ("table", False)
 
 
 def test_similarity_and_all_other_fields_of_a_match_are_unchanged():
-    reranking = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
+    reranking = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(MATCHES, None, 0))
     assert {entry.text: entry.similarity for entry in reranking.matches} == {
-        entry.text: entry.similarity for entry in FOUND
+        entry.text: entry.similarity for entry in MATCHES
     }
-    assert {entry.chunk_id for entry in reranking.matches} == {entry.chunk_id for entry in FOUND}
+    assert {entry.chunk_id for entry in reranking.matches} == {entry.chunk_id for entry in MATCHES}
 
 
 def test_matches_of_equal_relevance_keep_their_order():
-    reranking = rerank(Table(a=0.5, b=0.5, c=0.7, d=0.5), "a question", SearchResult(FOUND, None, 0))
+    reranking = rerank(Table(a=0.5, b=0.5, c=0.7, d=0.5), "a question", SearchResult(MATCHES, None, 0))
     assert [entry.text for entry in reranking.matches] == ["c", "a", "b", "d"]
 
 
@@ -72,7 +72,7 @@ def test_the_reranker_gets_the_question_and_each_passage_with_its_title():
 
 
 def test_scores_are_clamped_to_0_and_1_after_ordering():
-    reranking = rerank(Table(a=-3.0, b=-1.0, c=2.0, d=7.0), "a question", SearchResult(FOUND, None, 0))
+    reranking = rerank(Table(a=-3.0, b=-1.0, c=2.0, d=7.0), "a question", SearchResult(MATCHES, None, 0))
     assert [entry.text for entry in reranking.matches] == ["d", "c", "b", "a"]
     assert [entry.score for entry in reranking.matches] == [1.0, 1.0, 0.0, 0.0]
 
@@ -93,15 +93,15 @@ def test_a_failed_reranker_keeps_the_order_and_is_reported(
     reranker: Reranker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(logging.getLogger("rag"), "propagate", True)
-    reranking = rerank(reranker, "a question", SearchResult(FOUND, None, 0))
-    assert reranking.matches == FOUND
+    reranking = rerank(reranker, "a question", SearchResult(MATCHES, None, 0))
+    assert reranking.matches == MATCHES
     assert (reranking.reranked_by, reranking.rerank_failed) == (None, True)
     assert "reranking failed" in caplog.text
     assert "a question" not in caplog.text
 
 
 def chosen(**fields: Any) -> Reranker | None:
-    return opened(reranker_for(settings(**fields)))
+    return closed_after_test(reranker_for(settings(**fields)))
 
 
 def refusal(**fields: Any) -> str:

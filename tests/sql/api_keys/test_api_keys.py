@@ -18,7 +18,7 @@ from tests.actors import Actor, World, key_arguments, put_arguments, vector
 from tests.conftest import People
 from tests.sql.sql_as_user import become
 
-SHOWN = {
+LISTED_FIELDS = {
     "id", "org_id", "owner_id", "name", "prefix", "scopes", "collection", "created_at", "expires_at",
     "last_used_at", "revoked_at",
 }  # fmt: skip
@@ -50,7 +50,7 @@ def rotation(key_id: str, **more: Any) -> dict[str, Any]:
     return {"key_id": key_id, "prefix": "mn_live_wxyz", "hash": new["hash"], **more}
 
 
-def listed(actor: Actor, **arguments: Any) -> list[dict[str, Any]]:
+def list_keys(actor: Actor, **arguments: Any) -> list[dict[str, Any]]:
     return rows(actor.rpc("rag_list_keys", arguments))
 
 
@@ -61,7 +61,7 @@ def finder(actor: Actor, digest: Any) -> str:
     return signer.token(10, rag={"key_hash": digest})
 
 
-def opened(actor: Actor, digest: Any) -> list[dict[str, Any]]:
+def open_key(actor: Actor, digest: Any) -> list[dict[str, Any]]:
     return rows(actor.rpc("rag_open_key", token=finder(actor, digest)))
 
 
@@ -90,13 +90,13 @@ def test_a_new_key_belongs_to_the_caller_in_their_only_org_and_shows_no_hash(peo
     digest = fresh()
     answer = people.ann.rpc("rag_create_key", key_arguments(hash=digest, name="CI", scopes=SCOPES))
     (row,) = rows(answer)
-    assert set(row) == SHOWN
+    assert set(row) == LISTED_FIELDS
     assert (row["org_id"], row["owner_id"]) == (people.acme.id, people.ann.id)
     assert (row["name"], row["prefix"], row["scopes"]) == ("CI", "mn_live_abcd", SCOPES)
     assert (row["collection"], row["expires_at"], row["last_used_at"], row["revoked_at"]) == (None,) * 4
     assert about(row["created_at"], datetime.now(UTC))
     assert digest not in answer.text
-    assert listed(people.ann) == [row]
+    assert list_keys(people.ann) == [row]
 
 
 def test_a_member_of_several_orgs_must_name_one(people: People):
@@ -352,11 +352,11 @@ def test_keys_cannot_be_deleted_or_created_for_others_in_sql(people: People, wor
 def test_owners_list_their_own_keys_and_admins_all_keys_of_the_org(people: People):
     ann, ada, bob = created(people.ann), created(people.ada), created(people.bob)
     kim = [created(people.kim, org_id=org.id) for org in (people.acme, people.bolt)]
-    assert ids(listed(people.ann)) == {ann["id"]}
-    assert ids(listed(people.bob)) == {bob["id"]}
-    assert ids(listed(people.kim)) == ids(kim)
-    assert ids(listed(people.ada)) == {ann["id"], ada["id"], kim[0]["id"]}
-    assert listed(people.alf) == listed(people.sam) == []
+    assert ids(list_keys(people.ann)) == {ann["id"]}
+    assert ids(list_keys(people.bob)) == {bob["id"]}
+    assert ids(list_keys(people.kim)) == ids(kim)
+    assert ids(list_keys(people.ada)) == {ann["id"], ada["id"], kim[0]["id"]}
+    assert list_keys(people.alf) == list_keys(people.sam) == []
 
 
 def ids(keys: list[dict[str, Any]]) -> set[str]:
@@ -373,16 +373,16 @@ def test_active_keys_come_first_and_then_the_newest(people: People, world: World
         )  # fmt: skip
     people.ann.rpc("rag_revoke_key", {"key_id": keys["revoked"]["id"]})
     world.sql("update rag.api_keys set expires_at = %s where id = %s", LONG_AGO, keys["expired"]["id"])
-    assert [key["name"] for key in listed(people.ann)] == ["new", "old", "expired", "revoked"]
+    assert [key["name"] for key in list_keys(people.ann)] == ["new", "old", "expired", "revoked"]
 
 
 def test_one_key_is_listed_by_id_and_another_user_s_is_not(people: People):
     keys = [created(people.ann) for _ in range(2)]
-    assert listed(people.ann, key_id=keys[0]["id"]) == [keys[0]]
-    assert listed(people.ada, key_id=keys[0]["id"]) == [keys[0]]
+    assert list_keys(people.ann, key_id=keys[0]["id"]) == [keys[0]]
+    assert list_keys(people.ada, key_id=keys[0]["id"]) == [keys[0]]
     for actor in (people.alf, people.bob, people.sam):
-        assert listed(actor, key_id=keys[0]["id"]) == []
-    assert listed(people.ann, key_id=str(uuid4())) == []
+        assert list_keys(actor, key_id=keys[0]["id"]) == []
+    assert list_keys(people.ann, key_id=str(uuid4())) == []
     assert people.ann.rpc("rag_list_keys", {"key_id": "x"}).status_code == 400
 
 
@@ -395,14 +395,14 @@ def test_a_rotated_key_ends_at_once_and_the_new_one_has_the_same_rights(people: 
     old = created(people.ann, before, name="CI", scopes=["chat:read"], collection="manuals")
     world.sql("update rag.api_keys set requests_per_minute = 7 where id = %s", old["id"])
     (new,) = rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], hash=after)))
-    assert set(new) == SHOWN
+    assert set(new) == LISTED_FIELDS
     assert {**new, "id": 0, "prefix": 0, "created_at": 0} == {**old, "id": 0, "prefix": 0, "created_at": 0}
     assert new["id"] != old["id"]
     assert new["prefix"] == "mn_live_wxyz"
-    (ended,) = listed(people.ann, key_id=old["id"])
+    (ended,) = list_keys(people.ann, key_id=old["id"])
     assert about(ended["revoked_at"], datetime.now(UTC))
-    assert opened(people.ann, before) == []
-    (key,) = opened(people.ann, after)
+    assert open_key(people.ann, before) == []
+    (key,) = open_key(people.ann, after)
     assert (key["key_id"], key["requests_per_minute"]) == (new["id"], 7)
 
 
@@ -410,19 +410,19 @@ def test_with_an_overlap_both_keys_work_until_it_ends(people: People, world: Wor
     before, after = fresh(), fresh()
     old = created(people.ann, before)
     rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], hash=after, overlap_seconds=3600)))
-    (ending,) = listed(people.ann, key_id=old["id"])
+    (ending,) = list_keys(people.ann, key_id=old["id"])
     assert ending["revoked_at"] is None
     assert about(ending["expires_at"], datetime.now(UTC) + timedelta(hours=1))
-    assert [len(opened(people.ann, digest)) for digest in (before, after)] == [1, 1]
+    assert [len(open_key(people.ann, digest)) for digest in (before, after)] == [1, 1]
     world.sql("update rag.api_keys set expires_at = expires_at - interval '1 hour' where id = %s", old["id"])
-    assert [len(opened(people.ann, digest)) for digest in (before, after)] == [0, 1]
+    assert [len(open_key(people.ann, digest)) for digest in (before, after)] == [0, 1]
 
 
 def test_an_overlap_never_extends_the_old_key(people: People):
     soon = datetime.now(UTC) + timedelta(minutes=5)
     old = created(people.ann, expires_at=soon.isoformat())
     rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=604_800)))
-    (ending,) = listed(people.ann, key_id=old["id"])
+    (ending,) = list_keys(people.ann, key_id=old["id"])
     assert moment(ending["expires_at"]) == soon
 
 
@@ -447,10 +447,10 @@ def test_an_invalid_overlap_rotates_nothing(people: People, subtests: pytest.Sub
     for overlap in (-1, 604_801, None, -(2**31), 2**31 - 1):
         with subtests.test(overlap=overlap):
             old = created(people.ann)
-            before = listed(people.ann)
+            before = list_keys(people.ann)
             answer = people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=overlap))
             assert refusal(answer) == (400, "invalid_overlap")
-            assert listed(people.ann) == before
+            assert list_keys(people.ann) == before
 
 
 @pytest.mark.parametrize("who", ["admin", "member", "outsider", "owner who left"])
@@ -488,9 +488,9 @@ def test_a_failed_rotation_leaves_the_old_key_unchanged(people: People, subtests
     for fault in faults:
         with subtests.test(fault=fault):
             old = created(people.ann)
-            before = listed(people.ann)
+            before = list_keys(people.ann)
             assert people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)).status_code == 400
-            assert listed(people.ann) == before
+            assert list_keys(people.ann) == before
 
 
 def rotated_at_once(actor: Actor, key_id: str, overlap_seconds: int, times: int = 2) -> list[int]:
@@ -510,14 +510,14 @@ def rotated_at_once(actor: Actor, key_id: str, overlap_seconds: int, times: int 
 def test_concurrent_rotations_create_one_new_key(people: People, times: int):
     key = created(people.ann)
     assert rotated_at_once(people.ann, key["id"], 0, times) == [200] + [404] * (times - 1)
-    assert sum(row["revoked_at"] is None for row in listed(people.ann)) == 1
+    assert sum(row["revoked_at"] is None for row in list_keys(people.ann)) == 1
 
 
 # With an overlap the old key is not ended, so a second rotation finds it again.
 def test_concurrent_rotations_with_an_overlap_create_one_new_key(people: People):
     key = created(people.ann)
     assert rotated_at_once(people.ann, key["id"], 3600) == [200, 404]
-    assert len(listed(people.ann)) == 2
+    assert len(list_keys(people.ann)) == 2
 
 
 def test_rotations_respect_the_limit_of_keys(people: People, world: World):
@@ -541,13 +541,13 @@ def test_rotations_respect_the_limit_of_keys(people: People, world: World):
 def test_a_revoked_key_cannot_be_exchanged_and_revocation_is_idempotent(people: People):
     digest = fresh()
     key = created(people.ann, digest)
-    assert len(opened(people.ann, digest)) == 1
+    assert len(open_key(people.ann, digest)) == 1
     assert people.ann.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is True
-    (first,) = listed(people.ann)
+    (first,) = list_keys(people.ann)
     assert about(first["revoked_at"], datetime.now(UTC))
-    assert opened(people.ann, digest) == []
+    assert open_key(people.ann, digest) == []
     assert people.ann.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is True
-    assert listed(people.ann) == [first], "it ended when it ended"
+    assert list_keys(people.ann) == [first], "it ended when it ended"
 
 
 def test_an_admin_revokes_keys_of_members_and_former_members(people: People, world: World):
@@ -555,7 +555,7 @@ def test_an_admin_revokes_keys_of_members_and_former_members(people: People, wor
     world.sql("delete from rag.members where user_id = %s", people.alf.id)
     for key in keys.values():
         assert people.ada.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is True
-    assert all(key["revoked_at"] for key in listed(people.ada))
+    assert all(key["revoked_at"] for key in list_keys(people.ada))
 
 
 def test_another_user_s_key_and_a_missing_key_cannot_be_revoked(people: People):
@@ -564,7 +564,7 @@ def test_another_user_s_key_and_a_missing_key_cannot_be_revoked(people: People):
         assert actor.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
     assert people.ann.rpc("rag_revoke_key", {"key_id": str(uuid4())}).json() is False
     assert people.ann.rpc("rag_revoke_key", {"key_id": None}).json() is False
-    assert listed(people.ann) == [key]
+    assert list_keys(people.ann) == [key]
 
 
 # -- open ---------------------------------------------------------------------------------------------
@@ -578,7 +578,7 @@ def test_a_key_is_exchanged_for_its_rights(people: People, world: World):
     )
     world.sql("update rag.api_keys set requests_per_minute = 9 where id = %s", key["id"])
     ((collection,),) = world.sql("select id::text from rag.collections where org_id = %s", people.acme.id)
-    assert opened(people.ann, digest) == [
+    assert open_key(people.ann, digest) == [
         {
             "key_id": key["id"],
             "org_id": people.acme.id,
@@ -594,13 +594,13 @@ def test_a_key_is_exchanged_for_its_rights(people: People, world: World):
 def test_an_exchange_records_its_time_and_a_refused_one_does_not(people: People, world: World):
     digest = fresh()
     key = created(people.ann, digest)
-    opened(people.ann, digest)
-    (used,) = listed(people.ann)
+    open_key(people.ann, digest)
+    (used,) = list_keys(people.ann)
     assert about(used["last_used_at"], datetime.now(UTC))
     world.sql(
         "update rag.api_keys set last_used_at = %s, expires_at = now() where id = %s", LONG_AGO, key["id"]
     )
-    assert opened(people.ann, digest) == []
+    assert open_key(people.ann, digest) == []
     assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [
         (moment(LONG_AGO),)
     ]
@@ -613,14 +613,14 @@ def test_an_exchange_records_its_time_and_a_refused_one_does_not(people: People,
 def test_an_ended_key_cannot_be_exchanged(people: People, world: World, change: str):
     digest = fresh()
     key = created(people.ann, digest)
-    assert len(opened(people.ann, digest)) == 1
+    assert len(open_key(people.ann, digest)) == 1
     world.sql(f"update rag.api_keys set {change} where id = %s", key["id"])
-    assert opened(people.ann, digest) == []
+    assert open_key(people.ann, digest) == []
 
 
 def test_an_unknown_key_cannot_be_exchanged(people: People):
     created(people.ann)
-    assert opened(people.ann, fresh()) == []
+    assert open_key(people.ann, fresh()) == []
 
 
 NO_HASHES: list[Any] = [None, "", "%", "*", "null", 7, True, [], ["x"], {}, {"hash": "x"}, "0" * 64]
@@ -631,7 +631,7 @@ def test_a_malformed_hash_claim_exchanges_nothing(people: People, world: World, 
     key = created(people.ann, own)
     for digest in [*NO_HASHES, [own], {"hash": own}]:
         with subtests.test(digest=digest):
-            assert opened(people.ann, digest) == []
+            assert open_key(people.ann, digest) == []
     assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [(None,)]
 
 
@@ -678,5 +678,5 @@ def test_a_key_is_deleted_with_its_org_owner_or_collection(people: People, world
     }[gone]
     world.sql(statement, parameter)
     assert stored(world, people.ann) == 0
-    assert opened(people.bob, digest) == []
-    assert listed(people.bob) == [other]
+    assert open_key(people.bob, digest) == []
+    assert list_keys(people.bob) == [other]

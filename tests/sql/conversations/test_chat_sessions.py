@@ -14,8 +14,8 @@ from tests.conftest import People
 from tests.sql.sql_as_user import become
 
 Row = dict[str, Any]
-ASKED = {"role": "user", "content": "How?"}
-TOLD = {"role": "assistant", "content": "So.", "details": {"sources": [{"document_id": NOBODYS}]}}
+USER_MESSAGE = {"role": "user", "content": "How?"}
+ANSWER_MESSAGE = {"role": "assistant", "content": "So.", "details": {"sources": [{"document_id": NOBODYS}]}}
 
 
 def message(number: int) -> Row:
@@ -27,19 +27,21 @@ def ok(answer: Any) -> Any:
     return answer.json() if answer.content else None
 
 
-def refused(answer: Any) -> tuple[int, str | None]:
+def refusal(answer: Any) -> tuple[int, str | None]:
     return answer.status_code, answer.json()["details"]
 
 
-def keep(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> Any:
+def save_turn(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> Any:
     org = actor.org.id if actor.org and session is None else None
     place = {"session_id": session, "org_id": org, "collection_id": None, "title": "How?"}
-    return actor.rpc("rag_save_turn", place | {"messages": list(messages or (ASKED, TOLD))} | more)
+    return actor.rpc(
+        "rag_save_turn", place | {"messages": list(messages or (USER_MESSAGE, ANSWER_MESSAGE))} | more
+    )
 
 
 def save_session(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> str:
     """The id of the session that has them now."""
-    return str(ok(keep(actor, session, *messages, **more))["session_id"])
+    return str(ok(save_turn(actor, session, *messages, **more))["session_id"])
 
 
 def collection(actor: Actor, name: str = "notes") -> str:
@@ -47,12 +49,12 @@ def collection(actor: Actor, name: str = "notes") -> str:
     return str(ok(actor.rpc("rag_create_collection", {"name": name, "org_id": org}))[0]["id"])
 
 
-def opened(actor: Actor, session: str | None = None, **more: Any) -> Row:
+def open_session(actor: Actor, session: str | None = None, **more: Any) -> Row:
     row: Row = ok(actor.rpc("rag_open_session", {"session_id": session, **more}))
     return row
 
 
-def listed(actor: Actor, **page: Any) -> list[Row]:
+def list_sessions(actor: Actor, **page: Any) -> list[Row]:
     rows: list[Row] = ok(actor.rpc("rag_list_sessions", page))
     return rows
 
@@ -66,7 +68,7 @@ def test_a_turn_creates_a_session_and_the_next_continues_it(people: People):
     home = collection(people.ann)
     session = save_session(people.ann, collection_id=home)
     assert save_session(people.ann, session, message(1)) == session
-    (row,) = listed(people.ann)
+    (row,) = list_sessions(people.ann)
     moments = row.pop("created_at"), row.pop("last_message_at")
     assert moments[0] <= moments[1]
     assert row == {
@@ -80,7 +82,7 @@ def test_a_turn_creates_a_session_and_the_next_continues_it(people: People):
     rows = messages(people.ann, session)
     assert [(row["ordinal"], row["role"], row["content"], row["details"]) for row in rows] == [
         (0, "user", "How?", {}),
-        (1, "assistant", "So.", TOLD["details"]),
+        (1, "assistant", "So.", ANSWER_MESSAGE["details"]),
         (2, "user", "1", {}),
     ]
     assert {row["session_id"] for row in rows} == {session}
@@ -89,7 +91,7 @@ def test_a_turn_creates_a_session_and_the_next_continues_it(people: People):
 
 def test_a_session_is_opened_with_its_latest_messages(people: People):
     session = save_session(people.ann, None, *map(message, range(200)))
-    row = opened(people.ann, session)
+    row = open_session(people.ann, session)
     assert row["messages"] == [message(number) for number in range(100, 200)]
     assert (row["session_id"], row["org_id"], row["collection_id"]) == (
         session,
@@ -97,20 +99,20 @@ def test_a_session_is_opened_with_its_latest_messages(people: People):
         None,
     )
     assert (row["title"], row["message_count"]) == ("How?", 200)
-    assert opened(people.ann, session, history=2)["messages"] == [message(198), message(199)]
-    assert opened(people.ann, session, history=0)["messages"] == []
+    assert open_session(people.ann, session, history=2)["messages"] == [message(198), message(199)]
+    assert open_session(people.ann, session, history=0)["messages"] == []
 
 
 def test_history_is_limited_and_newest_first(people: People, world: World):
     """Counted in bytes: of texts that are too far back only the sizes are read."""
     longest = {"role": "user", "content": "\U0001f525" * 100_000}
-    whole = save_session(people.ann, None, ASKED, longest)
-    assert opened(people.ann, whole)["messages"] == [longest]
+    whole = save_session(people.ann, None, USER_MESSAGE, longest)
+    assert open_session(people.ann, whole)["messages"] == [longest]
     session = save_session(people.ann, None, *(message(number) for number in range(3)))
     world.sql("update rag.messages set content = repeat('x', 100000) where session_id = %s", session)
-    assert len(opened(people.ann, session)["messages"]) == 3
+    assert len(open_session(people.ann, session)["messages"]) == 3
     save_session(people.ann, session, {"role": "user", "content": "x" * 100_000}, message(4))
-    results = opened(people.ann, session)["messages"]
+    results = open_session(people.ann, session)["messages"]
     assert [len(message["content"]) for message in results] == [100_000, 100_000, 100_000, 1]
 
 
@@ -122,11 +124,11 @@ def test_without_a_session_the_id_is_returned_and_none_created(people: People):
         "message_count": 0,
         "messages": [],
     }
-    assert opened(people.ann) == {**nowhere, "org_id": people.acme.id}
+    assert open_session(people.ann) == {**nowhere, "org_id": people.acme.id}
     home = collection(people.kim)
     by_name = {**nowhere, "org_id": people.acme.id, "collection_id": home}
-    assert opened(people.kim, collection_id=home) == by_name
-    assert listed(people.ann) == listed(people.kim) == []
+    assert open_session(people.kim, collection_id=home) == by_name
+    assert list_sessions(people.ann) == list_sessions(people.kim) == []
 
 
 def test_a_turn_needs_an_accessible_collection(people: People, world: World):
@@ -145,22 +147,22 @@ def test_a_turn_needs_an_accessible_collection(people: People, world: World):
         (people.ann, {"history": -1}, (400, "invalid_history")),
         (people.ann, {"history": None}, (400, "invalid_history")),
     ):
-        assert refused(actor.rpc("rag_open_session", arguments)) == error, arguments
+        assert refusal(actor.rpc("rag_open_session", arguments)) == error, arguments
     # One about all collections of an org, and a collection of the other.
     wide = save_session(people.kim, org_id=people.acme.id)
     arguments = {"session_id": wide, "collection_id": theirs}
-    assert refused(people.kim.rpc("rag_open_session", arguments)) == no_collection
+    assert refusal(people.kim.rpc("rag_open_session", arguments)) == no_collection
     for place, error in (
         ({"collection_id": theirs}, no_collection),
         ({"org_id": people.bolt.id}, (404, "org_not_found")),
         ({"session_id": NOBODYS}, no_session),
     ):
-        assert refused(keep(people.ann, None, **place)) == error, place
+        assert refusal(save_turn(people.ann, None, **place)) == error, place
 
 
 TURNS: list[tuple[Any, int]] = [
     ([], 400),
-    ([ASKED] * 1001, 400),
+    ([USER_MESSAGE] * 1001, 400),
     ("How?", 400),
     (None, 400),
     ([None], 400),
@@ -168,24 +170,24 @@ TURNS: list[tuple[Any, int]] = [
     ([{"role": "user"}], 400),
     ([{"role": "user", "content": None}], 400),
     ([{"role": "user", "content": {"text": "x"}}], 400),
-    ([{**ASKED, "details": []}], 400),
-    ([{**ASKED, "details": {"a": "x" * 70_000}}], 400),
-    ([{**ASKED, "content": "a\0b"}], 400),
-    ([ASKED, {**ASKED, "content": "é" * 100_001}], 400),
-    ([{**ASKED, "content": "é" * 100_000}], 200),
-    ([{**ASKED, "content": ""}], 200),
-    ([{**ASKED, "details": None}], 200),
-    ([ASKED] * 1000, 200),
+    ([{**USER_MESSAGE, "details": []}], 400),
+    ([{**USER_MESSAGE, "details": {"a": "x" * 70_000}}], 400),
+    ([{**USER_MESSAGE, "content": "a\0b"}], 400),
+    ([USER_MESSAGE, {**USER_MESSAGE, "content": "é" * 100_001}], 400),
+    ([{**USER_MESSAGE, "content": "é" * 100_000}], 200),
+    ([{**USER_MESSAGE, "content": ""}], 200),
+    ([{**USER_MESSAGE, "details": None}], 200),
+    ([USER_MESSAGE] * 1000, 200),
 ]
 
 
 def test_the_content_of_a_message_is_validated(people: People, subtests: pytest.Subtests):
     for text, status in TURNS:
         with subtests.test(message=str(text)[:60]):
-            before = len(listed(people.ann))
-            answer = keep(people.ann, None, messages=text)
+            before = len(list_sessions(people.ann))
+            answer = save_turn(people.ann, None, messages=text)
             assert answer.status_code == status, answer.text
-            assert len(listed(people.ann)) == before + (status == 200)
+            assert len(list_sessions(people.ann)) == before + (status == 200)
 
 
 TITLES: list[tuple[str | None, int]] = [
@@ -200,15 +202,15 @@ TITLES: list[tuple[str | None, int]] = [
 def test_the_title_of_a_session_is_validated(people: People, subtests: pytest.Subtests):
     for title, status in TITLES:
         with subtests.test(title=str(title)[:10]):
-            assert keep(people.ann, title=title).status_code == status
+            assert save_turn(people.ann, title=title).status_code == status
 
 
 def test_sessions_are_ordered_by_their_latest_message(people: People):
     first, second, third = (save_session(people.ann) for _ in range(3))
     save_session(people.ann, first)
-    assert [row["id"] for row in listed(people.ann)] == [first, third, second]
-    assert [row["id"] for row in listed(people.ann, limit=1, offset=1)] == [third]
-    assert listed(people.ann, offset=3) == []
+    assert [row["id"] for row in list_sessions(people.ann)] == [first, third, second]
+    assert [row["id"] for row in list_sessions(people.ann, limit=1, offset=1)] == [third]
+    assert list_sessions(people.ann, offset=3) == []
     assert [row["content"] for row in messages(people.ann, first, limit=1, offset=1)] == ["So."]
     for function, page in (
         ("rag_list_sessions", {"limit": 101}),
@@ -223,14 +225,17 @@ def test_sessions_are_ordered_by_their_latest_message(people: People):
 
 def test_concurrent_turns_are_all_stored_in_order(people: People):
     session = save_session(people.ann)
-    turns = [[{**ASKED, "content": f"{number}a"}, {**ASKED, "content": f"{number}b"}] for number in range(12)]
+    turns = [
+        [{**USER_MESSAGE, "content": f"{number}a"}, {**USER_MESSAGE, "content": f"{number}b"}]
+        for number in range(12)
+    ]
     with ThreadPoolExecutor(6) as pool:
         assert set(pool.map(lambda turn: save_session(people.ann, session, *turn), turns)) == {session}
     rows = messages(people.ann, session)[2:]
     assert [row["ordinal"] for row in rows] == list(range(2, 26))
     pairs = [(rows[place]["content"], rows[place + 1]["content"]) for place in range(0, 24, 2)]
     assert sorted(pairs) == sorted((a["content"], b["content"]) for a, b in turns)
-    assert listed(people.ann)[0]["message_count"] == 26
+    assert list_sessions(people.ann)[0]["message_count"] == 26
 
 
 def test_a_turn_of_a_deleted_session_is_reported(people: People):
@@ -239,30 +244,30 @@ def test_a_turn_of_a_deleted_session_is_reported(people: People):
     with psycopg.connect(people.ann.stack.database_url()) as deleting, ThreadPoolExecutor(1) as pool:
         become(deleting, people.ann)
         deleting.execute("select public.rag_delete_session(%s)", [session])
-        turn = pool.submit(keep, people.ann, session)
+        turn = pool.submit(save_turn, people.ann, session)
         while not deleting.execute(
             "select from pg_locks where not granted and transactionid = pg_current_xact_id()::xid"
         ).fetchall():
             assert not turn.done(), turn.result().text
         deleting.commit()
-        assert refused(turn.result()) == (404, "session_not_found")
-    assert listed(people.ann) == []
+        assert refusal(turn.result()) == (404, "session_not_found")
+    assert list_sessions(people.ann) == []
 
 
 def test_a_session_outlives_its_collection_and_cannot_change_it(people: People):
     home, other = collection(people.ann), collection(people.ann, "other")
     session = save_session(people.ann, collection_id=home)
     ok(people.ann.rpc("rag_delete_collection", {"collection_id": home}))
-    assert listed(people.ann)[0]["collection_id"] is None
-    assert opened(people.ann, session)["collection_id"] is None
-    assert opened(people.ann, session, collection_id=other)["collection_id"] == other
-    assert listed(people.ann)[0]["collection_id"] is None
+    assert list_sessions(people.ann)[0]["collection_id"] is None
+    assert open_session(people.ann, session)["collection_id"] is None
+    assert open_session(people.ann, session, collection_id=other)["collection_id"] == other
+    assert list_sessions(people.ann)[0]["collection_id"] is None
     # It narrows a turn, and not the session.
     save_session(people.ann, session, message(1), collection_id=other)
-    assert listed(people.ann)[0]["collection_id"] is None
+    assert list_sessions(people.ann)[0]["collection_id"] is None
     assert [row["content"] for row in messages(people.ann, session)] == ["How?", "So.", "1"]
     # A turn that began in a deleted session.
-    assert refused(keep(people.ann, None, collection_id=home)) == (404, "collection_not_found")
+    assert refusal(save_turn(people.ann, None, collection_id=home)) == (404, "collection_not_found")
 
 
 def rows_of(world: World, session: str) -> tuple[int, int]:
@@ -347,4 +352,4 @@ def test_an_unknown_session_id_reveals_nothing(people: People):
     save_session(people.bob)
     for function in ("rag_list_session_messages", "rag_delete_session", "rag_open_session"):
         answer = people.ann.rpc(function, {"session_id": str(uuid4())})
-        assert refused(answer) == (404, "session_not_found")
+        assert refusal(answer) == (404, "session_not_found")

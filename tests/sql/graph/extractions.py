@@ -23,7 +23,9 @@ def claim(world: World, wanted: int = 10, *, with_model: bool = False, seconds: 
     return [dict(zip(names, map(str, row), strict=True)) for row in rows]
 
 
-def held(world: World, actor: Actor, row: Row, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+def call_with_lease(
+    world: World, actor: Actor, row: Row, statement: str, *parameters: Any
+) -> list[tuple[Any, ...]]:
     """As the worker does in the name of that user, with the lease."""
     scopes = ["documents:read", "documents:write"]
     claims = {"org": row["org_id"], "scopes": scopes, "lease": row["lease"]}
@@ -34,13 +36,13 @@ def keep(world: World, actor: Actor, row: Row, first: int, chunks: list[Row], **
     arguments = {"first": first, "chunks": json.dumps(chunks), **more}
     placeholders = ", ".join(f"{name} => %s" for name in arguments)
     statement = f"select public.rag_store_extraction({placeholders})"
-    ((is_more,),) = held(world, actor, row, statement, *arguments.values())
+    ((is_more,),) = call_with_lease(world, actor, row, statement, *arguments.values())
     return bool(is_more)
 
 
 def fail(world: World, actor: Actor, row: Row, *arguments: Any) -> None:
     places = ", ".join(["%s"] * len(arguments))
-    held(world, actor, row, f"select public.rag_fail_extraction({places})", *arguments)
+    call_with_lease(world, actor, row, f"select public.rag_fail_extraction({places})", *arguments)
 
 
 def names(*texts: str) -> list[Row]:
@@ -58,7 +60,7 @@ def lost(world: World, actor: Actor, row: Row) -> bool:
     """Whether that lease is useless to its holder."""
     refused = 0
     for act in (
-        lambda: held(world, actor, row, "select * from public.rag_open_extraction()"),
+        lambda: call_with_lease(world, actor, row, "select * from public.rag_open_extraction()"),
         lambda: keep(world, actor, row, 0, names("Eve Root")),
         lambda: fail(world, actor, row, "reading_failed", "x", 9),
     ):

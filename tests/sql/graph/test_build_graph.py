@@ -7,7 +7,7 @@ import pytest
 
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.sql.graph.extractions import TEXTS, claim, collection, fail, held, keep, names
+from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, collection, fail, keep, names
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, named, state
 
@@ -32,7 +32,7 @@ def test_existing_documents_are_extracted_on_request(world: World, people: Peopl
     assert {row["document_id"] for row in claimed} == {first, second}
     assert {row["user_id"] for row in claimed} == {people.alf.id}
     for row in claimed:
-        held(world, people.alf, row, "select * from public.rag_open_extraction()")
+        call_with_lease(world, people.alf, row, "select * from public.rag_open_extraction()")
         keep(world, people.alf, row, 0, names("Ann Lee"))
     assert world.sql("select entity from rag.title_entities where document_id = %s", second) == [("reports",)]
     assert state(world, read) == (1, 0, 0, False, False, None)
@@ -84,7 +84,7 @@ def test_the_worker_removes_the_results_of_many_documents(world: World, people: 
     assert world.sql(left, home) == [(30,)]
     for _ in range(3):
         for row in claim(world, 10):
-            assert held(world, people.ann, row, "select * from public.rag_open_extraction()") == []
+            assert call_with_lease(world, people.ann, row, "select * from public.rag_open_extraction()") == []
     assert world.sql(left, home) == [(0,)]
     assert world.sql("select count(*) from rag.title_entities where collection_id = %s", home) == [(0,)]
     assert claim(world) == []

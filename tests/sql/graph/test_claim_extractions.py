@@ -9,7 +9,7 @@ import pytest
 
 from tests.actors import World
 from tests.conftest import People
-from tests.sql.graph.extractions import CLAIM, TEXTS, claim, due, held, lost
+from tests.sql.graph.extractions import CLAIM, TEXTS, call_with_lease, claim, due, lost
 from tests.sql.passages import put
 from tests.sql.reading import mentions, named, state
 
@@ -74,7 +74,9 @@ def test_an_expired_lease_is_claimed_again_alone_and_finally_given_up(world: Wor
     due(world, second)
     assert [row["document_id"] for row in claim(world)] == [first]
     assert lost(world, people.ann, claimed[first])
-    assert held(world, people.ann, claimed[second], "select rag.lock_leased(null::rag.extractions)")
+    assert call_with_lease(
+        world, people.ann, claimed[second], "select rag.lock_leased(null::rag.extractions)"
+    )
     due(world, second, ago="-1 hour")
     for attempt in range(3, 17):
         due(world, first)

@@ -9,7 +9,7 @@ import pytest
 from local import ROOT
 from tests.actors import NOBODYS, World
 from tests.conftest import People
-from tests.sql.graph.extractions import TEXTS, claim, due, fail, held, keep, lost, names
+from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, due, fail, keep, lost, names
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, named, relations, state
 
@@ -22,21 +22,25 @@ def _no_pending_extractions(no_jobs: None) -> None:
 def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people: People):
     document = put(world, people.ann, *TEXTS)
     (row,) = claim(world)
-    opened = held(world, people.ann, row, "select * from public.rag_open_extraction(2)")
+    opened = call_with_lease(world, people.ann, row, "select * from public.rag_open_extraction(2)")
     ((document_id, level, title, first, chunks),) = opened
     assert (str(document_id), level, title, first) == (document, 0, "A", 0)
     assert [chunk["content"] for chunk in chunks] == list(TEXTS[:2])
     assert keep(world, people.ann, row, 0, names("Ann Lee", "Bob Orr"))
     assert mentions(world, document) == [(0, "ann lee"), (1, "bob orr")]
     assert state(world, document) == (0, 2, 0, True, False, None)
-    ((*_, first, chunks),) = held(world, people.ann, row, "select * from public.rag_open_extraction(2)")
+    ((*_, first, chunks),) = call_with_lease(
+        world, people.ann, row, "select * from public.rag_open_extraction(2)"
+    )
     assert (first, len(chunks)) == (2, 1)
     assert not keep(world, people.ann, row, 2, names("Cyd Fox"))
     assert state(world, document) == (1, 0, 0, False, False, None)
     assert claim(world) == []
 
     (row,) = claim(world, with_model=True)
-    ((_, level, _, _, chunks),) = held(world, people.ann, row, "select * from public.rag_open_extraction()")
+    ((_, level, _, _, chunks),) = call_with_lease(
+        world, people.ann, row, "select * from public.rag_open_extraction()"
+    )
     assert level == 1
     assert [known["name"] for chunk in chunks for known in chunk["names"]] == [
         "Ann Lee",

@@ -24,24 +24,27 @@ def assistant(content: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": content}
 
 
-def asked(*messages: dict[str, Any], index: str | None = "kettles", **more: Any) -> Conversation:
+def conversation_of(*messages: dict[str, Any], index: str | None = "kettles", **more: Any) -> Conversation:
     return Conversation({"messages": list(messages), **more}, index, 5)
 
 
 def test_requests_without_retrieval_bypass_the_documents(subtests: pytest.Subtests):
     cases: list[tuple[Conversation, bool]] = [
-        (asked(user("Hello")), False),
-        (asked(user("Hello"), index=None), True),
-        (asked(user("Hello"), tools=[{}]), True),
-        (asked(user("Hello"), functions=[{}]), True),
-        (asked(user("Hello"), tools=[], functions=None), False),
-        (asked(SYSTEM, {"role": "developer", "content": "x"}, assistant(None), user("Hello")), False),
-        (asked({"role": "tool", "content": "x"}, user("Hello")), True),
-        (asked(user([{"type": "text", "text": "Hello"}, "there"])), False),
-        (asked(user([{"type": "text", "text": "Hello"}, {"type": "image_url"}])), True),
-        (asked(user([{"type": "text"}])), True),
-        (asked(user([{"type": "image_url"}]), assistant("A cat."), user("Hello")), True),
-        (asked(assistant([{"type": "refusal", "refusal": "No."}]), user("Hello")), False),
+        (conversation_of(user("Hello")), False),
+        (conversation_of(user("Hello"), index=None), True),
+        (conversation_of(user("Hello"), tools=[{}]), True),
+        (conversation_of(user("Hello"), functions=[{}]), True),
+        (conversation_of(user("Hello"), tools=[], functions=None), False),
+        (
+            conversation_of(SYSTEM, {"role": "developer", "content": "x"}, assistant(None), user("Hello")),
+            False,
+        ),
+        (conversation_of({"role": "tool", "content": "x"}, user("Hello")), True),
+        (conversation_of(user([{"type": "text", "text": "Hello"}, "there"])), False),
+        (conversation_of(user([{"type": "text", "text": "Hello"}, {"type": "image_url"}])), True),
+        (conversation_of(user([{"type": "text"}])), True),
+        (conversation_of(user([{"type": "image_url"}]), assistant("A cat."), user("Hello")), True),
+        (conversation_of(assistant([{"type": "refusal", "refusal": "No."}]), user("Hello")), False),
     ]
     for conversation, bypasses_documents in cases:
         with subtests.test(conversation=conversation):
@@ -58,18 +61,18 @@ def test_the_question_is_the_user_s_last_message(subtests: pytest.Subtests):
     ]
     for messages, question in cases:
         with subtests.test(question=question):
-            assert asked(*messages).question() == question
+            assert conversation_of(*messages).question() == question
 
 
 def test_a_request_without_a_question_is_refused(subtests: pytest.Subtests):
     for messages in ([SYSTEM], [user("One?"), assistant("1")], [user(" ")], [user("\0")]):
         refused = pytest.raises(InvalidRequest, match="There must be a user prompt")
         with subtests.test(messages=messages), refused:
-            asked(*messages).question()
+            conversation_of(*messages).question()
 
 
 def test_the_prompt_has_instructions_history_documents_and_question_in_order():
-    conversation = asked(
+    conversation = conversation_of(
         SYSTEM, user("Hello"), assistant("Hi."), {**user("When off?"), "name": "ann"}, seed=7
     )
     request = with_context(conversation, [KETTLE], 3000, 8000)
@@ -84,7 +87,9 @@ def test_the_prompt_has_instructions_history_documents_and_question_in_order():
 
 
 def test_instructions_since_the_last_answer_are_kept():
-    request = with_context(asked(user("a"), assistant("b"), SYSTEM, user("c")), [KETTLE], 3000, 8000)
+    request = with_context(
+        conversation_of(user("a"), assistant("b"), SYSTEM, user("c")), [KETTLE], 3000, 8000
+    )
     assert request["messages"][1:-1] == [user("a"), assistant("b"), SYSTEM]
 
 
@@ -93,14 +98,14 @@ def test_older_turns_are_dropped_first_and_instructions_never():
     turns = [SYSTEM, user(old), assistant(old), user(new), assistant(new), user("Now?")]
     room = 2 * (count_tokens(new) + FRAME_TOKENS)
     for budget, entries in ((4 * room, turns[1:5]), (room, turns[3:5]), (room // 2, []), (0, [])):
-        request = with_context(asked(*turns), [KETTLE], 3000, budget)
+        request = with_context(conversation_of(*turns), [KETTLE], 3000, budget)
         assert request["messages"][1:-1] == [SYSTEM, *entries], budget
 
 
 def test_the_history_stays_within_its_budget():
     turns = [message for number in range(50) for message in (user(f"{number} " * 9), assistant("yes " * 30))]
     for budget in range(0, 3000, 250):
-        history = with_context(asked(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
+        history = with_context(conversation_of(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
         assert sum(map(message_tokens, history)) <= budget
         assert history == turns[len(turns) - len(history) :]
         assert not history or history[0]["role"] == "user"

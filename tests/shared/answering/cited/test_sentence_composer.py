@@ -11,7 +11,7 @@ from tests.shared.examples import match
 MATCHES = [match("The kettle is hot.", chunk_id=f"c{number}") for number in range(3)]
 
 
-def held(text: str, *places: int, before: str = "") -> CheckResult:
+def supported_sentence(text: str, *places: int, before: str = "") -> CheckResult:
     return CheckResult(
         text, Verdict.SUPPORTED, tuple(Evidence(place, 0, len(text)) for place in places), before=before
     )
@@ -23,25 +23,25 @@ def lost(text: str, before: str = "") -> CheckResult:
 
 def test_citations_are_numbered_by_first_use():
     composer = Composer(MATCHES)
-    composer.add(held("Two.", 2))
-    composer.add(held("Both.", 0, 2, before=" "))
-    composer.add(held("One.", 0, before=" "))
+    composer.add(supported_sentence("Two.", 2))
+    composer.add(supported_sentence("Both.", 0, 2, before=" "))
+    composer.add(supported_sentence("One.", 0, before=" "))
     assert composer.text == "Two. [1] Both. [2] [1] One. [2]"
     assert [(cited.number, cited.match.chunk_id) for cited in composer.citations] == [(1, "c2"), (2, "c0")]
 
 
 def test_without_markers_the_references_are_still_returned():
     composer = Composer(MATCHES, cites=False)
-    composer.add(held("Two.", 2))
+    composer.add(supported_sentence("Two.", 2))
     assert composer.text == "Two."
     assert [reference.number for reference in composer.sentences[0].references] == [1]
 
 
 def test_a_dropped_sentence_passes_its_paragraph_break_on():
     composer = Composer(MATCHES, cites=False)
-    composer.add(held("First.", 0))
+    composer.add(supported_sentence("First.", 0))
     assert composer.add(lost("4 million.", before="\n\n")) == ""
-    composer.add(held("Second.", 0, before=" "))
+    composer.add(supported_sentence("Second.", 0, before=" "))
     assert composer.text == "First.\n\nSecond."
     assert composer.dropped == [("number_not_found",)]
 
@@ -49,7 +49,7 @@ def test_a_dropped_sentence_passes_its_paragraph_break_on():
 def test_an_answer_never_begins_with_white_space_of_a_dropped_sentence():
     composer = Composer(MATCHES)
     composer.add(lost("4 million."))
-    composer.add(held("Second.", 1, before=" "))
+    composer.add(supported_sentence("Second.", 1, before=" "))
     assert composer.text == "Second. [1]"
 
 
@@ -57,7 +57,10 @@ def test_framing_sentences_alone_are_not_grounded():
     composer = Composer(MATCHES)
     assert composer.add(CheckResult("Here is what I found:", Verdict.FRAME)) == ""
     assert (composer.is_grounded, composer.text) == (False, "")
-    assert composer.add(held("It is hot.", 0, before="\n")) == "Here is what I found:\nIt is hot. [1]"
+    assert (
+        composer.add(supported_sentence("It is hot.", 0, before="\n"))
+        == "Here is what I found:\nIt is hot. [1]"
+    )
     assert composer.is_grounded
     assert composer.add(CheckResult("Shall I say more?", Verdict.FRAME, before=" ")) == " Shall I say more?"
 
@@ -72,7 +75,7 @@ def test_framing_sentences_alone_are_not_grounded():
 )
 def test_markers_break_no_table_and_no_code(text: str, shown: str):
     composer = Composer(MATCHES)
-    assert composer.add(held(text, 0)) == shown
+    assert composer.add(supported_sentence(text, 0)) == shown
     (sentence,) = composer.sentences
     assert text.startswith(composer.text[sentence.start : sentence.end])
 
@@ -80,7 +83,7 @@ def test_markers_break_no_table_and_no_code(text: str, shown: str):
 sentences = st.lists(
     st.builds(
         lambda text, places, before, keeps: (
-            held(text, *places, before=before) if keeps else lost(text, before)
+            supported_sentence(text, *places, before=before) if keeps else lost(text, before)
         ),
         st.text("ab. ", min_size=1),
         st.lists(st.integers(0, 2), min_size=1, max_size=3),

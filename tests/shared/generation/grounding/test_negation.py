@@ -27,7 +27,7 @@ TURNED = [
     ("アカウントは共有できません。", "アカウントは共有できます。"),
     ("계정을 공유할 수 없습니다.", "계정을 공유할 수 있습니다."),
 ]
-KEPT = [
+SUPPORTED = [
     ("It is not possible to undo a deletion.", "A deletion cannot be undone."),
     ("Users aren't allowed to share accounts.", "Sharing accounts is not allowed."),
     ("Users aren't allowed to share accounts.", "It is forbidden to share accounts."),
@@ -53,7 +53,7 @@ def test_a_negated_source_is_unsupported(subtests: pytest.Subtests):
 
 
 def test_equal_statements_and_negations_are_supported(subtests: pytest.Subtests):
-    for source, text in KEPT:
+    for source, text in SUPPORTED:
         with subtests.test(source=source, sentence=text):
             result = Checker([match(source)]).check(text)
             assert (result.verdict, result.reasons) == (Verdict.SUPPORTED, ())

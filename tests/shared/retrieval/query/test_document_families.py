@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from shared.ingestion.filter_fields import Fields
 from shared.retrieval.query.document_families import KINDS, Family, family_of
 
-TOLD = [
+QUESTIONS = [
     ("billing incidents", Family.INCIDENTS, "incidents"),
     ("who owns the billing service and related incidents?", Family.INCIDENTS, "incidents"),
     ("root cause of the crash", Family.INCIDENTS, "root cause"),
@@ -31,7 +31,7 @@ SILENT = (
 
 
 def test_a_question_s_words_indicate_the_family(subtests: pytest.Subtests):
-    for question, family, word in TOLD:
+    for question, family, word in QUESTIONS:
         with subtests.test(question=question):
             assert family_of(question) == (family, word)
 

@@ -11,7 +11,7 @@ from shared.errors import ConfigurationError
 from shared.retrieval.query.expansion import expand
 from shared.retrieval.query.llm_rewriter import MAX_LINE, MAX_QUESTION, Rewriter, rewriter_for
 from shared.services import Services
-from tests.shared.examples import opened, settings
+from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, StandIn
 
 SECRET = "sk-secret-7f3x"
@@ -34,7 +34,7 @@ def configured(api: StandIn, **fields: Any) -> Any:
 def rewriter(api: StandIn, **fields: Any) -> Rewriter:
     made = rewriter_for(configured(api, **fields))
     assert made
-    return opened(made)
+    return closed_after_test(made)
 
 
 def says(text: Any) -> Reply:
@@ -154,5 +154,5 @@ def test_services_create_the_rewriter_once_and_close_it(api: StandIn):
 
 
 def test_services_without_a_model_have_no_rewriter():
-    services = opened(Services(settings()))
+    services = closed_after_test(Services(settings()))
     assert services.rewriter is None

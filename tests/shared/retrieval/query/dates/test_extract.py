@@ -13,7 +13,7 @@ from shared.retrieval.query.dates.extract import time_range
 
 NOW = datetime(2026, 4, 15, 14, 30, tzinfo=UTC)
 
-SAID = """
+QUESTIONS_WITH_RANGES = """
 incidents today | today | 2026-04-15 | 2026-04-15
 yesterday's standup | yesterday's | 2026-04-14 | 2026-04-14
 the day before yesterday | the day before yesterday | 2026-04-13 | 2026-04-13
@@ -201,7 +201,7 @@ def moment(text: str, ends: bool) -> datetime | None:
 
 
 def test_common_time_expressions_are_recognised(subtests: pytest.Subtests):
-    for case in SAID.strip().splitlines():
+    for case in QUESTIONS_WITH_RANGES.strip().splitlines():
         with subtests.test(case=case):
             question, text, after, before = (part.strip() for part in case.split("|"))
             period = time_range(question, NOW)
