@@ -112,7 +112,7 @@ def main() -> None:
     """Serve until SIGTERM, then finish the running requests and exit with 0."""
     import uvicorn
 
-    from shared.api.http_protocol import HttpProtocol
+    from shared.api.request_head_limit import HttpProtocol
 
     try:
         app = create()

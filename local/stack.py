@@ -333,7 +333,7 @@ class Stack:
         options = ["--host", "127.0.0.1", "--port", str(self.state.port), "--log-level", "warning"]
         # Longer than clients keep idle connections, or they use one that the server is closing.
         options += ["--timeout-keep-alive", "75"]
-        options += ["--loop", "uvloop", "--http", "shared.api.http_protocol:HttpProtocol"]
+        options += ["--loop", "uvloop", "--http", "shared.api.request_head_limit:HttpProtocol"]
         return [sys.executable, "-m", "uvicorn", "local.gateway:app", *options]
 
     def _gateway_environment(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from shared.clients.dns import Resolver
+from shared.clients.bounded_dns_lookups import Resolver
 
 # When the requests of this context must have ended, by the monotonic clock.
 deadline_at: ContextVar[float] = ContextVar("deadline_at", default=math.inf)

@@ -1,6 +1,6 @@
 """Conversion of files to Markdown.
 
-Texts are decoded here, a service transcribes sound, and a subprocess (sandbox.py) parses the rest.
+Texts are decoded here, a service transcribes sound, and a subprocess (parser_sandbox.py) parses the rest.
 """
 
 import re
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, file_kind
+from shared.ingestion.parser_sandbox import parse_in_subprocess
 from shared.ingestion.parsers.limits_and_tables import MAX_CHARACTERS, decode_text, size_error
 from shared.ingestion.parsers.ocr import is_installed
-from shared.ingestion.sandbox import parse_in_subprocess
 from shared.models.transcription import Transcriber
 from shared.text.normalize import clean, clean_line, is_blank
 

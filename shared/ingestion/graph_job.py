@@ -7,7 +7,7 @@ from typing import Any
 from shared.errors import RagError
 from shared.graph.llm_extractor import total_tokens
 from shared.graph.types import Extraction
-from shared.ingestion.entity_rows import CHUNKS_AT_ONCE
+from shared.ingestion.entities_of_chunks import CHUNKS_AT_ONCE
 from shared.ingestion.job_queue import Job, Jobs
 from shared.types import Usage
 

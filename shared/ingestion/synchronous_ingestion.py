@@ -16,7 +16,7 @@ from shared.ingestion.chunking.passages import (
     chunk_document,
 )
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.filter_fields import Fields
+from shared.ingestion.filter_fields_of_metadata import Fields
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.types import Principal, PrincipalSource

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from functions.server import SLUGS, Functions
 from local import playground_server
 from shared.api.dependencies import services_dependency
-from shared.api.http_protocol import HttpProtocol
+from shared.api.request_head_limit import HttpProtocol
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.services import Services

@@ -8,7 +8,7 @@ from shared.clients.postgrest import Database
 from shared.documents.snapshots.jsonl import SnapshotChunk, SnapshotDocument
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import RagError, error_details
-from shared.ingestion.entity_rows import extract_rows, is_graph_enabled
+from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
 from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.types import PrincipalSource
 

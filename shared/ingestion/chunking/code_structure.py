@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 
 from shared.errors import InvalidRequest, UnreadableDocument
-from shared.ingestion.chunking.segments import PARAGRAPH
-from shared.ingestion.sandbox import parse_in_subprocess
+from shared.ingestion.chunking.headings_and_table_headers import PARAGRAPH
+from shared.ingestion.parser_sandbox import parse_in_subprocess
 
 LANGUAGES = (
     "bash", "c", "cpp", "csharp", "css", "go", "html", "java", "javascript", "json", "php", "python", "ruby",

@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.chunking.outline import Outline
-from shared.ingestion.chunking.packer import Chunk, chunk
+from shared.ingestion.chunking.chunk_packer import Chunk, chunk
+from shared.ingestion.chunking.page_and_section import Outline
 from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
-from shared.ingestion.entity_rows import extract_rows, is_graph_enabled
+from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
 from shared.models.chunk_limits import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder
 

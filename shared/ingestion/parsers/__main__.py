@@ -1,4 +1,4 @@
-"""Process that parses one file (sandbox.py).
+"""Process that parses one file (parser_sandbox.py).
 
 python -m shared.ingestion.parsers KIND SECONDS MEGABYTES <file >JSON
 """

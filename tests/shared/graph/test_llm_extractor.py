@@ -263,9 +263,7 @@ REPLY_TEXT = '{"names": [{"name": "Ledger Team", "kind": "team", "spellings": []
 
 @pytest.mark.parametrize(
     "text",
-    [f"Here you are:\n{REPLY_TEXT}\nMore?", f"```json\n{REPLY_TEXT}\n```", f"\ufeff {REPLY_TEXT}"][
-        f"Here you are:\n{REPLY_TEXT}\nAnything else?", f"```json\n{REPLY_TEXT}\n```", f"\ufeff {REPLY_TEXT}"
-    ],
+    [f"Here you are:\n{REPLY_TEXT}\nAnything else?", f"```json\n{REPLY_TEXT}\n```", f"\ufeff {REPLY_TEXT}"],
 )
 def test_prose_around_the_json_is_ignored(api: StandIn, text: str):
     api.replies(says(text))

@@ -15,7 +15,7 @@ from shared.documents import collections
 from shared.ingestion import graph_worker
 from shared.ingestion.chunking.passages import ChunkingConfig
 from shared.ingestion.document_worker import Worker
-from shared.ingestion.entity_rows import extract_rows
+from shared.ingestion.entities_of_chunks import extract_rows
 from shared.ingestion.graph_job import ExtractionJob
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs, work_until
@@ -125,7 +125,7 @@ def test_a_text_that_breaks_the_rules_is_still_stored(
     def broken(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("shared.ingestion.entity_rows.extract", broken)
+    monkeypatch.setattr("shared.ingestion.entities_of_chunks.extract", broken)
     document = NewDocument(people.acme.id, "Billing", "The Ledger Team owns it.")
     stored = ingest(core.database, core.embedder, people.ann.principal, document)
     assert stored.chunks == 1

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from shared.ingestion.chunking.chunk_packer import CountTokens, chunk
 from shared.ingestion.chunking.document_type import DOCUMENT_TYPES
-from shared.ingestion.chunking.packer import CountTokens, chunk
 from shared.ingestion.chunking.splitters import headings, split
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
-from tests.shared.ingestion.chunking.test_packer import COUNTERS, letters, sizes, uncovered, words
+from tests.shared.ingestion.chunking.test_chunk_packer import COUNTERS, letters, sizes, uncovered, words
 
 MARKED = st.sampled_from(
     ["# Kilns", "## What is hot?", "Article 5", "Article 6. Duties", "Section 2 of the Act", "PART II",

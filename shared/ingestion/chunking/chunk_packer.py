@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from shared.ingestion.chunking.boundaries import Break
-from shared.ingestion.chunking.segments import Part, Span
+from shared.ingestion.chunking.headings_and_table_headers import Part, Span
 from shared.ingestion.chunking.splitters import split
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 

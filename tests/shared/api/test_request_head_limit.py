@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from shared.api.http_protocol import HEAD_BYTES
+from shared.api.request_head_limit import HEAD_BYTES
 from tests.functions.app_server import serve
 
 

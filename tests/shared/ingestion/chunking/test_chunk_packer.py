@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from local.seed_demo import demo_files
-from shared.ingestion.chunking.packer import Chunk, CountTokens, chunk
+from shared.ingestion.chunking.chunk_packer import Chunk, CountTokens, chunk
 from shared.models.embeddings import Embedder
 from shared.text.sentences import sentences
 from shared.text.token_count import count_tokens
