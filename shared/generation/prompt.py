@@ -26,6 +26,14 @@ QUESTION = (
     "enough information, say so. Keep the answer concise (100-500 words). Cite sources by mentioning their "
     "titles."
 )
+# For an answer whose sentences cite numbered excerpts.
+CITED_QUESTION = (
+    "Context:\n{context}\n\nQuestion: {question}\n\n"
+    "Instructions: Answer the question based ONLY on the context above, in short plain sentences. Keep to "
+    "its words, names and numbers. End every sentence with the number of the excerpt that it is from, which "
+    "stands in its first line, such as [1] or [1][3]. Put in quotation marks only what an excerpt says word "
+    "for word. If the context doesn't contain enough information, say so and nothing else."
+)
 # For the last turn of a conversation, whose earlier turns may set length and form.
 TURN = (
     "Context:\n{context}\n\nQuestion: {question}\n\n"

@@ -48,13 +48,9 @@ class MiniLM:
     # It reads 256 tokens, but was trained on passages of up to 128 and is best for these.
     passage_tokens = MINILM.passage_tokens
 
-    def __init__(self, threads: int | None = None) -> None:
-        """`threads`: CPU threads; by default one for each processor that this process may use.
-
-        Raises FileNotFoundError, which names the package to install, without the weights.
-        """
-        folder = _weights_folder()
-        threads = threads or _usable_cpus()
+    def __init__(self) -> None:
+        """Raises FileNotFoundError, which names the package to install, without the weights."""
+        folder, threads = _weights_folder(), _usable_cpus()
         # Truncation and padding are state that threads would share; this class does both itself.
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_truncation()

@@ -13,6 +13,12 @@ from shared.graph.graph_of_rows import graph_of
 from shared.text.identifiers import whole_word
 from shared.types import Match, Mode, Principal, Query, ResultKind, SearchResult, SimilarTo
 
+# Columns of a row that a match has under the same names.
+_SAME_NAMES = (
+    "chunk_id", "document_id", "org_id", "ordinal", "similarity", "score", "source_type", "title", "uri",
+    "lang", "collection_id", "origin", "author", "state", "created_by",
+)  # fmt: skip
+
 
 def match(
     database: Database, caller: Principal, vector: list[float] | None, model: str, query: Query
@@ -124,28 +130,14 @@ def _with_graph(result: dict[str, Any]) -> SearchResult:
 
 def _match(row: dict[str, Any]) -> Match:
     return Match(
-        chunk_id=row["chunk_id"],
-        document_id=row["document_id"],
-        org_id=row["org_id"],
-        ordinal=row["ordinal"],
+        **{name: row[name] for name in _SAME_NAMES},
         text=row["content"],
         span=(row["span_start"], row["span_end"]),
-        similarity=row["similarity"],
-        score=row["score"],
-        source_type=row["source_type"],
-        title=row["title"],
-        uri=row["uri"],
-        lang=row["lang"],
         occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
         metadata=object_of(row["metadata"]),
-        collection_id=row["collection_id"],
-        origin=row["origin"],
-        author=row["author"],
-        state=row["state"],
         labels=tuple(row["labels"]),
         document_name=row["external_id"] or row["document_id"],
         place=object_of(row["place"]),
-        created_by=row["created_by"],
         graph_sourced=row.get("graph_sourced", False),
         filename=row.get("filename"),
         owner_id=row.get("owner_id"),

@@ -11,7 +11,6 @@ from dataclasses import replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.answering.cited.prompt import chat_request
 from shared.answering.cited.sentence_composer import Composer
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone
 from shared.answering.routed_search import retrieve
@@ -20,13 +19,14 @@ from shared.generation.generators import GenerationRequest, Generator
 from shared.generation.grounding.answer_check import Stream
 from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
+from shared.generation.prompt import CITED_QUESTION, chat_request
 from shared.generation.refusals import insufficient, missing_note
 from shared.observability.tracing import milliseconds_since
 from shared.retrieval.highlight import highlight
 from shared.services import Services
 from shared.text.citation_marks import escape_marks
 from shared.text.token_count import count_tokens
-from shared.types import GeneratedText, Match, Principal, TextDelta, Usage
+from shared.types import GeneratedText, Match, Principal, Sampling, TextDelta, Usage
 
 
 async def answer(
@@ -97,9 +97,11 @@ async def _check_sentences(
         lambda: chat_request(
             request.search.text,
             matches,
-            core.settings.rag_context_tokens,
             request.model or generator.model,
-            request.max_tokens,
+            core.settings.rag_context_tokens,
+            Sampling(max_tokens=request.max_tokens),
+            template=CITED_QUESTION,
+            numbered=True,
         ),
         request.streams,
         retrieval.result.vector,
