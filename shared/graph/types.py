@@ -32,7 +32,7 @@ class Name:
     weight: float
 
     def row(self) -> dict[str, Any]:
-        return {**asdict(self), "weight": round(self.weight, 3)}
+        return {**asdict(self), "surfaces": [*self.surfaces], "weight": round(self.weight, 3)}
 
 
 @dataclass(frozen=True, slots=True)
