@@ -1,6 +1,8 @@
 """The embedders: the real OpenAI client against a stand-in for the paid API, and the local model."""
 
+import base64
 import math
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,7 +78,7 @@ def test_the_request_has_model_texts_key_and_the_stored_size(api: StandIn):
     assert request.json == {
         "model": "text-embedding-3-small",
         "input": ["first", "second"],
-        "encoding_format": "float",
+        "encoding_format": "base64",
         "dimensions": 1536,
     }
 
@@ -130,6 +132,21 @@ def test_a_vector_of_the_stored_size_is_unchanged(api: StandIn):
     full = [float(number) for number in range(1, 1537)]
     api.replies(vectors(full))
     assert embed(hosted(api), ["a text"]) == [full]
+
+
+def test_vectors_in_base64_are_single_precision_numbers(api: StandIn):
+    full = [number / 4096 for number in range(1, 1537)]
+    api.replies(vectors(base64.b64encode(struct.pack("<1536f", *full)).decode()))
+    assert embed(hosted(api), ["a text"]) == [full]
+
+
+@pytest.mark.parametrize(
+    "encoded", ["AAA", "AAAA", "AAAAAAAAAAA=", "!!!!", "AACAf!==", "é", "", "AADAfw==", "AACAfw=="]
+)
+def test_a_vector_in_base64_that_cannot_be_read_is_a_failure(api: StandIn, encoded: str):
+    """Lengths that are no multiple of four, other characters, no number, NaN and infinity."""
+    api.replies(vectors(encoded))
+    failure(api)
 
 
 def test_a_vector_that_cannot_be_stored_is_a_failure(subtests: pytest.Subtests):
