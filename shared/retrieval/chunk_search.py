@@ -10,6 +10,7 @@ from shared.clients.lenient_row_reading import object_of, readable
 from shared.clients.postgrest import Database
 from shared.errors import error_details
 from shared.graph.graph_of_rows import graph_of
+from shared.models.embeddings import vector_literal
 from shared.text.identifiers import whole_word
 from shared.types import Match, Mode, Principal, Query, ResultKind, SearchResult, SimilarTo
 
@@ -29,7 +30,7 @@ def match(
     collection name.
     """
     arguments: dict[str, Any] = {
-        "query_vector": vector,
+        "query_vector": vector and vector_literal(vector),
         "top_k": query.top_k,
         "filters": {**_filters(query), "model": model},
     }
@@ -74,7 +75,10 @@ def similar(
         "prefer": query.prefer,
     }
     if subject.kind == "text":
-        arguments |= {"query_text": query.words or subject.value, "query_vector": vector}
+        arguments |= {
+            "query_text": query.words or subject.value,
+            "query_vector": vector and vector_literal(vector),
+        }
     else:
         arguments[f"{subject.kind}_id"] = subject.value
     with error_details(name=query.filters.collection):
