@@ -1,8 +1,8 @@
 """/api/rag/search among many tenants' chunks, with all functions in one process as in the container.
 
-An embedding endpoint that answers at once and a plain reverse proxy to PostgREST stand for the services around
-it (bench/served_project.py). Every question is new to the cache of embeddings. Compared with rag_match through
-PostgREST, and with --baseline with the functions of another checkout: python -m bench.request_path.
+An embedding endpoint that answers at once and a plain reverse proxy to PostgREST replace the services around it
+(bench/served_project.py). Every question is new to the cache of embeddings. Compared with rag_match by
+PostgREST and, with --baseline, with the functions of another checkout: python -m bench.request_path.
 """
 
 import argparse
@@ -147,8 +147,8 @@ def cells_of(tenants: TenantDatabase) -> list[Cell]:
 
 
 def run(cell: Cell, contenders: Mapping[str, Contender], questions: int, rounds: int) -> dict[str, Times]:
-    """One client with all contenders in turns, in an order drawn anew for each question; then eight clients with
-    each contender in turns. Raises RuntimeError at an answer that is no 200."""
+    """One client with all contenders in turns, in a random order for each question; then eight clients with
+    each contender in turns. Raises RuntimeError for a response that is no 200."""
     times = {name: Times() for name in contenders}
     asked = itertools.count()
     workload = Workload.of(cell.token, [cell.org], QUESTIONS, rare=False)

@@ -21,7 +21,7 @@ class HashEmbedder:
     """An embedder that takes no time: of each word a direction, of a text their sum. So a text is near what
     it shares words with, as it is with a real one."""
 
-    model, remote, window, passage_tokens = "hashed", False, 8191, 512
+    model, remote, is_fast, window, passage_tokens = "hashed", False, True, 8191, 512
 
     def __init__(self) -> None:
         self._known: dict[str, np.ndarray[Any, Any]] = {}

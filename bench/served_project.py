@@ -1,6 +1,6 @@
 """Stand-ins for bench/request_path.py: an embedding endpoint, and the reverse proxy of a Supabase project.
 
-Both are asyncio protocols without a framework, so that their own time is small: `python -m bench.served_project`.
+Both are asyncio protocols without a framework, so that they take little time: python -m bench.served_project.
 BENCH_ORGS are the orgs whose questions the endpoint embeds, by the question's text (question_text).
 """
 
@@ -73,17 +73,17 @@ class Embeddings(_Requests):
 class Proxy(_Requests):
     """Forwards /rest/v1 to PostgREST, a connection for each of its own."""
 
+    upstream: asyncio.Transport | None = None
+
     async def _connect(self) -> None:
         port = int(os.environ["BENCH_POSTGREST_PORT"])
         connection = asyncio.get_running_loop().create_connection(lambda: _Answers(self), "127.0.0.1", port)
         self.upstream, _ = await connection
-        for request in self.waiting:
-            self.upstream.write(request)
-        self.waiting = []
+        self.upstream.write(b"".join(self.waiting))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self.upstream: asyncio.Transport | None = None
+        # Requests before there is a connection.
         self.waiting: list[bytes] = []
         self.connecting = asyncio.ensure_future(self._connect())
 

@@ -25,6 +25,7 @@ class FixedEmbedder:
 
     model = os.environ["BENCH_MODEL"]
     remote = False
+    is_fast = True
     window = 8191
     passage_tokens = 512
 

@@ -28,7 +28,7 @@ SAMPLED_VECTORS = [vector.tolist() for vector in Org(*json.loads(os.environ["BEN
 class SampledEmbedder:
     """An embedder that takes as long as the local model, and gives vectors like the chunks'."""
 
-    model, remote = MODEL, False
+    model, remote, is_fast = MODEL, False, True
 
     def __init__(self) -> None:
         self._local = local_embedder()

@@ -58,7 +58,7 @@ KEYS = {
 class RandomEmbedder:
     """An embedding service that takes no time: a direction for each text, drawn from a seed."""
 
-    model, remote, window, passage_tokens = "all-MiniLM-L6-v2", True, 8191, 128
+    model, remote, is_fast, window, passage_tokens = "all-MiniLM-L6-v2", True, True, 8191, 128
 
     def __init__(self) -> None:
         self._draw = np.random.default_rng(7)

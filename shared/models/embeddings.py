@@ -7,7 +7,9 @@ key is an error, not a fallback to the local model.
 import json
 import math
 import struct
+import time
 from base64 import b64decode
+from collections import deque
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,12 +22,17 @@ from shared.models.openai_model import OpenAIModel
 from shared.text.token_count import count_tokens
 
 if TYPE_CHECKING:
+    from openai import OpenAI
+
     from shared.models.minilm import MiniLM
 
 DIMENSIONS = 1536
 # Passages of an ingestion that are embedded between two checks of its lease or client: a few seconds of the
 # local model.
 EMBEDDED_AT_ONCE = 64
+# An endpoint is fast if one of its last 32 requests took less than 20 ms, about the time of two calls of the
+# cache of query embeddings. OpenAI's takes several times as long.
+FAST_REQUESTS, FAST_SECONDS = 32, 0.02
 # Prefix of the models that have a parameter for the number of dimensions.
 SIZED_MODELS = "text-embedding-3"
 
@@ -39,6 +46,11 @@ class Embedder(Protocol):
     @property
     def remote(self) -> bool:
         """Whether embedding calls a service, which takes longer and may cost money."""
+        ...
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether it embeds a query about as fast as the database answers."""
         ...
 
     @property
@@ -67,12 +79,24 @@ class OpenAIEmbedder(OpenAIModel):
     passage_tokens = OPENAI.passage_tokens
     batch = 128
 
+    def __init__(self, client: "OpenAI", model: str, seconds: float) -> None:
+        super().__init__(client, model, seconds)
+        # Durations of the last requests, in seconds.
+        self._recent: deque[float] = deque(maxlen=FAST_REQUESTS)
+
+    @property
+    def is_fast(self) -> bool:
+        """By the fastest of the last requests: others waited for a processor, or for larger batches."""
+        return len(self._recent) == FAST_REQUESTS and min(self._recent) < FAST_SECONDS
+
     def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
         """In batches of 128, each within the time-out of the settings, retries included."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self.batch):
+            started = time.monotonic()
             with deadline(self.seconds):
                 vectors += self._batch(list(texts[start : start + self.batch]))
+            self._recent.append(time.monotonic() - started)
         return vectors
 
     def _batch(self, texts: list[str]) -> list[list[float]]:
@@ -107,7 +131,7 @@ def _vectors_of(body: Any) -> list[list[float]]:
 
 def _vector_of(embedding: Any) -> list[float]:
     """Single-precision numbers in base64; a list from an endpoint that ignores the encoding."""
-    if not isinstance(embedding, str):
+    if isinstance(embedding, list):
         return embedding
     content = b64decode(embedding, validate=True)
     return list(struct.unpack(f"<{len(content) // 4}f", content))

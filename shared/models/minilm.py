@@ -43,6 +43,7 @@ class MiniLM:
 
     model = LOCAL_MODEL
     remote = False
+    is_fast = True
     dimensions = 384
     window = MINILM.window
     # It reads 256 tokens, but was trained on passages of up to 128 and is best for these.

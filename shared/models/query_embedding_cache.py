@@ -24,9 +24,9 @@ def embed_query(
     """The query's vector of 1536 finite numbers, from a cache entry that is at most `seconds` old, or
     embedded.
 
-    A local embedder is faster than the database and is always used. Raises EmbeddingFailed.
+    An embedder that is as fast as the database is always used. Raises EmbeddingFailed.
     """
-    if not (seconds and embedder.remote):
+    if not seconds or embedder.is_fast:
         return _vector(embedder, text)
     query = {"hash": question_hash(caller, embedder.model, text), "max_age_seconds": seconds}
     try:

@@ -497,7 +497,7 @@ def test_a_permanently_failing_document_ends(
 class Broken:
     """An embedder with an unexpected fault."""
 
-    model, remote, window, passage_tokens = "all-MiniLM-L6-v2", False, 256, 128
+    model, remote, is_fast, window, passage_tokens = "all-MiniLM-L6-v2", False, True, 256, 128
 
     def embed(self, texts: object, *, background: bool = False) -> list[list[float]]:
         raise RagError(log_reason="broken")

@@ -13,8 +13,8 @@ from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.config import Settings
 from shared.errors import EmbeddingFailed
-from shared.models import query_embedding_cache
-from shared.models.embeddings import Embedder
+from shared.models import embeddings, query_embedding_cache
+from shared.models.embeddings import Embedder, embed
 from shared.models.query_embedding_cache import embed_query
 from shared.services import Services
 from shared.types import Principal, Query
@@ -151,9 +151,34 @@ def test_0_disables_the_cache(service: StandIn, remote: Services, people: People
 
 
 def test_the_local_model_is_not_cached(core: Services, people: People, world: World):
-    assert not core.embedder.remote
     assert embedded(core, people.ann) == embedded(core, people.ann)
     assert remembered(world, people.ann) == 0
+
+
+def test_an_endpoint_is_cached_until_it_has_been_fast(
+    service: StandIn, remote: Services, people: People, world: World, monkeypatch: pytest.MonkeyPatch
+):
+    # A busy machine delays the stand-in.
+    monkeypatch.setattr(embeddings, "FAST_SECONDS", 5.0)
+    answers_with(service, 1)
+    for _ in range(embeddings.FAST_REQUESTS - 2):
+        embed(remote.embedder, [QUESTION])
+    embedded(remote, people.ann)
+    assert remembered(world, people.ann) == 1
+    embedded(remote, people.ann, "Another question, whose embedding completes the measurement.")
+    assert remembered(world, people.ann) == 2
+    embedded(remote, people.ann, "A question of a fast endpoint.")
+    assert remembered(world, people.ann) == 2
+
+
+def test_a_slow_endpoint_is_cached(
+    service: StandIn, remote: Services, people: People, world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(embeddings, "FAST_SECONDS", 0.0)
+    answers_with(service, 1)
+    for number in range(embeddings.FAST_REQUESTS + 2):
+        embedded(remote, people.ann, f"Question {number}")
+    assert remembered(world, people.ann) == embeddings.FAST_REQUESTS + 2
 
 
 def test_a_search_and_an_answer_embed_once_and_have_the_same_results(
