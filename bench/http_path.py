@@ -4,7 +4,9 @@ calls."""
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
+import httpx
 from fastapi.testclient import TestClient
 
 from bench.bench_stack import BenchStack, serve_app
@@ -70,15 +72,21 @@ def run_search_clients(url: str, clients: int, requests: int, token: str) -> Out
 
 def round_trips(bench: BenchStack) -> Iterator[Figure]:
     """Requests to PostgREST, counted where they leave the process."""
-    hooks = bench.core.database._transport.event_hooks
+    send = bench.core.database._session._send
     for function, path in ((rag_search, "/api/rag/search"), (rag_answer, "/api/rag/answer")):
         sent: list[object] = []
-        bench.core.database._transport.event_hooks = {"request": [sent.append]}
+
+        def count(request: httpx.Request, send: Any = send, sent: list[object] = sent) -> httpx.Response:
+            sent.append(request)
+            response: httpx.Response = send(request)
+            return response
+
+        bench.core.database._session._send = count
         function.app.dependency_overrides[services_dependency] = lambda: bench.core
         try:
             headers = {"Authorization": f"Bearer {bench.token()}"}
             TestClient(function.app).post(path, json=BODY, headers=headers).raise_for_status()
         finally:
             function.app.dependency_overrides.clear()
-            bench.core.database._transport.event_hooks = hooks
+            bench.core.database._session._send = send
         yield Figure(f"database round trips of {path}", len(sent), "", goal="<= 2")

@@ -1,8 +1,8 @@
 """/api/rag/search among many tenants' chunks, with all functions in one process as in the container.
 
-An embedding endpoint that answers at once and a plain reverse proxy to PostgREST replace the services around it
-(bench/served_project.py). Every question is new to the cache of embeddings. Compared with rag_match by
-PostgREST and, with --baseline, with the functions of another checkout: python -m bench.request_path.
+An embedding endpoint that answers at once and a plain reverse proxy to PostgREST replace the services
+around it (bench/served_project.py). Every question is new to the cache of embeddings. Compared with rag_match
+by PostgREST and, with --baseline, with the functions of another checkout: python -m bench.request_path.
 """
 
 import argparse
