@@ -15,9 +15,8 @@ from pkgutil import iter_modules
 from threading import Lock
 
 from fastapi import FastAPI
-from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Match
+from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from shared.api import openapi_reference
@@ -47,6 +46,12 @@ class Functions:
 
     def __init__(self, slugs: Iterable[str]) -> None:
         self.apps: list[FastAPI] = [import_module(SLUGS[slug]).app for slug in slugs]
+        routes = [(route, app) for app in self.apps for route in app.routes if isinstance(route, Route)]
+        self._patterns = [(route.path_regex, app) for route, app in routes]
+        # Paths without parameters.
+        self._paths = {
+            route.path: self._app_of(route.path) for route, _ in routes if not route.param_convertors
+        }
         self._lock = Lock()
         self._cached: tuple[bytes, bytes] | None = None
         # It also answers requests for unknown paths.
@@ -55,12 +60,13 @@ class Functions:
         self._own.add_api_route("/docs", self._page, include_in_schema=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        for app in self.apps:
-            # A partial match has another method, which the function refuses.
-            if any(route.matches(scope)[0] is not Match.NONE for route in app.routes):
-                await app(scope, receive, send)
-                return
-        await self._own(scope, receive, send)
+        path = scope["path"]
+        app = self._paths.get(path) or self._app_of(path) or self._own
+        await app(scope, receive, send)
+
+    def _app_of(self, path: str) -> FastAPI | None:
+        """The first app with a route of the path, which also refuses other methods."""
+        return next((app for pattern, app in self._patterns if pattern.match(path)), None)
 
     def _document(self) -> Response:
         return Response(self._reference()[0], media_type="application/json")
@@ -100,12 +106,10 @@ def select_slugs(names: Iterable[str]) -> list[str]:
     return [slug for slug in SLUGS if slug in slug_set | {ALWAYS}]
 
 
-def create() -> Starlette:
+def create() -> Router:
     """The app of the functions in RAG_FUNCTIONS. Raises ConfigurationError."""
     functions = Functions(select_slugs(read_server_settings().rag_functions))
-    app = Starlette(lifespan=lambda _: functions.started())
-    app.router.default = functions
-    return app
+    return Router(default=functions, lifespan=lambda _: functions.started())
 
 
 def main() -> None:
