@@ -15,7 +15,7 @@ from local import ROOT
 
 FOLDER = ROOT / "build" / "lambda"
 CONFIGURATION = "serverless.yml"
-# On the path of the process that parses alone (shared/ingestion/sandbox.py).
+# On the path of the process that parses alone (shared/ingestion/parser_sandbox.py).
 PARSERS = "parsers"
 # Files that pip writes and that contain paths of the build machine; and the former pydantic, which FastAPI
 # would import, where it exists, to refuse its models.

@@ -184,7 +184,7 @@ def test_every_handler_works_with_its_own_environment_and_the_zip_alone(deployed
     elsewhere = {file for file in output["files"] if not file.startswith(f"{root}/")}
     assert {file for file in elsewhere if file.startswith(f"{ROOT}/")} == {str(RUNTIME)}
     assert [file for file in output["files"] if file.startswith(f"{root}/fastapi/")]
-    parses = f"{root}/shared/ingestion/sandbox.py" in output["files"]
+    parses = f"{root}/shared/ingestion/parser_sandbox.py" in output["files"]
     assert deployed.package.functions[slug]["Code"]["S3Key"].endswith("/rag.zip") != parses
 
 

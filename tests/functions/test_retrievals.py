@@ -175,7 +175,7 @@ def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, core: Ser
 def test_a_result_from_the_graph_alone_is_marked(core: Services, people: People):
     graph_documents.put_all(core, people.ann)
     without, enhanced = (
-        retrieve(people.ann, graph_documents.QUESTION, mode="keyword", top_k=1, enable_graph=graph)["results"]
+        retrieve(people.ann, graph_documents.QUESTION, mode="keyword", top_k=2, enable_graph=graph)["results"]
         for graph in (False, True)
     )
     ids = {result["chunk_id"] for result in enhanced if result["metadata"]["graph_sourced"]}

@@ -24,7 +24,7 @@ def test_front_matter_sets_a_document_s_fields(tmp_path: Path):
         ("bad.md", b"+++\ntitle = \n+++\nText.", "bad.md"),
         ("date.md", b"+++\ndate = 2026-01-01\n+++\nText.", "date needs a time"),
         ("latin.txt", b"caf\xe9", "latin.txt"),
-        ("picture.png", b"", "no .md or .txt files"),
+        ("picture.png", b"", "no files that end in .md or .txt"),
     ],
 )
 def test_an_unreadable_file_is_named(tmp_path: Path, name: str, content: bytes, complaint: str):
