@@ -6,10 +6,9 @@ Nothing is rounded: a loaded embedding equals the persisted one bit for bit.
 import binascii
 import struct
 from base64 import b64decode
-from functools import cache
 
-# The dimensions of every stored embedding; shorter ones have zeros at their end.
-DIMENSIONS = 1536
+from shared.models.embeddings import DIMENSIONS, HALF_PRECISION_DECIMALS
+
 # All bits of the exponent: infinity or NaN.
 _NO_NUMBER = 0x7C00
 
@@ -29,12 +28,6 @@ def to_database(text: str) -> str:
         value & _NO_NUMBER == _NO_NUMBER for value in values
     ):
         raise ValueError("not a direction")
-    decimals = _texts()
-    return f"[{','.join([decimals[value] for value in values])}{',0' * (DIMENSIONS - len(values))}]"
-
-
-@cache
-def _texts() -> list[str]:
-    """Every half-precision value in five digits, which distinguish it from its neighbours."""
-    values = struct.unpack("<65536e", struct.pack("<65536H", *range(65536)))
-    return [f"{value:.5g}" for value in values]
+    return (
+        f"[{','.join(map(HALF_PRECISION_DECIMALS.__getitem__, values))}{',0' * (DIMENSIONS - len(values))}]"
+    )

@@ -10,11 +10,11 @@ from itertools import islice
 from shared.clients.postgrest import Database
 from shared.clients.snapshot_paths import DEFAULT, directory_of, segments_of
 from shared.clients.snapshot_store import SnapshotFolder, Store
-from shared.documents.snapshots.half_precision_embeddings import DIMENSIONS
 from shared.documents.snapshots.jsonl import SnapshotChunk, SnapshotDocument, records
 from shared.documents.snapshots.load_session import LoadSession
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import InvalidRequest, NotFound, SnapshotRefused
+from shared.models.embeddings import DIMENSIONS
 from shared.types import PrincipalSource
 
 

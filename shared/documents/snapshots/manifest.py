@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.clients.snapshot_paths import DATA
-from shared.documents.snapshots.half_precision_embeddings import DIMENSIONS
 from shared.errors import SnapshotRefused
+from shared.models.embeddings import DIMENSIONS
 
 FORMAT, VERSION = "citerow-snapshot", 1
 DAMAGED = "Persist the index again, because the snapshot is damaged"

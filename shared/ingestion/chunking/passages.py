@@ -12,7 +12,7 @@ from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
 from shared.models.chunk_limits import ChunkSizes, EmbedderLimits, configured_sizes
-from shared.models.embeddings import Embedder
+from shared.models.embeddings import Embedder, vector_literal
 
 # Of the title, which precedes every passage: a chunk alone often does not name its subject.
 TITLE_TOKENS = 32
@@ -60,8 +60,8 @@ class ChunkedDocument:
                 "span_end": item.end,
                 "token_count": item.tokens,
                 "metadata": self.outline.place(item.start, item.end),
-                # Half precision keeps three significant digits. A JSON array would be parsed twice.
-                "embedding": f"[{','.join(map('%.5g'.__mod__, vector))}]",
+                # A JSON array would be parsed twice.
+                "embedding": vector_literal(vector),
             }
             for item, vector, entities in zip(
                 self.chunks, vectors, self.entities or [{}] * len(self.chunks), strict=True
