@@ -107,7 +107,8 @@ def functions(environment: Mapping[str, str], checkout: Path, log: Path) -> Iter
     """All functions of a checkout in one process, as the container serves them."""
     port = free_port()
     own = {**environment, "PYTHONPATH": str(checkout), "PORT": str(port)}
-    child = start([sys.executable, "-m", "functions.server"], own, log)
+    # Without -P the current folder would come before the checkout.
+    child = start([sys.executable, "-P", "-m", "functions.server"], own, log)
     url = f"http://127.0.0.1:{port}"
     try:
         wait_until_ready(lambda: is_responding(f"{url}/openapi.json"), child, log, 60)
