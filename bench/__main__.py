@@ -22,6 +22,7 @@ from bench import (
     platform_chat,
     playground,
     put_documents,
+    request_path,
     sdk_python,
     sdk_typescript,
     search_api,
@@ -53,6 +54,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "work": worker_throughput.measure,
     "put": put_documents.measure,
     "index": index_api.measure,
+    "request": request_path.measure,
     "search": search_api.measure,
     "graph": graph_search.measure,
 }

@@ -2,7 +2,8 @@
 
 An embedding endpoint that answers at once and a plain reverse proxy to PostgREST replace the services
 around it (bench/served_project.py). Every question is new to the cache of embeddings. Compared with rag_match
-by PostgREST and, with --baseline, with the functions of another checkout: python -m bench.request_path.
+by PostgREST and, with --baseline, with the functions of another checkout:
+python -m bench.request_path --baseline CHECKOUT.
 """
 
 import argparse
@@ -20,8 +21,9 @@ from typing import Any
 import psutil
 from rich.console import Console
 
+from bench import figures
 from bench.bench_stack import UNLIMITED, Server
-from bench.figures import Figure, print_table
+from bench.figures import Figure
 from bench.interleaved import TOP_K, Score, Workload, connect, vector_literal
 from bench.load_generator import Outcome, Request, run_clients
 from bench.served_project import QUESTIONS, question_text
@@ -223,7 +225,7 @@ def loaded(chunks: int) -> Iterator[TenantDatabase]:
 def compare(
     tenants: TenantDatabase, console: Console, baseline: Path | None, questions: int, rounds: int
 ) -> list[Figure]:
-    figures: list[Figure] = []
+    measurements: list[Figure] = []
     logs = tenants.stack.folder / "logs"
     with ExitStack() as stack:
         environment = stack.enter_context(project(tenants))
@@ -233,8 +235,8 @@ def compare(
                 log = logs / f"functions-{name}.log"
                 contenders[name] = search(stack.enter_context(functions(environment, checkout, log)).url)
         for cell in cells_of(tenants):
-            figures += figures_of(cell, run(cell, contenders, questions, rounds))
-    return figures
+            measurements += figures_of(cell, run(cell, contenders, questions, rounds))
+    return measurements
 
 
 def measure(console: Console, chunks: int = CHUNKS, baseline: Path | None = None) -> list[Figure]:
@@ -247,8 +249,10 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=CHUNKS)
     parser.add_argument("--baseline", type=Path, help="a checkout to compare with")
     options = parser.parse_args()
-    console = Console()
-    print_table("request", measure(console, options.chunks, options.baseline), console)
+    console, machine = Console(), figures.machine()
+    measured_figures = measure(console, options.chunks, options.baseline)
+    figures.record("request", machine, measured_figures)
+    figures.print_table("request", measured_figures, console)
 
 
 if __name__ == "__main__":
