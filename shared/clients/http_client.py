@@ -85,7 +85,21 @@ def http_client(
     admits: Callable[[str], None] | None = None,
     org_id: str = "",
 ) -> httpx.Client:
-    """A client whose single waits take at most `seconds`, and whose requests obey `deadline`.
+    """A client whose single waits take at most `seconds`, with the transport that http_transport makes."""
+    return client_over(http_transport(limits, admits, org_id), seconds)
+
+
+def client_over(transport: httpx.HTTPTransport, seconds: float) -> httpx.Client:
+    """A client that closes the transport with itself."""
+    return httpx.Client(transport=transport, timeout=seconds, headers=HEADERS)
+
+
+def http_transport(
+    limits: httpx.Limits | None = None,
+    admits: Callable[[str], None] | None = None,
+    org_id: str = "",
+) -> httpx.HTTPTransport:
+    """A transport whose requests obey `deadline`.
 
     `admits` is for hosts that users of the org `org_id` chose. It raises for an IP address that must not be
     connected to, and is called for each address of a host between the one look-up and the connection.
@@ -93,8 +107,10 @@ def http_client(
     import httpcore
 
     new_transport = transport_class(httpx, httpcore)
-    transport = new_transport(_trusted_authorities(), limits or httpx.Limits(), admits, org_id)
-    return httpx.Client(transport=transport, timeout=seconds, headers=HEADERS)
+    transport: httpx.HTTPTransport = new_transport(
+        _trusted_authorities(), limits or httpx.Limits(), admits, org_id
+    )
+    return transport
 
 
 def async_client(seconds: float) -> httpx.AsyncClient:

@@ -12,7 +12,7 @@ import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
-from shared.clients.http_client import deadline, http_client, retry
+from shared.clients.http_client import client_over, deadline, http_transport, retry
 from shared.clients.lenient_row_reading import LenientResponse
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_details, error_from_sql
 from shared.types import Principal, PrincipalSource
@@ -75,10 +75,9 @@ class Database:
         self._anon_key = anon_key
         self._secret = {SECRET_HEADER: functions_secret} if functions_secret else {}
         self._seconds = timeout_seconds
-        self._transport = http_client(
-            LONG_CALL_SECONDS, httpx.Limits(max_connections=64, max_keepalive_connections=32)
-        )
-        self._session = _Session(self._transport)
+        transport = http_transport(httpx.Limits(max_connections=64, max_keepalive_connections=32))
+        self._client = client_over(transport, LONG_CALL_SECONDS)
+        self._session = _Session(self._client, transport)
 
     def call(
         self,
@@ -162,7 +161,7 @@ class Database:
                 return _status_of(code, status)
         # PostgREST reads the catalogue to list the functions that anon may call.
         headers = self._headers(self._anon_key)
-        status = self._transport.head(f"{self._address}/", headers=headers).status_code
+        status = self._client.head(f"{self._address}/", headers=headers).status_code
         if status < 300:
             return DatabaseStatus.SERVES
         if status >= 500:
@@ -174,7 +173,7 @@ class Database:
         self, function: str, arguments: dict[str, Any], token: str, headers: dict[str, str] | None = None
     ) -> tuple[str, int]:
         """The code of the call's error, and its HTTP status. Raises httpx.TransportError."""
-        response = self._transport.post(
+        response = self._client.post(
             f"{self._address}/rpc/{function}", json=arguments, headers=self._headers(token) | (headers or {})
         )
         try:
@@ -187,20 +186,20 @@ class Database:
         return {"apikey": self._anon_key, "Authorization": f"Bearer {token}", **self._secret}
 
     def close(self) -> None:
-        self._transport.close()
+        self._client.close()
 
 
 class _Session:
     """The part of httpx.Client that the client of PostgREST uses.
 
-    It sends a request as it is, with the headers of `client`. Redirects, cookies and merged URLs take a
-    quarter of the processor time of a call.
+    It gives requests to the transport of `client`, with its headers and time-out. Redirects, cookies and
+    merged URLs take a quarter of the processor time of a call.
     """
 
     auth = None
 
-    def __init__(self, client: httpx.Client) -> None:
-        self._send = client._transport.handle_request
+    def __init__(self, client: httpx.Client, transport: httpx.HTTPTransport) -> None:
+        self._send = transport.handle_request
         self._headers = client.headers.raw
         self._extensions = {"timeout": client.timeout.as_dict()}
 
@@ -236,7 +235,7 @@ class _Session:
 
 @lru_cache(512)
 def _parsed(url: str) -> httpx.URL:
-    """There are as many as functions."""
+    """The URLs are those of the exposed functions."""
     return httpx.URL(url)
 
 
