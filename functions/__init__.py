@@ -3,5 +3,5 @@
 import gc
 
 # Imports create objects that live as long as the process. Collections meanwhile find nothing and take a fifth
-# of a cold start. lambda_handler (shared/api/app.py) enables them again.
+# of a cold start. lambda_handler (shared/api/app.py) and functions/server.py enable them again.
 gc.disable()

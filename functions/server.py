@@ -4,6 +4,7 @@ RAG_FUNCTIONS selects the functions to import; health is always included. A func
 with an `app`.
 """
 
+import gc
 import json
 import signal
 import sys
@@ -24,6 +25,9 @@ from shared.api.app import create_app
 from shared.api.contracts import rag
 from shared.config import read_server_settings
 from shared.errors import ConfigurationError
+
+# functions/__init__.py disabled collections. A process that imports this module may create no handler.
+gc.enable()
 
 # Every function's slug, and its module.
 SLUGS = {

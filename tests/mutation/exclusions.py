@@ -11,7 +11,7 @@ EXCLUSIONS = (
     # The form of modules, documents and packages.
     "tests/deploy/test_workflows.py",
     "tests/sdk/test_python_package.py",
-    "tests/shared/test_layers.py",
+    "tests/shared/test_imports.py",
     "tests/shared/test_errors.py::test_the_docstring_is_the_default_message",
     "tests/shared/test_errors.py::test_every_error_class_has_a_docstring_a_status_and_its_own_code",
     "tests/shared/test_errors.py::test_every_code_in_sql_has_its_error_class",
