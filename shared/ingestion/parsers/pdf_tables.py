@@ -49,7 +49,8 @@ def tables_in(lines: Sequence[Line]) -> list[tuple[range, str]]:
     tables: list[tuple[range, str]] = []
     start = 0
     while start < len(lines):
-        end = _end(lines, start) if len(lines[start].cells) > 1 else start + 1
+        # Cells of one line that overlap belong to no table: the line is skipped.
+        end = max(start + 1, _end(lines, start)) if len(lines[start].cells) > 1 else start + 1
         if end > start + 1 and (markdown := _markdown(lines[start:end])):
             tables.append((range(start, end), markdown))
         start = end

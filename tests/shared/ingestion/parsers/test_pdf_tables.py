@@ -19,6 +19,7 @@ from reportlab.platypus import (
 )
 
 from shared.ingestion.parsers.pdf import pdf
+from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
 
 STYLES = getSampleStyleSheet()
 BODY = STYLES["BodyText"]
@@ -120,3 +121,8 @@ def test_a_heading_of_several_lines_is_one_heading():
     headings = [Paragraph(text, STYLES["Heading1"]) for text in (long, "Scope")]
     text = text_of(*headings, paragraph("The ferry sails every day. " * 8))
     assert [line for line in text.splitlines() if line.startswith("#")] == [f"# {long}", "# Scope"]
+
+
+def test_a_line_whose_cells_overlap_is_no_table():
+    cells = (Cell("one", 100, 300), Cell("other", 230, 400))
+    assert tables_in([Line("one other", 10, cells, 700, 10), Line("below", 10, (), 680, 10)]) == []
