@@ -10,13 +10,15 @@ begin
   loop
     execute format('drop policy %I on storage.objects', name);
   end loop;
-  -- Without cascade: a policy or view of yours that uses one of them stops the removal.
+  -- Without cascade: a policy or view of yours that uses one of these functions stops the removal. The name decides:
+  -- functions of yours in `public` whose names begin with rag_ are dropped, too.
   for name in
     select oid::regprocedure from pg_proc
     where pronamespace = 'public'::regnamespace and (proname like 'rag\_%' or proname = 'is_org_member')
   loop
     execute format('drop function %s', name);
   end loop;
+  -- With cascade: views, foreign keys and triggers of yours on tables of the schema are dropped, too.
   drop schema rag cascade;
   grant rag_worker to current_user;
   drop owned by rag_worker;
