@@ -64,7 +64,7 @@ class Functions:
         self._own.add_api_route("/docs", self._page, include_in_schema=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
         app = self._paths.get(path) or self._app_of(path) or self._own
         await app(scope, receive, send)
 

@@ -70,5 +70,5 @@ end;
 $$;
 
 comment on function rag.insert_chunks is
-  'Insert chunks of documents of one collection, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
-  'document''s row.';
+  'Insert chunks of documents of one collection, numbered from `first` on, with the texts of their spans. Each chunk '
+  'repeats fields of its document''s row.';

@@ -1,6 +1,6 @@
--- The tail of the HNSW index: chunks that are not in it yet. An insert into the index takes longer than all others of a
--- chunk together, so a write leaves it to the worker, up to a number of chunks an org. A search by the index compares
--- the tail exactly (rag.hnsw_scan). A short tail stays: a small org needs no index.
+-- Chunks that are not in the HNSW index yet: the tail. Inserting a chunk into that index takes longer than inserting it
+-- into all other indexes. So a write leaves it to the worker, up to a number of chunks of an org. A search that uses the
+-- index compares the tail exactly (rag.hnsw_scan). A short tail stays: a search of a small org compares all its chunks.
 
 create function rag.is_hnsw_tail_full(org_id uuid)
 returns boolean
@@ -28,35 +28,43 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  tail_org_id uuid := gen_random_uuid();
   added bigint;
 begin
   perform rag.check_claim(max_items);
-  -- Their words do not change.
+  -- The keyword index does not change.
   perform set_config('rag.words_later', 'true', true);
-  update rag.chunks
-  set in_hnsw = true
-  where not chunks.in_hnsw and (chunks.org_id, chunks.id) in (
-    select outside.org_id, outside.id
-    from (
-      select tail.org_id
-      from rag.chunks as tail
-      where not tail.in_hnsw
-      group by tail.org_id
-      having count(*) > 1000
-      limit 1
-    ) as org
-    cross join lateral (
-      select tail.org_id, tail.id
-      from rag.chunks as tail
-      where tail.org_id = org.org_id and not tail.in_hnsw
-      limit max_items
-      for update skip locked
-    ) as outside);
-  get diagnostics added = row_count;
-  return added;
+  -- The tails of a few orgs, from a random one on: the duration of a call does not depend on the number of orgs.
+  for step in 1..50 loop
+    select chunks.org_id into tail_org_id
+    from rag.chunks
+    where not chunks.in_hnsw and chunks.org_id > tail_org_id
+    order by chunks.org_id
+    limit 1;
+    if not found then
+      tail_org_id := '00000000-0000-0000-0000-000000000000';
+    elsif exists (
+      select from rag.chunks where chunks.org_id = tail_org_id and not chunks.in_hnsw offset 1000)
+    then
+      with tail as materialized (
+        select chunks.org_id, chunks.id
+        from rag.chunks
+        where chunks.org_id = tail_org_id and not chunks.in_hnsw
+        limit max_items
+        for update skip locked
+      )
+      update rag.chunks
+      set in_hnsw = true
+      from tail
+      where chunks.org_id = tail.org_id and chunks.id = tail.id and not chunks.in_hnsw;
+      get diagnostics added = row_count;
+      return added;
+    end if;
+  end loop;
+  return 0;
 end;
 $$;
 
 comment on function public.rag_extend_hnsw is
-  'For the worker: add chunks of an org to the HNSW index, as long as more than 1,000 of it are outside. Returns their '
-  'number.';
+  'For the worker: add chunks of one org with a tail of more than 1,000 chunks to the HNSW index. Returns their number. '
+  'A call looks at the tails of 50 orgs at most, so 0 does not mean that no org has a longer one.';

@@ -1,13 +1,13 @@
 -- Vector search: the chunks nearest to a query vector, among those that the caller may see.
 --
--- The recipe in every tutorial (an HNSW index and a row-security filter behind it) silently returns too
--- few rows to small tenants: the index hands out its nearest candidates first, and the filter throws
--- other tenants' away. So a match asks how many rows the caller's orgs and filters leave. Few: it compares
--- them all, exactly. Many: it lets the index iterate, fetches more than asked and orders those exactly, and
--- compares all after all should the index come up short. Either way the caller gets min(top_k, visible) rows.
+-- An HNSW index with a row-security filter behind it returns too few rows to a small org: the index returns the nearest
+-- candidates of all orgs, and the filter removes those of others. So the search first estimates how many rows the
+-- caller's orgs and filters leave. It compares few rows exactly. For many rows it scans the index iteratively, fetches
+-- more rows than required and orders them exactly. If the index returns too few, it compares all rows. In each case
+-- the caller gets min(top_k, visible rows) rows.
 --
--- Row security holds underneath in every branch. The org ids are resolved first and named explicitly, so
--- that partitions prune and a distributed table goes to one shard.
+-- Row security applies in every branch. The org ids are resolved first and named in each query, so that partitions
+-- prune and a distributed table is queried on one shard.
 
 create function rag.count_chunks(scope rag.search_scope)
 returns bigint
@@ -29,7 +29,7 @@ end;
 $$;
 
 comment on function rag.count_chunks is
-  'How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.';
+  'The number of chunks of its model in a scope that filters by org and collection only, by the log of term counts.';
 
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
@@ -133,10 +133,10 @@ declare
   -- How many of the candidates came from the index.
   indexed bigint;
 begin
-  -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap. And "+ 0"
-  -- keeps it from believing that they come sorted: in relaxed order they nearly do.
+  -- Because of row security the planner expects few rows, and prefers to sort them. "+ 0": in relaxed order the rows
+  -- come only nearly sorted, and the planner must not rely on their order.
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
-    -- 1000 is its largest; iterating, the index hands out more all the same.
+    -- 1000 is the largest value; an iterative scan returns more rows if required.
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
     select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
@@ -228,8 +228,8 @@ end;
 $$;
 
 comment on function rag.exact_threshold is
-  'How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to '
-  'find by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.';
+  'The largest number of rows that are compared exactly: `exact_rows`; twice as many for rows of several orgs, which '
+  'the index finds badly; at most 4,000 if the rows are most of the table, since the index then returns nearly all.';
 
 create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   out candidates rag.candidate[], out exact boolean, out considered integer)
@@ -245,8 +245,8 @@ declare
   complete boolean;
 begin
   select * into settings from rag.settings;
-  -- Of collections and whole orgs the log of term counts knows how many rows there are; should it be wrong, it costs
-  -- time and no rows. With other filters, comparing as many as are few tells.
+  -- The log of term counts has the number of rows of orgs and collections. A wrong number costs time, but no rows. With
+  -- other filters the scan itself counts, up to the bound.
   if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);
   end if;
@@ -263,8 +263,8 @@ begin
   end if;
 
   ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
-  -- One more than row_limit shows whether the last is nearer than the omitted ones; many more, where passages
-  -- repeat themselves, as footers do.
+  -- One row more than row_limit shows whether the last returned row is nearer than the first omitted one. A hundred more
+  -- are needed where many passages have the same text, as footers do.
   foreach more in array array[1, 100] loop
     select * into candidates, considered, complete
     from rag.hnsw_scan(query_embedding, scope, row_limit, row_limit + more, ef_search);

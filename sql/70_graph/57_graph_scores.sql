@@ -2,7 +2,7 @@
 -- would have given them.
 
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
-  best_of_legs uuid, share double precision, row_limit integer)
+  first_hit uuid, share double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -10,26 +10,30 @@ begin
   return (
     with weighed as (
       select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(
-        case when candidate.chunk_id = best_of_legs then surest.weight end, place.weight, 0) as joined_score
+        case when candidate.chunk_id = first_hit then highest.weight end, reached.weight, 0) as joined_score
       from unnest(candidates) as candidate
-      cross join (select max(place.weight) from unnest(graph_candidates) as place) as surest (weight)
-      left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
-        and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
+      cross join (select max(reached.weight) from unnest(graph_candidates) as reached) as highest (weight)
+      left join unnest(graph_candidates) as reached on reached.org_id = candidate.org_id
+        and reached.document_id = candidate.document_id and reached.ordinal = candidate.ordinal
     ), best as (
-      select * from weighed order by joined_score desc, chunk_id limit row_limit
+      select *, row_number() over (order by joined_score desc, chunk_id is not distinct from first_hit desc, chunk_id)
+        as rank
+      from weighed
+      order by rank
+      limit row_limit
     )
     select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
       chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
       similarity => best.similarity, word_score => best.word_score, score => least(1, best.joined_score))
-      order by best.joined_score desc, best.chunk_id)
+      order by best.rank)
     from best);
 end;
 $$;
 
 comment on function rag.fuse_graph_scores is
   'The hits, with those that only the graph reached, at most `row_limit`: the graph''s share of a score is the '
-  'probability with which the chunk was reached, the rest is the score of the search; both are 0 to 1. The best hit of '
-  'the search stays first: it counts as reached with the highest probability.';
+  'probability with which the chunk was reached, the rest is the score of the search; both are 0 to 1. The first hit of '
+  'the search counts as reached with the highest probability, so that no hit of the search takes its place.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
@@ -45,19 +49,19 @@ begin
       chunk_id => found.id, content => found.content, span_start => found.span_start, span_end => found.span_end,
       similarity => case when query_embedding is not null
         then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end)
-    from unnest(graph_candidates) as place
+    from unnest(graph_candidates) as reached
     cross join lateral (
       select chunks.*
       from rag.chunks
-      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
-        and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
+      where chunks.org_id = reached.org_id and chunks.document_id = reached.document_id
+        and chunks.ordinal = reached.ordinal and chunks.embedding_model = scope.model
       offset 0
     ) as found
     where not exists (select from unnest(known) as candidate where candidate.chunk_id = found.id));
   if cardinality(candidates) = 0 then
     return candidates;
   elsif mode = 'semantic' then
-    -- No word has a part in it, and none is counted.
+    -- The keyword index has no part in this score.
     return array(
       select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
         ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
@@ -65,7 +69,7 @@ begin
         score => candidate.similarity)
       from unnest(candidates) as candidate);
   end if;
-  scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
+  scored := rag.score_candidates(rag.parse_keyword_query(query_text, scope),
     array(
       select distinct (candidate.org_id, candidate.document_id)::rag.document_key
       from unnest(candidates) as candidate),

@@ -19,14 +19,14 @@ as $$
     select queue.kind, count(*) filter (where not item.is_running) as waiting,
       count(*) filter (where item.is_running) as running,
       extract(epoch from now() - min(item.due_at) filter (where item.due_at <= now())) as oldest_seconds
-    from unnest(array['documents', 'readings', 'deliveries', 'removals']) as queue (kind)
+    from unnest(array['documents', 'extractions', 'deliveries', 'removals']) as queue (kind)
     left join (
       (select 'documents' as kind, jobs.state = 'running' as is_running, jobs.due_at
       from rag.jobs
       where jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
       limit 100000)
       union all
-      (select 'readings', extractions.lease is not null, extractions.due_at
+      (select 'extractions', extractions.lease is not null, extractions.due_at
       from rag.extractions
       where extractions.level = 0 and extractions.user_id is not null and extractions.due_at is not null
         and (own is null or extractions.org_id = any (own))
@@ -52,13 +52,11 @@ as $$
 $$;
 
 comment on function rag.queues is
-  'The waiting work of the worker, of these orgs, or of all orgs if own is null, by kind: the number of items, the '
-  'number that is being processed, and oldest_seconds: how long the oldest item has been due, which may be running '
-  'under an expired lease. Of each kind at most 100,000 rows are read, since a slow count would look like an '
-  'unavailable database. documents: to be ingested. readings: documents without extracted names; documents that a '
-  'model is to read after the rules are found by then, and whether there is a model is not known here. deliveries: '
-  'of webhooks; those to an address that does not answer wait on purpose. removals: objects of Storage. The worker '
-  'has no other work: snapshots, collections and keys are changed while their caller waits.';
+  'The length of each queue of the worker, for these orgs, or for all orgs if own is null: the number of waiting and of '
+  'running items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired '
+  'lease. At most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health '
+  'check. documents: to be ingested. extractions: documents whose names are not extracted yet. deliveries: of webhooks; '
+  'those to an address that does not answer are not due. removals: objects to be removed from Storage.';
 
 create function public.rag_health()
 returns table (

@@ -2779,8 +2779,8 @@ end;
 $$;
 
 comment on function rag.insert_chunks is
-  'Insert chunks of documents of one collection, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
-  'document''s row.';
+  'Insert chunks of documents of one collection, numbered from `first` on, with the texts of their spans. Each chunk '
+  'repeats fields of its document''s row.';
 
 -- Documents that come with their chunks: inserted or replaced in one transaction, so that no reader sees half of a
 -- document. The functions of this project call them as their user; row security checks every row.
@@ -3046,9 +3046,9 @@ $$;
 comment on function rag.replace_documents is
   'Replace the fields of existing documents, and delete their chunks, originals and unfinished jobs, which are older.';
 
--- The tail of the HNSW index: chunks that are not in it yet. An insert into the index takes longer than all others of a
--- chunk together, so a write leaves it to the worker, up to a number of chunks an org. A search by the index compares
--- the tail exactly (rag.hnsw_scan). A short tail stays: a small org needs no index.
+-- Chunks that are not in the HNSW index yet: the tail. Inserting a chunk into that index takes longer than inserting it
+-- into all other indexes. So a write leaves it to the worker, up to a number of chunks of an org. A search that uses the
+-- index compares the tail exactly (rag.hnsw_scan). A short tail stays: a search of a small org compares all its chunks.
 
 create function rag.is_hnsw_tail_full(org_id uuid)
 returns boolean
@@ -3076,38 +3076,46 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  tail_org_id uuid := gen_random_uuid();
   added bigint;
 begin
   perform rag.check_claim(max_items);
-  -- Their words do not change.
+  -- The keyword index does not change.
   perform set_config('rag.words_later', 'true', true);
-  update rag.chunks
-  set in_hnsw = true
-  where not chunks.in_hnsw and (chunks.org_id, chunks.id) in (
-    select outside.org_id, outside.id
-    from (
-      select tail.org_id
-      from rag.chunks as tail
-      where not tail.in_hnsw
-      group by tail.org_id
-      having count(*) > 1000
-      limit 1
-    ) as org
-    cross join lateral (
-      select tail.org_id, tail.id
-      from rag.chunks as tail
-      where tail.org_id = org.org_id and not tail.in_hnsw
-      limit max_items
-      for update skip locked
-    ) as outside);
-  get diagnostics added = row_count;
-  return added;
+  -- The tails of a few orgs, from a random one on: the duration of a call does not depend on the number of orgs.
+  for step in 1..50 loop
+    select chunks.org_id into tail_org_id
+    from rag.chunks
+    where not chunks.in_hnsw and chunks.org_id > tail_org_id
+    order by chunks.org_id
+    limit 1;
+    if not found then
+      tail_org_id := '00000000-0000-0000-0000-000000000000';
+    elsif exists (
+      select from rag.chunks where chunks.org_id = tail_org_id and not chunks.in_hnsw offset 1000)
+    then
+      with tail as materialized (
+        select chunks.org_id, chunks.id
+        from rag.chunks
+        where chunks.org_id = tail_org_id and not chunks.in_hnsw
+        limit max_items
+        for update skip locked
+      )
+      update rag.chunks
+      set in_hnsw = true
+      from tail
+      where chunks.org_id = tail.org_id and chunks.id = tail.id and not chunks.in_hnsw;
+      get diagnostics added = row_count;
+      return added;
+    end if;
+  end loop;
+  return 0;
 end;
 $$;
 
 comment on function public.rag_extend_hnsw is
-  'For the worker: add chunks of an org to the HNSW index, as long as more than 1,000 of it are outside. Returns their '
-  'number.';
+  'For the worker: add chunks of one org with a tail of more than 1,000 chunks to the HNSW index. Returns their number. '
+  'A call looks at the tails of 50 orgs at most, so 0 does not mean that no org has a longer one.';
 
 -- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
 -- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
@@ -5838,14 +5846,14 @@ comment on function rag.milliseconds_since is 'Milliseconds since a time, for th
 
 -- Vector search: the chunks nearest to a query vector, among those that the caller may see.
 --
--- The recipe in every tutorial (an HNSW index and a row-security filter behind it) silently returns too
--- few rows to small tenants: the index hands out its nearest candidates first, and the filter throws
--- other tenants' away. So a match asks how many rows the caller's orgs and filters leave. Few: it compares
--- them all, exactly. Many: it lets the index iterate, fetches more than asked and orders those exactly, and
--- compares all after all should the index come up short. Either way the caller gets min(top_k, visible) rows.
+-- An HNSW index with a row-security filter behind it returns too few rows to a small org: the index returns the nearest
+-- candidates of all orgs, and the filter removes those of others. So the search first estimates how many rows the
+-- caller's orgs and filters leave. It compares few rows exactly. For many rows it scans the index iteratively, fetches
+-- more rows than required and orders them exactly. If the index returns too few, it compares all rows. In each case
+-- the caller gets min(top_k, visible rows) rows.
 --
--- Row security holds underneath in every branch. The org ids are resolved first and named explicitly, so
--- that partitions prune and a distributed table goes to one shard.
+-- Row security applies in every branch. The org ids are resolved first and named in each query, so that partitions
+-- prune and a distributed table is queried on one shard.
 
 create function rag.count_chunks(scope rag.search_scope)
 returns bigint
@@ -5867,7 +5875,7 @@ end;
 $$;
 
 comment on function rag.count_chunks is
-  'How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.';
+  'The number of chunks of its model in a scope that filters by org and collection only, by the log of term counts.';
 
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
@@ -5971,10 +5979,10 @@ declare
   -- How many of the candidates came from the index.
   indexed bigint;
 begin
-  -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap. And "+ 0"
-  -- keeps it from believing that they come sorted: in relaxed order they nearly do.
+  -- Because of row security the planner expects few rows, and prefers to sort them. "+ 0": in relaxed order the rows
+  -- come only nearly sorted, and the planner must not rely on their order.
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
-    -- 1000 is its largest; iterating, the index hands out more all the same.
+    -- 1000 is the largest value; an iterative scan returns more rows if required.
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
     select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
@@ -6066,8 +6074,8 @@ end;
 $$;
 
 comment on function rag.exact_threshold is
-  'How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to '
-  'find by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.';
+  'The largest number of rows that are compared exactly: `exact_rows`; twice as many for rows of several orgs, which '
+  'the index finds badly; at most 4,000 if the rows are most of the table, since the index then returns nearly all.';
 
 create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   out candidates rag.candidate[], out exact boolean, out considered integer)
@@ -6083,8 +6091,8 @@ declare
   complete boolean;
 begin
   select * into settings from rag.settings;
-  -- Of collections and whole orgs the log of term counts knows how many rows there are; should it be wrong, it costs
-  -- time and no rows. With other filters, comparing as many as are few tells.
+  -- The log of term counts has the number of rows of orgs and collections. A wrong number costs time, but no rows. With
+  -- other filters the scan itself counts, up to the bound.
   if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);
   end if;
@@ -6101,8 +6109,8 @@ begin
   end if;
 
   ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
-  -- One more than row_limit shows whether the last is nearer than the omitted ones; many more, where passages
-  -- repeat themselves, as footers do.
+  -- One row more than row_limit shows whether the last returned row is nearer than the first omitted one. A hundred more
+  -- are needed where many passages have the same text, as footers do.
   foreach more in array array[1, 100] loop
     select * into candidates, considered, complete
     from rag.hnsw_scan(query_embedding, scope, row_limit, row_limit + more, ef_search);
@@ -9455,7 +9463,7 @@ comment on function rag.render_graph is
 -- would have given them.
 
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
-  best_of_legs uuid, share double precision, row_limit integer)
+  first_hit uuid, share double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -9463,26 +9471,30 @@ begin
   return (
     with weighed as (
       select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(
-        case when candidate.chunk_id = best_of_legs then surest.weight end, place.weight, 0) as joined_score
+        case when candidate.chunk_id = first_hit then highest.weight end, reached.weight, 0) as joined_score
       from unnest(candidates) as candidate
-      cross join (select max(place.weight) from unnest(graph_candidates) as place) as surest (weight)
-      left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
-        and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
+      cross join (select max(reached.weight) from unnest(graph_candidates) as reached) as highest (weight)
+      left join unnest(graph_candidates) as reached on reached.org_id = candidate.org_id
+        and reached.document_id = candidate.document_id and reached.ordinal = candidate.ordinal
     ), best as (
-      select * from weighed order by joined_score desc, chunk_id limit row_limit
+      select *, row_number() over (order by joined_score desc, chunk_id is not distinct from first_hit desc, chunk_id)
+        as rank
+      from weighed
+      order by rank
+      limit row_limit
     )
     select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
       chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
       similarity => best.similarity, word_score => best.word_score, score => least(1, best.joined_score))
-      order by best.joined_score desc, best.chunk_id)
+      order by best.rank)
     from best);
 end;
 $$;
 
 comment on function rag.fuse_graph_scores is
   'The hits, with those that only the graph reached, at most `row_limit`: the graph''s share of a score is the '
-  'probability with which the chunk was reached, the rest is the score of the search; both are 0 to 1. The best hit of '
-  'the search stays first: it counts as reached with the highest probability.';
+  'probability with which the chunk was reached, the rest is the score of the search; both are 0 to 1. The first hit of '
+  'the search counts as reached with the highest probability, so that no hit of the search takes its place.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
@@ -9498,19 +9510,19 @@ begin
       chunk_id => found.id, content => found.content, span_start => found.span_start, span_end => found.span_end,
       similarity => case when query_embedding is not null
         then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end)
-    from unnest(graph_candidates) as place
+    from unnest(graph_candidates) as reached
     cross join lateral (
       select chunks.*
       from rag.chunks
-      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
-        and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
+      where chunks.org_id = reached.org_id and chunks.document_id = reached.document_id
+        and chunks.ordinal = reached.ordinal and chunks.embedding_model = scope.model
       offset 0
     ) as found
     where not exists (select from unnest(known) as candidate where candidate.chunk_id = found.id));
   if cardinality(candidates) = 0 then
     return candidates;
   elsif mode = 'semantic' then
-    -- No word has a part in it, and none is counted.
+    -- The keyword index has no part in this score.
     return array(
       select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
         ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
@@ -9518,7 +9530,7 @@ begin
         score => candidate.similarity)
       from unnest(candidates) as candidate);
   end if;
-  scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
+  scored := rag.score_candidates(rag.parse_keyword_query(query_text, scope),
     array(
       select distinct (candidate.org_id, candidate.document_id)::rag.document_key
       from unnest(candidates) as candidate),
@@ -11646,14 +11658,14 @@ as $$
     select queue.kind, count(*) filter (where not item.is_running) as waiting,
       count(*) filter (where item.is_running) as running,
       extract(epoch from now() - min(item.due_at) filter (where item.due_at <= now())) as oldest_seconds
-    from unnest(array['documents', 'readings', 'deliveries', 'removals']) as queue (kind)
+    from unnest(array['documents', 'extractions', 'deliveries', 'removals']) as queue (kind)
     left join (
       (select 'documents' as kind, jobs.state = 'running' as is_running, jobs.due_at
       from rag.jobs
       where jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
       limit 100000)
       union all
-      (select 'readings', extractions.lease is not null, extractions.due_at
+      (select 'extractions', extractions.lease is not null, extractions.due_at
       from rag.extractions
       where extractions.level = 0 and extractions.user_id is not null and extractions.due_at is not null
         and (own is null or extractions.org_id = any (own))
@@ -11679,13 +11691,11 @@ as $$
 $$;
 
 comment on function rag.queues is
-  'The waiting work of the worker, of these orgs, or of all orgs if own is null, by kind: the number of items, the '
-  'number that is being processed, and oldest_seconds: how long the oldest item has been due, which may be running '
-  'under an expired lease. Of each kind at most 100,000 rows are read, since a slow count would look like an '
-  'unavailable database. documents: to be ingested. readings: documents without extracted names; documents that a '
-  'model is to read after the rules are found by then, and whether there is a model is not known here. deliveries: '
-  'of webhooks; those to an address that does not answer wait on purpose. removals: objects of Storage. The worker '
-  'has no other work: snapshots, collections and keys are changed while their caller waits.';
+  'The length of each queue of the worker, for these orgs, or for all orgs if own is null: the number of waiting and of '
+  'running items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired '
+  'lease. At most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health '
+  'check. documents: to be ingested. extractions: documents whose names are not extracted yet. deliveries: of webhooks; '
+  'those to an address that does not answer are not due. removals: objects to be removed from Storage.';
 
 create function public.rag_health()
 returns table (

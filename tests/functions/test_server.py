@@ -92,6 +92,11 @@ def test_one_process_serves_all_functions(environment: pytest.MonkeyPatch, peopl
     assert [arguments.headers["X-RateLimit-Remaining"] for arguments in (search, answer)] == ["59", "58"]
 
 
+def test_a_path_prefix_of_a_proxy_is_not_part_of_the_route(environment: pytest.MonkeyPatch):
+    with TestClient(create(), root_path="/rag") as client:
+        assert client.get("/rag/health").json()["status"] == "Healthy"
+
+
 def test_an_unselected_function_is_404_in_the_envelope(environment: pytest.MonkeyPatch, people: People):
     environment.setenv("RAG_FUNCTIONS", "rag-search")
     with TestClient(create()) as client:

@@ -50,6 +50,8 @@ def test_a_full_tail_takes_no_more_chunks(world: World, people: People):
 def test_the_worker_shortens_a_long_tail_and_changes_nothing_else(world: World, people: People):
     # Of other tests.
     world.sql("delete from rag.chunks where not in_hnsw")
+    # An org with a short tail, which stays as it is.
+    passages.put(world, people.bob, "z")
     fill(world, people.ann, 1002)
     postings = "select * from rag.postings order by document_id, term"
     before = world.sql(postings)
@@ -59,6 +61,7 @@ def test_the_worker_shortens_a_long_tail_and_changes_nothing_else(world: World, 
         0,
     ]
     assert outside(world, people.ann) == 999
+    assert outside(world, people.bob) == 1
     assert world.sql(postings) == before
 
 

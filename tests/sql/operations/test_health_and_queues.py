@@ -42,7 +42,7 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
     )  # fmt: skip
 
     assert queues(people.ada) == {
-        "documents": (0, 1, None), "readings": (1, 0, 20), "deliveries": (1, 0, 10), "removals": (1, 0, 5),
+        "documents": (0, 1, None), "extractions": (1, 0, 20), "deliveries": (1, 0, 10), "removals": (1, 0, 5),
     }  # fmt: skip
     # An address that does not answer is waited for on purpose.
     world.sql("update rag.endpoints set failing_since = now() where org_id = %s", acme)

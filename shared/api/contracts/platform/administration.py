@@ -63,7 +63,7 @@ class Queue(BaseModel):
     deliveries of webhooks, and objects of Storage without a document."""
 
     documents: QueueLength
-    readings: QueueLength
+    extractions: QueueLength
     deliveries: QueueLength
     removals: QueueLength
 
