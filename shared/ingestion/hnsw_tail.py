@@ -1,4 +1,4 @@
-"""Insertion of stored chunks into the HNSW index (sql/20_documents/57_hnsw_tail.sql)."""
+"""Insertion of stored chunks into the HNSW index (sql/20_documents/57_chunks_outside_hnsw.sql)."""
 
 import logging
 import time

@@ -48,7 +48,7 @@ comment on column rag.chunks.embedding is
   'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
 comment on column rag.chunks.metadata is 'The position in the document: page_number, page_end, section.';
 comment on column rag.chunks.in_hnsw is
-  'Whether the HNSW index has it; the worker adds chunks later (57_hnsw_tail.sql).';
+  'Whether the HNSW index has it; the worker adds chunks later (57_chunks_outside_hnsw.sql).';
 
 -- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
 -- times the scan. A page has room for two rows: a text that fits into half a page beside its vector stays in the row, and

@@ -41,44 +41,6 @@ comment on type rag.result_row is
   'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
   'filters, the same in each row; null if there are none.';
 
-create function rag.check_top_k(top_k integer)
-returns void
-language plpgsql immutable security invoker set search_path = ''
-as $$
-begin
-  if top_k is null or top_k not between 1 and 300 then
-    raise exception 'top_k must be between 1 and 300' using errcode = 'PT400', detail = 'invalid_top_k';
-  end if;
-end;
-$$;
-
-comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
-
-create function rag.to_halfvec(query_vector extensions.vector)
-returns extensions.halfvec
-language plpgsql immutable security invoker set search_path = ''
-as $$
-declare
-  dimensions constant integer := extensions.vector_dims(query_vector);
-  query_embedding extensions.halfvec(1536);
-begin
-  if dimensions is distinct from 1536 then
-    raise exception 'query_vector must have 1536 dimensions, not %', dimensions
-      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
-  end if;
-  query_embedding := query_vector::extensions.halfvec(1536);
-  -- The half-precision vector is tested, since a tiny vector may have become zero.
-  if extensions.l2_norm(query_embedding) = 0 then
-    raise exception 'query_vector must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
-  end if;
-  return query_embedding;
-end;
-$$;
-
-comment on function rag.to_halfvec is
-  'The query vector in half precision, as it is compared. Raises PT400 for a wrong number of dimensions and for a '
-  'zero vector.';
-
 create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
   lexical_ms real, ignored_filters text[] default null)
 returns setof rag.result_row
@@ -88,20 +50,20 @@ begin
   return query
   select candidate.chunk_id, candidate.document_id, candidate.org_id, candidate.ordinal, candidate.content,
     candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score,
-    documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
-    documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
-    documents.external_id, stood.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
+    documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang,
+    documents.occurred_at, documents.origin, documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
+    documents.external_id, located.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
     documents.owner_id, documents.created_by, to_rows.ignored_filters
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
-  -- With offset 0 the planner looks each row up.
+  -- With offset 0 the planner reads each chunk by its key.
   cross join lateral (
     select chunks.metadata as place
     from rag.chunks
     where chunks.org_id = candidate.org_id and chunks.id = candidate.chunk_id
     offset 0
-  ) as stood
+  ) as located
   order by candidate.place;
 end;
 $$;

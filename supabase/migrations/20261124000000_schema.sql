@@ -442,6 +442,36 @@ $$;
 comment on function rag.is_direct_call is
   'Whether the call came from a client of PostgREST that did not send the secret.';
 
+create function rag.begin_call()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.is_direct_call() then
+    if not (select open_to_direct_callers from rag.settings) then
+      if rag.functions_secret_status() = 'unset' then
+        raise exception 'The functions secret is not set in this database. See docs/install.md, Functions secret.'
+          using errcode = 'PT403', detail = 'functions_secret_unset';
+      end if;
+      raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
+        using errcode = 'PT403', detail = 'functions_secret_required';
+    end if;
+    perform rag.check_direct_size();
+  end if;
+  perform set_config('lock_timeout', '3s', true);
+  return true;
+end;
+$$;
+
+comment on function rag.begin_call is
+  'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
+  'functions to direct callers. It returns true, so that it can initialize the first variable of a function. It '
+  'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
+  'connections, and a waiting call occupies a connection.';
+
+-- Limits of calls to exposed functions: the size of a direct call, and the number of calls of one user that run at the
+-- same time. Each exposed function begins with one of begin_direct_read, begin_call and begin_write.
+
 create function rag.check_direct_size()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -517,33 +547,6 @@ $$;
 comment on function rag.begin_direct_read is
   'First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct '
   'calls of one user have a limit of concurrency (PT429).';
-
-create function rag.begin_call()
-returns boolean
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if rag.is_direct_call() then
-    if not (select open_to_direct_callers from rag.settings) then
-      if rag.functions_secret_status() = 'unset' then
-        raise exception 'The functions secret is not set in this database. See docs/install.md, Functions secret.'
-          using errcode = 'PT403', detail = 'functions_secret_unset';
-      end if;
-      raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
-        using errcode = 'PT403', detail = 'functions_secret_required';
-    end if;
-    perform rag.check_direct_size();
-  end if;
-  perform set_config('lock_timeout', '3s', true);
-  return true;
-end;
-$$;
-
-comment on function rag.begin_call is
-  'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
-  'functions to direct callers. It returns true, so that it can initialize the first variable of a function. It '
-  'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
-  'connections, and a waiting call occupies a connection.';
 
 create function rag.renew_plans()
 returns void
@@ -1525,7 +1528,7 @@ comment on column rag.chunks.embedding is
   'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
 comment on column rag.chunks.metadata is 'The position in the document: page_number, page_end, section.';
 comment on column rag.chunks.in_hnsw is
-  'Whether the HNSW index has it; the worker adds chunks later (57_hnsw_tail.sql).';
+  'Whether the HNSW index has it; the worker adds chunks later (57_chunks_outside_hnsw.sql).';
 
 -- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
 -- times the scan. A page has room for two rows: a text that fits into half a page beside its vector stays in the row, and
@@ -5725,6 +5728,46 @@ $$;
 
 comment on function rag.chunk_where_clause is 'The conditions of a scope, $1, on chunks.';
 
+-- Arguments that all searches share: the query vector and the number of results.
+
+create function rag.check_top_k(top_k integer)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if top_k is null or top_k not between 1 and 300 then
+    raise exception 'top_k must be between 1 and 300' using errcode = 'PT400', detail = 'invalid_top_k';
+  end if;
+end;
+$$;
+
+comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
+
+create function rag.to_halfvec(query_vector extensions.vector)
+returns extensions.halfvec
+language plpgsql immutable security invoker set search_path = ''
+as $$
+declare
+  dimensions constant integer := extensions.vector_dims(query_vector);
+  query_embedding extensions.halfvec(1536);
+begin
+  if dimensions is distinct from 1536 then
+    raise exception 'query_vector must have 1536 dimensions, not %', dimensions
+      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
+  end if;
+  query_embedding := query_vector::extensions.halfvec(1536);
+  -- The half-precision vector is tested, since a tiny vector may have become zero.
+  if extensions.l2_norm(query_embedding) = 0 then
+    raise exception 'query_vector must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
+  end if;
+  return query_embedding;
+end;
+$$;
+
+comment on function rag.to_halfvec is
+  'The query vector in half precision, as it is compared. Raises PT400 for a wrong number of dimensions and for a '
+  'zero vector.';
+
 -- Candidates and result rows that all searches share: chunks with their documents' fields, best first.
 
 create type rag.candidate as (
@@ -5768,44 +5811,6 @@ comment on type rag.result_row is
   'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
   'filters, the same in each row; null if there are none.';
 
-create function rag.check_top_k(top_k integer)
-returns void
-language plpgsql immutable security invoker set search_path = ''
-as $$
-begin
-  if top_k is null or top_k not between 1 and 300 then
-    raise exception 'top_k must be between 1 and 300' using errcode = 'PT400', detail = 'invalid_top_k';
-  end if;
-end;
-$$;
-
-comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
-
-create function rag.to_halfvec(query_vector extensions.vector)
-returns extensions.halfvec
-language plpgsql immutable security invoker set search_path = ''
-as $$
-declare
-  dimensions constant integer := extensions.vector_dims(query_vector);
-  query_embedding extensions.halfvec(1536);
-begin
-  if dimensions is distinct from 1536 then
-    raise exception 'query_vector must have 1536 dimensions, not %', dimensions
-      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
-  end if;
-  query_embedding := query_vector::extensions.halfvec(1536);
-  -- The half-precision vector is tested, since a tiny vector may have become zero.
-  if extensions.l2_norm(query_embedding) = 0 then
-    raise exception 'query_vector must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
-  end if;
-  return query_embedding;
-end;
-$$;
-
-comment on function rag.to_halfvec is
-  'The query vector in half precision, as it is compared. Raises PT400 for a wrong number of dimensions and for a '
-  'zero vector.';
-
 create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
   lexical_ms real, ignored_filters text[] default null)
 returns setof rag.result_row
@@ -5815,20 +5820,20 @@ begin
   return query
   select candidate.chunk_id, candidate.document_id, candidate.org_id, candidate.ordinal, candidate.content,
     candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score,
-    documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
-    documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
-    documents.external_id, stood.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
+    documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang,
+    documents.occurred_at, documents.origin, documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
+    documents.external_id, located.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
     documents.owner_id, documents.created_by, to_rows.ignored_filters
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
-  -- With offset 0 the planner looks each row up.
+  -- With offset 0 the planner reads each chunk by its key.
   cross join lateral (
     select chunks.metadata as place
     from rag.chunks
     where chunks.org_id = candidate.org_id and chunks.id = candidate.chunk_id
     offset 0
-  ) as stood
+  ) as located
   order by candidate.place;
 end;
 $$;
