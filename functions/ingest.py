@@ -52,8 +52,8 @@ def _work(core: Core) -> WorkReport:
     jobs = Jobs(core.database, signer)
     worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage)
     sender = WebhookSender(core.database, signer, core.networks, message_of)
-    graph_worker = GraphWorker(jobs, core.graph_model)
-    # In parallel, so that documents do not wait for slow receivers or models, nor these for long documents.
+    graph_worker = GraphWorker(jobs)
+    # In parallel, so that documents do not wait for slow receivers, nor these for long documents.
     finished = Event()
     with ThreadPoolExecutor(2) as pool:
         delivery = pool.submit(work_until, sender.deliver, finished, BUDGET_SECONDS)

@@ -179,10 +179,6 @@ class Settings(ServerSettings):
     rag_multi_step_max_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 20_000
     rag_multi_step_max_seconds: Seconds = 60
 
-    # The model of the gateway that extracts entities from documents; without it, rules alone do.
-    rag_graph_model: str | None = None
-    rag_graph_timeout_seconds: Seconds = 30
-
     # Reranking by a hosted model, none without a provider. `enabled` is the default of requests that do not
     # set it.
     rag_rerank_enabled: bool = False

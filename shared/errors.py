@@ -201,14 +201,6 @@ class GenerationRefused(InvalidRequest, code="generation_refused"):
     """The answering model rejected the request. Check its parameters and messages."""
 
 
-class ReadingFailed(RagError, code="reading_failed"):
-    """The model that extracts entities failed. The document is tried again later."""
-
-
-class ReadingBusy(RagError, status=503, code="reading_busy"):
-    """The model that extracts entities is busy. The document is tried again later."""
-
-
 class NoModel(RagError, status=503, code="no_model"):
     """No model is configured here. Send an index_name, or the model rag, to get extracted sentences."""
 

@@ -31,7 +31,6 @@ from shared.models.transcription import Transcriber, transcriber_for
 from shared.types import Principal
 
 if TYPE_CHECKING:
-    from shared.graph.llm_extractor import GraphModel
     from shared.retrieval.query.llm_rewriter import Rewriter
 
 log = logging.getLogger("rag")
@@ -101,15 +100,6 @@ class Services:
         from shared.retrieval.query.llm_rewriter import rewriter_for
 
         return rewriter_for(self.settings)
-
-    @cached_property
-    def graph_model(self) -> "GraphModel | None":
-        """The model that extracts entities, if any. Raises ConfigurationError for one without a key."""
-        if self.settings.rag_graph_model is None:
-            return None
-        from shared.graph.llm_extractor import graph_model_for
-
-        return graph_model_for(self.settings)
 
     def calibration(self, caller: Principal, *, is_reranked: bool) -> Calibration | None:
         """The embedding model's calibration, or, for reranked matches, that of both models, if there is one:

@@ -73,7 +73,7 @@ grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
-grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
+grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
   on rag.extractions to rag_worker;
 grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 grant select on rag.settings to rag_worker;
@@ -82,9 +82,9 @@ grant select on rag.settings to rag_worker;
 -- executes the internal functions too.
 revoke all on all functions in schema rag from public, anon, authenticated, service_role;
 grant execute on all functions in schema rag to authenticated;
-revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
   rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
   rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
@@ -113,7 +113,7 @@ begin
       ('unguarded', 'rag_health()'),
       -- Only the worker's role calls these.
       ('worker', 'rag_claim_deliveries(integer,integer)'),
-      ('worker', 'rag_claim_extractions(integer,integer,boolean)'),
+      ('worker', 'rag_claim_extractions(integer,integer)'),
       ('worker', 'rag_claim_jobs(integer,integer)'),
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
@@ -140,7 +140,7 @@ begin
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
-      ('guarded', 'rag_fail_extraction(text,text,integer,bigint,bigint)'),
+      ('guarded', 'rag_fail_extraction(text,text,integer,boolean)'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
@@ -186,7 +186,7 @@ begin
       ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
       ('guarded', 'rag_store_content(text,integer)'),
-      ('guarded', 'rag_store_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)'),
+      ('guarded', 'rag_store_extraction(integer,jsonb,integer)'),
       ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),

@@ -304,10 +304,11 @@ class ObjectFactory:
         """The lease of the worker that reads the document for names."""
         lease = str(uuid4())
         self._actors.sql(
-            "insert into rag.extractions (org_id, document_id, collection_id, user_id, level, lease, due_at) "
-            "select org_id, id, collection_id, %s, 0, %s, now() + interval '1 hour' from rag.documents "
+            "insert into rag.extractions "
+            "(org_id, document_id, collection_id, user_id, is_extracted, lease, due_at) "
+            "select org_id, id, collection_id, %s, false, %s, now() + interval '1 hour' from rag.documents "
             "where org_id = %s and id = %s on conflict (org_id, document_id) do update "
-            "set user_id = excluded.user_id, level = 0, next_ordinal = 0, lease = excluded.lease, "
+            "set user_id = excluded.user_id, is_extracted = false, next_ordinal = 0, lease = excluded.lease, "
             "due_at = excluded.due_at",
             self._actors.admin.id, lease, self._actors.org_id, document_id,
         )  # fmt: skip

@@ -207,7 +207,7 @@ def _started(app: FastAPI) -> Services:
         core.prepare()
     else:
         # Invalid settings of the other services stop the start, too.
-        _ = core.signer, core.snapshots, core.graph_model
+        _ = core.signer, core.snapshots
     _ = core.allows_anonymous
     return core
 

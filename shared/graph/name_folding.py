@@ -7,39 +7,17 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from shared.text.stemming import is_unspaced
-
 _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
 _ARTICLE = re.compile(r"\A(?:the|an?) (?=.)")
 # Only accents: signs of Indic scripts are vowels, and signs of kana make other letters.
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]+")
 _APART = re.compile(r"[\W_]+")
-_HANGUL = re.compile("[\uac00-\ud7a3]")
 
 
 @lru_cache(8192)
 def fold(name: str) -> str:
     """The key by which a name is compared."""
-    return _ARTICLE.sub("", _letters(without_parenthesis(name)))
-
-
-def without_parenthesis(name: str) -> str:
-    return _PARENTHESIS.sub("", name)
-
-
-def folded_text(text: str) -> str:
-    """The text in the form in which `found_in` searches."""
-    return f" {_letters(text)} "
-
-
-def found_in(name: str, folded: str) -> bool:
-    """Whether a folded text contains the name, as whole words in scripts with spaces."""
-    folded_name = fold(name)
-    if not folded_name:
-        return False
-    if is_unspaced(folded_name) or _HANGUL.search(folded_name):
-        return folded_name in folded
-    return f" {folded_name} " in folded
+    return _ARTICLE.sub("", _letters(_PARENTHESIS.sub("", name)))
 
 
 def _letters(text: str) -> str:

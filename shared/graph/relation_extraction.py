@@ -35,7 +35,7 @@ def relations_in(
     return relations, dict(_argument_kinds(relations))
 
 
-def is_negated_or_hedged(text: str) -> bool:
+def _is_negated_or_hedged(text: str) -> bool:
     """Whether the text has a word such as not, may or if."""
     return _has_word(text, "qualifiers") or _has_word(text, "conditions")
 
@@ -61,7 +61,7 @@ class _Statements:
             for match in form.finditer(self._text):
                 # Anna, daughter of Carl; but: Carl's daughter Anna.
                 is_forward = form is APPOSITION or match["words"] in OBJECTS
-                if not is_negated_or_hedged(self._text[: match.end()]):
+                if not _is_negated_or_hedged(self._text[: match.end()]):
                     yield from self._relations(match, match["subjects"], ROLES, is_forward)
         if (opening := OPENING.match(self._text)) is not None:
             yield from self._chain(opening)
@@ -82,7 +82,7 @@ class _Statements:
     def _is_sure(self, match: re.Match[str]) -> bool:
         """Whether no word before the object makes the relation doubtful, and the names are whole."""
         before = match.groupdict().get("before") or ""
-        if is_negated_or_hedged(self._text[: match.end()]) or not all(
+        if _is_negated_or_hedged(self._text[: match.end()]) or not all(
             not word[0].isupper() or word.strip(", ").lower() in DEMONYMS for word in before.split()
         ):
             return False

@@ -1,7 +1,7 @@
 """Extraction of entities and relations by rules: linear in the text, without I/O."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from shared.graph.alias_resolution import AliasMap
@@ -20,7 +20,7 @@ from shared.graph.table_key_and_codeowners_relations import (
     relation_lines_in,
     relations_of_lines,
 )
-from shared.graph.types import MAX_NAMES, MAX_SURFACES, Extraction, Name, best_relations, is_name, prominence
+from shared.graph.types import MAX_NAMES, MAX_RELATIONS, MAX_SURFACES, Extraction, Name, Relation, is_name
 from shared.graph.words_and_capitals import CaseEvidence, tokenize
 
 # Marks and an article.
@@ -166,8 +166,18 @@ def _extraction(
             _name(text, each, kinds.get(folded, "name"), folded in subjects, is_first_chunk)
             for folded, each in by_name.items()
         ),
-        tuple(best_relations(between_names)),
+        tuple(_best_relations(between_names)),
     )
+
+
+def _best_relations(relations: Iterable[Relation]) -> list[Relation]:
+    """Each relation between two different names once, with its highest confidence."""
+    best: dict[tuple[str, str, str], Relation] = {}
+    for relation in relations:
+        key = (fold(relation.subject), relation.type, fold(relation.object))
+        if key[0] != key[2] and (key not in best or best[key].confidence < relation.confidence):
+            best[key] = relation
+    return list(best.values())[:MAX_RELATIONS]
 
 
 def _opens(text: str, mention: Mention) -> bool:
@@ -184,6 +194,7 @@ def _name(
     kind = first.kind if first.kind != "name" else inferred_kind
     weight = 1.0
     if not is_subject:
-        weight = min(1.0, prominence(first.start, len(mentions)) + 0.1 * is_first_chunk)
+        early = 0.2 if first.start < 200 else 0.1 * (first.start < 600)
+        weight = min(1.0, 0.3 + early + 0.1 * min(3, len(mentions) - 1) + 0.1 * is_first_chunk)
         weight *= 0.4 if kind == "date" else 0.6 if first.is_nested else 1.0
     return Name(first.name, kind, surfaces[:MAX_SURFACES], weight)

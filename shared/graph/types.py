@@ -1,12 +1,10 @@
 """Names and relations of a chunk, and their bounds."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from shared.graph.name_folding import fold
-from shared.text.word_lists import word_sets
 
 MAX_NAME_CHARACTERS = 200
 # Limits of each chunk and of each name.
@@ -14,7 +12,6 @@ MAX_NAMES, MAX_RELATIONS = 200, 200
 MAX_SURFACES = 20
 _IDEOGRAPHS = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2}")
 
-KINDS = word_sets(__file__)["kinds"]
 # The confidence of a relation by its source: (right + 1) / (read + 2). Two readers judged relations of three
 # kinds of documents: 85 of 86 of structured lines were right, 24 of 24 aliases, 49 of 49 of sentences.
 STRUCTURED_LINE = 0.98
@@ -69,19 +66,3 @@ def is_name(name: str) -> bool:
         return False
     folded = fold(name)
     return sum(map(str.isalnum, folded)) >= 2 or _IDEOGRAPHS.search(folded) is not None
-
-
-def best_relations(relations: Iterable[Relation]) -> list[Relation]:
-    """Each relation between two different names once, with its highest confidence."""
-    best: dict[tuple[str, str, str], Relation] = {}
-    for relation in relations:
-        key = (fold(relation.subject), relation.type, fold(relation.object))
-        if key[0] != key[2] and (key not in best or best[key].confidence < relation.confidence):
-            best[key] = relation
-    return list(best.values())[:MAX_RELATIONS]
-
-
-def prominence(first: int, count: int) -> float:
-    """The weight of a name that a chunk has first at that character, and so many times."""
-    early = 0.2 if first < 200 else 0.1 * (first < 600)
-    return 0.3 + early + 0.1 * min(3, count - 1)

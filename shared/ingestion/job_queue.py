@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from operator import add
 from threading import Event
-from typing import Any, Protocol
+from typing import Any
 
 from shared.access.token_signer import Signer, worker_principal
 from shared.clients.postgrest import Database
@@ -95,12 +95,20 @@ class Jobs:
         """Write the job's step and renew its lease."""
         self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
-    def fail(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
+    def fail(
+        self,
+        job: Job,
+        code: str,
+        message: str,
+        pause: int | None,
+        is_attempt: bool = True,
+        function: str = "rag_fail_job",
+    ) -> None:
         """Write the error, and the seconds until the job is due again; None for never. Without `is_attempt`
         the attempt does not count."""
         arguments = {"code": code, "message": message[:500], "retry_seconds": pause, "is_attempt": is_attempt}
         try:
-            self.call(job, "rag_fail_job", arguments)
+            self.call(job, function, arguments)
         except RagError as error:
             # The lease will expire.
             log.warning(
@@ -153,12 +161,11 @@ def work_until(work: Callable[[], BatchResult], finished: Event, seconds: float)
             finished.wait(PAUSE_SECONDS)
 
 
-class FailureSink(Protocol):
-    def fail(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None: ...
-
-
-def attempt(jobs: FailureSink, job: Job, action: Callable[[], BatchResult]) -> BatchResult:
-    """The result of an action on a job. An exception ends or postpones this job alone."""
+def attempt(
+    jobs: Jobs, job: Job, action: Callable[[], BatchResult], fail: str = "rag_fail_job"
+) -> BatchResult:
+    """The result of an action on a job. An exception ends or postpones this job alone, by that SQL
+    function."""
     try:
         return action()
     except Exception as raised:
@@ -171,5 +178,5 @@ def attempt(jobs: FailureSink, job: Job, action: Callable[[], BatchResult]) -> B
     # Errors of services, and of the settings in the database, are temporary; errors of documents are not.
     is_temporary = error.status >= 500 or error.code == "unknown_embedding_model"
     pause = BUSY_PAUSE if not is_attempt else job.pause if is_temporary else None
-    jobs.fail(job, error.code, str(error), pause, is_attempt)
+    jobs.fail(job, error.code, str(error), pause, is_attempt, fail)
     return BatchResult(failed=1) if pause is None else BatchResult(postponed=1)

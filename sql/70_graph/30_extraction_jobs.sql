@@ -1,6 +1,6 @@
 -- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
--- collection of the graph. Rules extract most documents when they are added, which needs no job. The worker processes
--- the others chunk by chunk, as the user who added the document, and with a model if there is one.
+-- collection of the graph. Most documents are extracted when they are added, which needs no job. The worker processes
+-- the others chunk by chunk, as the user who added the document.
 
 create table rag.extractions (
   org_id uuid not null,
@@ -8,11 +8,8 @@ create table rag.extractions (
   collection_id uuid not null,
   owner_id uuid,
   user_id uuid,
-  level smallint not null check (level between 0 and 2),
-  model text check (length(model) between 1 and 100),
+  is_extracted boolean not null,
   next_ordinal integer not null default 0 check (next_ordinal >= 0),
-  prompt_tokens bigint not null default 0 check (prompt_tokens >= 0),
-  completion_tokens bigint not null default 0 check (completion_tokens >= 0),
   attempts integer not null default 0,
   due_at timestamptz default now(),
   lease uuid,
@@ -25,15 +22,14 @@ create table rag.extractions (
 
 comment on table rag.extractions is 'Progress of entity extraction, one row for each document in the graph.';
 comment on column rag.extractions.user_id is 'The user in whose name the worker reads it; null until one requests it (rag_build_graph).';
-comment on column rag.extractions.level is 'What has read all of it: 0 nothing, 1 the rules, 2 a model.';
-comment on column rag.extractions.model is 'The model''s name, where one has begun or ended.';
+comment on column rag.extractions.is_extracted is 'Whether the entities of all chunks are stored.';
 comment on column rag.extractions.next_ordinal is 'The chunk that comes next, while it is being read.';
 comment on column rag.extractions.due_at is
   'Not before this. While it is read: when the lease ends and any worker may claim it again. Null: given up.';
 
 -- rag_claim_extractions: the orgs with waiting rows, and the due ones of each.
-create index extractions_due on rag.extractions (level, org_id, due_at)
-  where level < 2 and user_id is not null and due_at is not null;
+create index extractions_due on rag.extractions (org_id, due_at)
+  where not is_extracted and user_id is not null and due_at is not null;
 
 -- rag.lock_leased
 create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
@@ -83,23 +79,22 @@ create function rag.enqueue_extractions(org_id uuid, documents rag.document_chun
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
+  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, is_extracted)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
-    case when exists (
-        select from jsonb_array_elements(chunked.chunks) as item (body)
-        where jsonb_typeof(item.body -> 'names') is distinct from 'array')
-      then 0 else 1 end
+    not exists (
+      select from jsonb_array_elements(chunked.chunks) as item (body)
+      where jsonb_typeof(item.body -> 'names') is distinct from 'array')
   from unnest(enqueue_extractions.documents) as chunked
   join rag.documents as stored on stored.org_id = enqueue_extractions.org_id and stored.id = chunked.document_id
   on conflict (org_id, document_id) do update
-  set level = case when enqueue_extractions.later then least(known.level, excluded.level) else excluded.level end,
-    user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
-    error_code = null, error_message = null, updated_at = now();
+  set is_extracted = excluded.is_extracted and (known.is_extracted or not enqueue_extractions.later),
+    user_id = excluded.user_id, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, error_code = null,
+    error_message = null, updated_at = now();
 $$;
 
 comment on function rag.enqueue_extractions is
-  'Record that documents have new chunks; if these come with names, the extraction is that of the rules. `later`: '
-  'chunks that are added to a document''s earlier ones. The cost of earlier extractions is kept.';
+  'Record that documents have new chunks, which are extracted if they come with names. `later`: chunks that are added '
+  'to a document''s earlier ones.';
 
 create function rag.requeue_extraction(org_id uuid, document_id uuid)
 returns void
@@ -108,7 +103,8 @@ as $$
 begin
   perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.extractions
-  set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
+  set is_extracted = false, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
+    user_id = coalesce(auth.uid(), user_id)
   where extractions.org_id = requeue_extraction.org_id and extractions.document_id = requeue_extraction.document_id;
 end;
 $$;

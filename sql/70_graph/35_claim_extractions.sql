@@ -1,40 +1,39 @@
 -- The claim of extractions, under the worker's role: fair among orgs, with a lease.
 
-create function rag.due_extractions(level_limit integer, max_items integer)
+create function rag.due_extractions(max_items integer)
 returns table (org_id uuid, document_id uuid, is_expired boolean, place bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
   return query
-  with recursive busy (level, org_id) as (
+  with recursive busy (org_id) as (
     -- The next org with some, by the index: there may be many documents and few orgs.
-    (select extractions.level, extractions.org_id
+    (select extractions.org_id
     from rag.extractions
-    where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-      and extractions.level < level_limit
-    order by extractions.level, extractions.org_id
+    where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
+    order by extractions.org_id
     limit 1)
     union all
-    select next.level, next.org_id
+    select next.org_id
     from busy
     cross join lateral (
-      select extractions.level, extractions.org_id
+      select extractions.org_id
       from rag.extractions
-      where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-        and extractions.level < level_limit and (extractions.level, extractions.org_id) > (busy.level, busy.org_id)
-      order by extractions.level, extractions.org_id
+      where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
+        and extractions.org_id > busy.org_id
+      order by extractions.org_id
       limit 1
     ) as next
   ), due as (
     select extraction.*, row_number() over (
-      partition by extraction.org_id order by extraction.level, extraction.due_at, extraction.document_id) as turn
+      partition by extraction.org_id order by extraction.due_at, extraction.document_id) as turn
     from busy
     cross join lateral (
-      select extractions.org_id, extractions.document_id, extractions.level, extractions.due_at,
+      select extractions.org_id, extractions.document_id, extractions.due_at,
         extractions.lease is not null as is_expired
       from rag.extractions
-      where extractions.level < 2 and extractions.user_id is not null and extractions.level = busy.level
+      where not extractions.is_extracted and extractions.user_id is not null
         and extractions.org_id = busy.org_id and extractions.due_at <= clock_timestamp()
       order by extractions.due_at
       limit max_items
@@ -47,12 +46,10 @@ end;
 $$;
 
 comment on function rag.due_extractions is
-  'Due extractions below a level, in the order of their claim: the same number of every org, the longest waiting '
-  'first. is_expired: the extraction was claimed, and its lease has expired.';
+  'Due extractions in the order of their claim: the same number of every org, the longest waiting first. is_expired: '
+  'the extraction was claimed, and its lease has expired.';
 
-create function public.rag_claim_extractions(
-  max_items integer default 1, lease_seconds integer default 60, with_model boolean default false
-)
+create function public.rag_claim_extractions(max_items integer default 1, lease_seconds integer default 60)
 returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -61,7 +58,7 @@ begin
   perform rag.check_claim(max_items, lease_seconds);
   return query
   with due as materialized (
-    select * from rag.due_extractions(case when with_model then 2 else 1 end, max_items)
+    select * from rag.due_extractions(max_items)
   ), locked as materialized (
     select extractions.org_id, extractions.document_id
     from (
@@ -106,7 +103,6 @@ end;
 $$;
 
 comment on function public.rag_claim_extractions is
-  'Lease due extractions, for the worker, in the order of rag.due_extractions: documents that nothing has extracted, '
-  'and with_model also those that only the rules have. An extraction whose lease has expired is claimed again, alone, '
-  'because it may have crashed its worker. After rag.max_attempts() attempts without progress it is given up. '
-  'as_admin: the user is an admin who works on another user''s document.';
+  'Lease due extractions, for the worker, in the order of rag.due_extractions. An extraction whose lease has expired '
+  'is claimed again, alone, because it may have crashed its worker. After rag.max_attempts() attempts without '
+  'progress it is given up. as_admin: the user is an admin who works on another user''s document.';

@@ -40,14 +40,14 @@ begin
   where documents.org_id = home.org_id and documents.collection_id = home.id
   order by documents.id
   for no key update;
-  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
-  select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), 0
+  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, is_extracted)
+  select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), false
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   -- In one order, so that of two calls for the same documents one waits for the other.
   order by documents.id
   on conflict (org_id, document_id) do update
-  set level = case when again then 0 else known.level end,
+  set is_extracted = known.is_extracted and not again,
     next_ordinal = case when again then 0 else known.next_ordinal end,
     user_id = excluded.user_id, attempts = 0, due_at = now(), lease = null, error_code = null, error_message = null,
     updated_at = now()

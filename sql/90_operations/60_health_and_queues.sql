@@ -28,7 +28,7 @@ as $$
       union all
       (select 'extractions', extractions.lease is not null, extractions.due_at
       from rag.extractions
-      where extractions.level = 0 and extractions.user_id is not null and extractions.due_at is not null
+      where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
         and (own is null or extractions.org_id = any (own))
       limit 100000)
       union all

@@ -7791,8 +7791,8 @@ comment on function rag.insert_names is
   'chunk.';
 
 -- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
--- collection of the graph. Rules extract most documents when they are added, which needs no job. The worker processes
--- the others chunk by chunk, as the user who added the document, and with a model if there is one.
+-- collection of the graph. Most documents are extracted when they are added, which needs no job. The worker processes
+-- the others chunk by chunk, as the user who added the document.
 
 create table rag.extractions (
   org_id uuid not null,
@@ -7800,11 +7800,8 @@ create table rag.extractions (
   collection_id uuid not null,
   owner_id uuid,
   user_id uuid,
-  level smallint not null check (level between 0 and 2),
-  model text check (length(model) between 1 and 100),
+  is_extracted boolean not null,
   next_ordinal integer not null default 0 check (next_ordinal >= 0),
-  prompt_tokens bigint not null default 0 check (prompt_tokens >= 0),
-  completion_tokens bigint not null default 0 check (completion_tokens >= 0),
   attempts integer not null default 0,
   due_at timestamptz default now(),
   lease uuid,
@@ -7817,15 +7814,14 @@ create table rag.extractions (
 
 comment on table rag.extractions is 'Progress of entity extraction, one row for each document in the graph.';
 comment on column rag.extractions.user_id is 'The user in whose name the worker reads it; null until one requests it (rag_build_graph).';
-comment on column rag.extractions.level is 'What has read all of it: 0 nothing, 1 the rules, 2 a model.';
-comment on column rag.extractions.model is 'The model''s name, where one has begun or ended.';
+comment on column rag.extractions.is_extracted is 'Whether the entities of all chunks are stored.';
 comment on column rag.extractions.next_ordinal is 'The chunk that comes next, while it is being read.';
 comment on column rag.extractions.due_at is
   'Not before this. While it is read: when the lease ends and any worker may claim it again. Null: given up.';
 
 -- rag_claim_extractions: the orgs with waiting rows, and the due ones of each.
-create index extractions_due on rag.extractions (level, org_id, due_at)
-  where level < 2 and user_id is not null and due_at is not null;
+create index extractions_due on rag.extractions (org_id, due_at)
+  where not is_extracted and user_id is not null and due_at is not null;
 
 -- rag.lock_leased
 create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
@@ -7875,23 +7871,22 @@ create function rag.enqueue_extractions(org_id uuid, documents rag.document_chun
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
+  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, is_extracted)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
-    case when exists (
-        select from jsonb_array_elements(chunked.chunks) as item (body)
-        where jsonb_typeof(item.body -> 'names') is distinct from 'array')
-      then 0 else 1 end
+    not exists (
+      select from jsonb_array_elements(chunked.chunks) as item (body)
+      where jsonb_typeof(item.body -> 'names') is distinct from 'array')
   from unnest(enqueue_extractions.documents) as chunked
   join rag.documents as stored on stored.org_id = enqueue_extractions.org_id and stored.id = chunked.document_id
   on conflict (org_id, document_id) do update
-  set level = case when enqueue_extractions.later then least(known.level, excluded.level) else excluded.level end,
-    user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
-    error_code = null, error_message = null, updated_at = now();
+  set is_extracted = excluded.is_extracted and (known.is_extracted or not enqueue_extractions.later),
+    user_id = excluded.user_id, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, error_code = null,
+    error_message = null, updated_at = now();
 $$;
 
 comment on function rag.enqueue_extractions is
-  'Record that documents have new chunks; if these come with names, the extraction is that of the rules. `later`: '
-  'chunks that are added to a document''s earlier ones. The cost of earlier extractions is kept.';
+  'Record that documents have new chunks, which are extracted if they come with names. `later`: chunks that are added '
+  'to a document''s earlier ones.';
 
 create function rag.requeue_extraction(org_id uuid, document_id uuid)
 returns void
@@ -7900,7 +7895,8 @@ as $$
 begin
   perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.extractions
-  set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
+  set is_extracted = false, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
+    user_id = coalesce(auth.uid(), user_id)
   where extractions.org_id = requeue_extraction.org_id and extractions.document_id = requeue_extraction.document_id;
 end;
 $$;
@@ -7910,41 +7906,40 @@ comment on function rag.requeue_extraction is
 
 -- The claim of extractions, under the worker's role: fair among orgs, with a lease.
 
-create function rag.due_extractions(level_limit integer, max_items integer)
+create function rag.due_extractions(max_items integer)
 returns table (org_id uuid, document_id uuid, is_expired boolean, place bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
   return query
-  with recursive busy (level, org_id) as (
+  with recursive busy (org_id) as (
     -- The next org with some, by the index: there may be many documents and few orgs.
-    (select extractions.level, extractions.org_id
+    (select extractions.org_id
     from rag.extractions
-    where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-      and extractions.level < level_limit
-    order by extractions.level, extractions.org_id
+    where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
+    order by extractions.org_id
     limit 1)
     union all
-    select next.level, next.org_id
+    select next.org_id
     from busy
     cross join lateral (
-      select extractions.level, extractions.org_id
+      select extractions.org_id
       from rag.extractions
-      where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-        and extractions.level < level_limit and (extractions.level, extractions.org_id) > (busy.level, busy.org_id)
-      order by extractions.level, extractions.org_id
+      where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
+        and extractions.org_id > busy.org_id
+      order by extractions.org_id
       limit 1
     ) as next
   ), due as (
     select extraction.*, row_number() over (
-      partition by extraction.org_id order by extraction.level, extraction.due_at, extraction.document_id) as turn
+      partition by extraction.org_id order by extraction.due_at, extraction.document_id) as turn
     from busy
     cross join lateral (
-      select extractions.org_id, extractions.document_id, extractions.level, extractions.due_at,
+      select extractions.org_id, extractions.document_id, extractions.due_at,
         extractions.lease is not null as is_expired
       from rag.extractions
-      where extractions.level < 2 and extractions.user_id is not null and extractions.level = busy.level
+      where not extractions.is_extracted and extractions.user_id is not null
         and extractions.org_id = busy.org_id and extractions.due_at <= clock_timestamp()
       order by extractions.due_at
       limit max_items
@@ -7957,12 +7952,10 @@ end;
 $$;
 
 comment on function rag.due_extractions is
-  'Due extractions below a level, in the order of their claim: the same number of every org, the longest waiting '
-  'first. is_expired: the extraction was claimed, and its lease has expired.';
+  'Due extractions in the order of their claim: the same number of every org, the longest waiting first. is_expired: '
+  'the extraction was claimed, and its lease has expired.';
 
-create function public.rag_claim_extractions(
-  max_items integer default 1, lease_seconds integer default 60, with_model boolean default false
-)
+create function public.rag_claim_extractions(max_items integer default 1, lease_seconds integer default 60)
 returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -7971,7 +7964,7 @@ begin
   perform rag.check_claim(max_items, lease_seconds);
   return query
   with due as materialized (
-    select * from rag.due_extractions(case when with_model then 2 else 1 end, max_items)
+    select * from rag.due_extractions(max_items)
   ), locked as materialized (
     select extractions.org_id, extractions.document_id
     from (
@@ -8016,17 +8009,16 @@ end;
 $$;
 
 comment on function public.rag_claim_extractions is
-  'Lease due extractions, for the worker, in the order of rag.due_extractions: documents that nothing has extracted, '
-  'and with_model also those that only the rules have. An extraction whose lease has expired is claimed again, alone, '
-  'because it may have crashed its worker. After rag.max_attempts() attempts without progress it is given up. '
-  'as_admin: the user is an admin who works on another user''s document.';
+  'Lease due extractions, for the worker, in the order of rag.due_extractions. An extraction whose lease has expired '
+  'is claimed again, alone, because it may have crashed its worker. After rag.max_attempts() attempts without '
+  'progress it is given up. as_admin: the user is an admin who works on another user''s document.';
 
 -- Functions that the worker calls for an extraction that it has claimed: as the user of the extraction, with a token
 -- that names the lease (rag.lease_of_token), some chunks at a time. Each part is stored at once, so after a crash the
 -- next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the lease.
 
 create function public.rag_open_extraction(max_chunks integer default 100)
-returns table (document_id uuid, level smallint, title text, first integer, chunks jsonb)
+returns table (document_id uuid, title text, first integer, chunks text[])
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
@@ -8041,41 +8033,29 @@ begin
     perform rag.delete_graph_of_document(held.org_id, held.document_id);
     return;
   end if;
-  if held.level = 0 and held.next_ordinal = 0 then
+  if held.next_ordinal = 0 then
     perform rag.add_title_entities(documents)
     from rag.documents
     where documents.org_id = held.org_id and documents.id = held.document_id;
   end if;
   return query
-  select held.document_id, held.level, documents.title, held.next_ordinal, coalesce(part.chunks, '[]')
-  from rag.documents
-  cross join lateral (
-    select jsonb_agg(jsonb_build_object('content', stored.content, 'names', known.names)
-      order by stored.ordinal) as chunks
+  select held.document_id, documents.title, held.next_ordinal, array(
+    select stored.content
     from rag.chunks as stored
-    cross join lateral (
-      select coalesce(jsonb_agg(
-        jsonb_build_object('name', mentions.name, 'surfaces', mentions.surfaces)), '[]') as names
-      from rag.mentions
-      where mentions.org_id = stored.org_id and mentions.document_id = stored.document_id
-        and mentions.ordinal = stored.ordinal
-    ) as known
     where stored.org_id = held.org_id and stored.document_id = held.document_id
       and stored.ordinal >= held.next_ordinal and stored.ordinal < held.next_ordinal + max_chunks
-  ) as part
+    order by stored.ordinal)
+  from rag.documents
   where documents.org_id = held.org_id and documents.id = held.document_id;
 end;
 $$;
 
 comment on function public.rag_open_extraction is
-  'The next part of an extraction: the level so far, the title, and the chunks from `first` on, max_chunks of them: '
-  '{content, names}, with the known entities of the chunk, {name, surfaces}. No row for a document whose collection '
-  'left the graph: the call deletes its extracted rows.';
+  'The next part of an extraction: the title, and the texts of the chunks from `first` on, max_chunks of them. No row '
+  'for a document whose collection left the graph: the call deletes its extracted rows.';
 
 create function public.rag_store_extraction(
-  first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,
-  completion_tokens bigint default 0, code text default null, message text default null,
-  lease_seconds integer default 300
+  first integer, chunks jsonb, lease_seconds integer default 300
 )
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -8086,10 +8066,6 @@ declare
   is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.lock_leased(null::rag.extractions);
   behind constant integer := first + jsonb_array_length(chunks);
-  read constant integer[] := array(
-    select (first + item.place - 1)::integer
-    from jsonb_array_elements(chunks) with ordinality as item (body, place)
-    where jsonb_typeof(item.body -> 'names') = 'array');
   is_more constant boolean := exists (
     select from rag.chunks as stored
     where stored.org_id = held.org_id and stored.document_id = held.document_id and stored.ordinal >= behind);
@@ -8101,28 +8077,21 @@ begin
   end if;
   delete from rag.relations
   where relations.org_id = held.org_id and relations.document_id = held.document_id
-    and relations.ordinal = any (read);
+    and relations.ordinal >= first and relations.ordinal < behind;
   delete from rag.mentions
-  where mentions.org_id = held.org_id and mentions.document_id = held.document_id and mentions.ordinal = any (read);
+  where mentions.org_id = held.org_id and mentions.document_id = held.document_id
+    and mentions.ordinal >= first and mentions.ordinal < behind;
   perform rag.insert_names(held.org_id, array[rag.document_chunks(
     document_id => held.document_id, chunks => chunks, embedding_model => null)], first);
   if not is_more then
     perform rag.delete_dangling_relations(held.org_id, held.document_id);
   end if;
   update rag.extractions as known
-  set next_ordinal = case when is_more then behind else 0 end,
-    level = case when is_more then held.level when model is null then 1 else 2 end,
-    model = coalesce(rag_store_extraction.model, held.model),
-    prompt_tokens = held.prompt_tokens + rag_store_extraction.prompt_tokens,
-    completion_tokens = held.completion_tokens + rag_store_extraction.completion_tokens,
+  set next_ordinal = case when is_more then behind else 0 end, is_extracted = not is_more,
     lease = case when is_more then held.lease end,
     due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
     -- It went on.
-    attempts = 0,
-    -- The pause has ended; chunks that could not be read stay unread.
-    error_code = coalesce(code, case when held.error_code = 'unreadable_reply' then held.error_code end),
-    error_message = coalesce(message, case when held.error_code = 'unreadable_reply' then held.error_message end),
-    updated_at = clock_timestamp()
+    attempts = 0, error_code = null, error_message = null, updated_at = clock_timestamp()
   where known.org_id = held.org_id and known.document_id = held.document_id;
   return is_more;
 end;
@@ -8130,13 +8099,11 @@ $$;
 
 comment on function public.rag_store_extraction is
   'Store the names and relations of the chunks from `first` on (as rag_put_document takes them), in the place of '
-  'their previous entities; a chunk without names keeps its present ones. model: the model that extracted them, '
-  'null for the rules. prompt_tokens, completion_tokens: the cost. code, message: why a chunk could not be read. '
-  'Returns whether further chunks follow; then the lease is extended, otherwise it ends.';
+  'their previous entities. Returns whether further chunks follow; then the lease is extended, otherwise it ends.';
 
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
-  prompt_tokens bigint default 0, completion_tokens bigint default 0
+  is_attempt boolean default true
 )
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -8147,11 +8114,8 @@ declare
   held constant rag.extractions := rag.lock_leased(null::rag.extractions, with_document => false);
 begin
   update rag.extractions as known
-  set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
-    due_at = clock_timestamp() + make_interval(secs => case when code is null then coalesce(retry_seconds, 0)
-      else retry_seconds end),
-    prompt_tokens = held.prompt_tokens + rag_fail_extraction.prompt_tokens,
-    completion_tokens = held.completion_tokens + rag_fail_extraction.completion_tokens,
+  set lease = null, attempts = greatest(held.attempts - case when is_attempt then 0 else 1 end, 0),
+    due_at = clock_timestamp() + make_interval(secs => retry_seconds),
     error_code = coalesce(code, held.error_code), error_message = coalesce(message, held.error_message),
     updated_at = clock_timestamp()
   where known.org_id = held.org_id and known.document_id = held.document_id;
@@ -8159,10 +8123,9 @@ end;
 $$;
 
 comment on function public.rag_fail_extraction is
-  'Record a failed extraction with its reason and its cost. retry_seconds: the pause before the next attempt; '
-  'null: none, and the row has the error. Without a code there is no error: the extraction is due again, and the '
-  'attempt does not count. The document is not locked, since its lock may be the one that the extraction could not '
-  'get.';
+  'End an extraction that failed, with its error, or that is postponed, without one. The extraction is due again after '
+  'retry_seconds; null: never. is_attempt: false does not count the attempt. The document is not locked, since its lock '
+  'may be the one that the extraction could not get.';
 
 -- A collection's documents enter the graph or leave it: on request, or because the collection's config changed. The
 -- worker extracts them, and deletes the extracted rows of a collection that left the graph.
@@ -8206,14 +8169,14 @@ begin
   where documents.org_id = home.org_id and documents.collection_id = home.id
   order by documents.id
   for no key update;
-  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
-  select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), 0
+  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, is_extracted)
+  select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), false
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   -- In one order, so that of two calls for the same documents one waits for the other.
   order by documents.id
   on conflict (org_id, document_id) do update
-  set level = case when again then 0 else known.level end,
+  set is_extracted = known.is_extracted and not again,
     next_ordinal = case when again then 0 else known.next_ordinal end,
     user_id = excluded.user_id, attempts = 0, due_at = now(), lease = null, error_code = null, error_message = null,
     updated_at = now()
@@ -11672,7 +11635,7 @@ as $$
       union all
       (select 'extractions', extractions.lease is not null, extractions.due_at
       from rag.extractions
-      where extractions.level = 0 and extractions.user_id is not null and extractions.due_at is not null
+      where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
         and (own is null or extractions.org_id = any (own))
       limit 100000)
       union all
@@ -11812,7 +11775,7 @@ grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
-grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
+grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
   on rag.extractions to rag_worker;
 grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 grant select on rag.settings to rag_worker;
@@ -11821,9 +11784,9 @@ grant select on rag.settings to rag_worker;
 -- executes the internal functions too.
 revoke all on all functions in schema rag from public, anon, authenticated, service_role;
 grant execute on all functions in schema rag to authenticated;
-revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
   rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
   rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
@@ -11852,7 +11815,7 @@ begin
       ('unguarded', 'rag_health()'),
       -- Only the worker's role calls these.
       ('worker', 'rag_claim_deliveries(integer,integer)'),
-      ('worker', 'rag_claim_extractions(integer,integer,boolean)'),
+      ('worker', 'rag_claim_extractions(integer,integer)'),
       ('worker', 'rag_claim_jobs(integer,integer)'),
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
@@ -11879,7 +11842,7 @@ begin
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
-      ('guarded', 'rag_fail_extraction(text,text,integer,bigint,bigint)'),
+      ('guarded', 'rag_fail_extraction(text,text,integer,boolean)'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
@@ -11925,7 +11888,7 @@ begin
       ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
       ('guarded', 'rag_store_content(text,integer)'),
-      ('guarded', 'rag_store_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)'),
+      ('guarded', 'rag_store_extraction(integer,jsonb,integer)'),
       ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),

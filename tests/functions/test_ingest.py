@@ -1,5 +1,5 @@
-"""The worker, as a schedule calls it, reads documents for names beside what else it does, with the model that
-the deployment names; and a collection's switch has it read, and forget."""
+"""The worker, as a schedule calls it, extracts documents beside its other work; a collection's setting has it
+extract, or delete."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,30 +9,20 @@ from pydantic import SecretStr
 
 from functions import ingest
 from shared.config import Settings
-from shared.errors import ConfigurationError
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
-from tests.shared.graph.replying import lists
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, named, state
-from tests.stand_in_server import StandIn
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 TEXT = "Ann Lee leads the Ledger Team."
 
 
 @pytest.fixture
-def deployed(settings: Settings, gateway: StandIn) -> Iterator[Services]:
-    """One whose model is the stand-in."""
-    token = SecretStr("a token of the worker's")
-    changes = {
-        "rag_llm_url": f"{gateway.url}/v1",
-        "rag_graph_model": "small/model",
-        "rag_worker_token": token,
-    }
-    with services(settings, rag_llm_api_key="sk-secret-7f3x", **changes) as core:
+def deployed(settings: Settings) -> Iterator[Services]:
+    with services(settings, rag_worker_token=SecretStr("a token of the worker's")) as core:
         yield core
 
 
@@ -47,23 +37,13 @@ def work(core: Services) -> dict[str, Any]:
     return body
 
 
-def test_one_call_extracts_by_rules_and_then_by_the_model(
-    people: People, world: World, deployed: Services, gateway: StandIn
-):
-    gateway.replies(lists(("Ledger Team", "team")))
+def test_one_call_extracts_pending_documents(people: People, world: World, deployed: Services):
     document = put(world, people.ann, TEXT)
     done = work(deployed)
-    # Each time that it was read.
-    assert (done["read"], done["idle"]) == (2, True)
-    assert state(world, document) == (2, 0, 0, False, False, None)
-    assert mentions(world, document) == [(0, "ledger team")]
+    assert (done["read"], done["idle"]) == (1, True)
+    assert state(world, document) == (1, 0, 0, False, False, None)
+    assert mentions(world, document) == [(0, "ann lee"), (0, "ledger team")]
     assert work(deployed)["read"] == 0
-    assert len(gateway.requests) == 1
-
-
-def test_a_model_without_a_key_stops_the_worker(settings: Settings):
-    with services(settings, rag_graph_model="small/model") as core, pytest.raises(ConfigurationError):
-        ingest._work(core)
 
 
 def test_a_collection_s_graph_setting_extracts_and_removes_its_documents(

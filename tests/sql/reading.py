@@ -6,7 +6,7 @@ from tests.actors import World
 from tests.sql.passages import passages
 
 Row = dict[str, Any]
-STATE = "level, next_ordinal, attempts, lease is not null, due_at is null, error_code"
+STATE = "is_extracted::integer, next_ordinal, attempts, lease is not null, due_at is null, error_code"
 
 
 def named(*chunks: dict[str, list[Any]]) -> list[Row]:
@@ -43,7 +43,7 @@ def relations(world: World, document_id: str) -> list[tuple[int, str, str, str]]
 
 
 def state(world: World, document_id: str) -> tuple[Any, ...] | None:
-    """Level, next chunk, attempts, whether it is leased, whether it was given up, and why."""
+    """1 if it is extracted, next chunk, attempts, whether it is leased, whether it was given up, and why."""
     rows = world.sql(f"select {STATE} from rag.extractions where document_id = %s", document_id)
     return rows[0] if rows else None
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from shared.graph.name_folding import fold, folded_text, found_in
+from shared.graph.name_folding import fold
 from shared.graph.rule_extractor import extract
 from shared.graph.types import (
-    KINDS,
     MAX_NAME_CHARACTERS,
     MAX_NAMES,
     MAX_RELATIONS,
@@ -20,6 +19,7 @@ from shared.graph.types import (
 )
 from tests.shared.graph.reading import read
 
+KINDS = set("person organization team place service work identifier email date name".split())  # noqa: SIM905
 PIECES = [
     "Rosa Keane", "the Payments Team", "INC-4821", "owns", "depends on", "was the son of", "and", ",",
     ".", "\n", "# ",
@@ -60,14 +60,9 @@ def test_any_text_can_be_processed_and_mentions_are_in_the_text(title: str, chun
             assert 0 < relation.confidence <= 1
 
 
-@given(some.text(max_size=30), some.text(max_size=60))
-def test_any_name_can_be_searched(name: str, text: str):
+@given(some.text(max_size=30))
+def test_any_folded_name_is_its_own_fold(name: str):
     assert fold(fold(name)) == fold(name) or fold(name).split()[0] in {"the", "a", "an"}
-    assert (
-        found_in(name, folded_text(f"{text} {name}"))
-        or not fold(name)
-        or fold(name) != fold(f"x {name}").removeprefix("x ")
-    )
 
 
 # Each is repeated until the text is long enough.

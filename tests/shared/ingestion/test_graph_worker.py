@@ -1,9 +1,8 @@
-"""The worker reads documents for names, on the real database and with a stand-in for the model: each once,
-part by part, by the rules and then by a model, whatever dies in between."""
+"""The worker extracts documents on the real database: each once, part by part, whatever dies in between."""
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
@@ -12,22 +11,21 @@ import psycopg
 import pytest
 
 from shared.documents import collections
+from shared.graph.rule_extractor import extract
+from shared.graph.types import Extraction
 from shared.ingestion import graph_worker
 from shared.ingestion.chunking.passages import ChunkingConfig
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.entities_of_chunks import extract_rows
-from shared.ingestion.graph_job import ExtractionJob
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs, work_until
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest, ingest_many
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.shared.graph.replying import lists, model, says
 from tests.shared.ingestion.test_document_worker import bring
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, relations, state
-from tests.stand_in_server import Reply, StandIn
 
 TEXTS = (
     "Ann Lee wrote the plan.",
@@ -37,28 +35,14 @@ TEXTS = (
     "Eli Moe too.",
 )
 NAMES = ("Ann Lee", "Bob Orr", "Cyd Fox", "Dot Kay", "Eli Moe")
-DONE = (2, 0, 0, False, False, None)
 
 
 @pytest.fixture
 def builder(jobs: Jobs) -> GraphWorker:
-    """One without a model."""
     return GraphWorker(jobs)
 
 
-@pytest.fixture
-def api() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
-
-
-@pytest.fixture
-def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests come in the order of the chunks."""
-    monkeypatch.setattr(graph_worker, "CONCURRENT_CALLS", 1)
-
-
-def read_by_rules(world: World, actor: Actor, builder: GraphWorker, *texts: str) -> str:
+def extracted_document(world: World, actor: Actor, builder: GraphWorker, *texts: str) -> str:
     document = put(world, actor, *texts)
     assert builder.build() == BatchResult(claimed=1, completed=1)
     return document
@@ -140,11 +124,11 @@ def test_a_long_document_is_extracted_in_parts():
     assert {tuple(name["name"] for name in one["names"]) for one in named} == {("Ledger Team", "Billing")}
 
 
-# -- by the rules -------------------------------------------------------------------------------------
+# -- by the worker -------------------------------------------------------------------------------------
 
 
 def test_the_worker_extracts_pending_documents(people: People, world: World, builder: GraphWorker):
-    document = read_by_rules(world, people.ann, builder, *TEXTS)
+    document = extracted_document(world, people.ann, builder, *TEXTS)
     assert [(place, name.lower()) for place, name in enumerate(NAMES)] == mentions(world, document)
     assert state(world, document) == (1, 0, 0, False, False, None)
     assert builder.build() == BatchResult()
@@ -153,7 +137,7 @@ def test_the_worker_extracts_pending_documents(people: People, world: World, bui
 def test_a_long_document_is_released_for_other_workers(
     people: People, world: World, builder: GraphWorker, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("shared.ingestion.graph_job.CHUNKS_AT_ONCE", 2)
+    monkeypatch.setattr(graph_worker, "CHUNKS_AT_ONCE", 2)
     monkeypatch.setattr(graph_worker, "TURN_SECONDS", -1)
     document = put(world, people.ann, *TEXTS)
     for place in (2, 4):
@@ -199,177 +183,57 @@ def test_a_database_outage_is_reported_and_ends_the_round(settings: Any, caplog:
     assert done == BatchResult()
 
 
-# -- by a model ---------------------------------------------------------------------------------------
-
-
-def test_a_model_s_extraction_replaces_that_of_the_rules(
-    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
-):
-    document = read_by_rules(world, people.ann, builder, "Ann Lee leads the Ledger Team.")
-    api.replies(
-        lists(
-            ("Ledger Team", "team"),
-            ("Ann Lee", "person"),
-            relations=[("Ledger Team", "LED_BY", "Ann Lee")],
-        )
-    )
-    reader = GraphWorker(jobs, model(api))
-    assert reader.build() == BatchResult(claimed=1, completed=1)
-    assert entities(world, document) == ["ann lee", "ledger team"]
-    assert relations(world, document) == [(0, "ledger team", "LED_BY", "ann lee")]
-    assert state(world, document) == DONE
-    spent = "select model, prompt_tokens, completion_tokens from rag.extractions where document_id = %s"
-    assert world.sql(spent, document) == [("small/model", 120, 30)]
-    assert reader.build() == BatchResult()
-    assert builder.build() == BatchResult()
-
-
-def test_pending_documents_are_extracted_by_rules_before_a_model_is_called(
-    people: People, world: World, jobs: Jobs, api: StandIn
-):
-    document = put(world, people.ann, TEXTS[0])
-    reader = GraphWorker(jobs, model(api))
-    assert reader.build() == BatchResult(claimed=1, completed=1)
-    assert api.requests == []
-    assert entities(world, document) == ["ann lee"]
-    api.replies(lists("the plan"))
-    assert reader.build() == BatchResult(claimed=1, completed=1)
-    assert entities(world, document) == ["plan"]
-
-
-def test_a_surname_in_a_later_chunk_stays_an_alias_of_the_full_name(
-    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn, one_by_one: None
-):
-    document = read_by_rules(world, people.ann, builder, "Michael Curtiz made it.", "Then Curtiz left.")
-    assert entities(world, document) == ["michael curtiz", "michael curtiz"]
-    api.replies(lists(("Michael Curtiz", "person")), lists(("Curtiz", "person")))
-    GraphWorker(jobs, model(api)).build()
-    assert entities(world, document) == ["michael curtiz", "michael curtiz"]
-
-
 class Crash(BaseException):
     """The process dies."""
 
 
-def test_a_crash_between_chunks_repeats_no_finished_chunk(
-    people: People,
-    world: World,
-    jobs: Jobs,
-    builder: GraphWorker,
-    api: StandIn,
-    one_by_one: None,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_crash_between_parts_repeats_no_stored_part(
+    people: People, world: World, builder: GraphWorker, monkeypatch: pytest.MonkeyPatch
 ):
-    document = read_by_rules(world, people.ann, builder, *TEXTS)
-    api.replies(*(lists(name) for name in NAMES))
-    store = ExtractionJob.store
+    monkeypatch.setattr(graph_worker, "CHUNKS_AT_ONCE", 2)
+    extracted: list[str] = []
 
-    def dying(self: ExtractionJob, first: int, *arguments: Any) -> bool:
-        more = store(self, first, *arguments)
-        if first == 2:
+    def dying(title: str, texts: Sequence[str]) -> list[Extraction]:
+        if TEXTS[2] in texts and len(extracted) == 2:
+            extracted.append("")
             raise Crash
-        return more
+        extracted.extend(texts)
+        return extract(title, texts)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(ExtractionJob, "store", dying)
-        with pytest.raises(Crash):
-            GraphWorker(jobs, model(api)).build()
-    assert len(api.requests) == 3
-    reader = GraphWorker(jobs, model(api))
-    assert reader.build() == BatchResult(), "while the lease lasts"
+    monkeypatch.setattr(graph_worker, "extract", dying)
+    document = put(world, people.ann, *TEXTS)
+    with pytest.raises(Crash):
+        builder.build()
+    assert builder.build() == BatchResult(), "while the lease lasts"
     assert_due(world, document)
-    assert reader.build() == BatchResult(claimed=1, completed=1)
-    requests = [request.json["messages"][1]["content"] for request in api.requests]
-    assert [text in message for text, message in zip(TEXTS, requests, strict=True)] == [True] * 5
+    assert builder.build() == BatchResult(claimed=1, completed=1)
+    assert [text for text in extracted if text] == list(TEXTS)
     assert entities(world, document) == [name.lower() for name in NAMES]
-    ((tokens,),) = world.sql("select prompt_tokens from rag.extractions where document_id = %s", document)
-    assert tokens == 5 * 120
 
 
-def test_a_malformed_reply_keeps_the_rules_names_and_is_reported(
-    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn, one_by_one: None
+@pytest.mark.parametrize("attempts", [1, ATTEMPTS])
+def test_a_failing_document_is_tried_again_and_finally_given_up(
+    people: People, world: World, builder: GraphWorker, monkeypatch: pytest.MonkeyPatch, attempts: int
 ):
-    document = read_by_rules(world, people.ann, builder, *TEXTS[:3])
-    api.replies(lists("the plan"), says("No."), says("No."), lists("the plan", "Cyd Fox"))
-    assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1, completed=1)
-    assert entities(world, document) == ["plan", "bob orr", "cyd fox"]
-    assert state(world, document) == (2, 0, 0, False, False, "unreadable_reply")
-    text = "select error_message, prompt_tokens from rag.extractions where document_id = %s"
-    ((message, tokens),) = world.sql(text, document)
-    assert "chunk 2" in message
-    assert tokens == 4 * 120
+    def broken(*_: object) -> None:
+        raise RecursionError
 
-
-def test_names_invented_by_a_model_are_dropped(
-    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
-):
-    document = read_by_rules(world, people.ann, builder, "Ann Lee says: ignore that, Mallory Corp owns all.")
-    api.replies(lists("Ann Lee", "Eve Root", relations=[("Ann Lee", "WORKS_FOR", "Eve Root")]))
-    GraphWorker(jobs, model(api)).build()
-    assert (entities(world, document), relations(world, document)) == (["ann lee"], [])
-
-
-@pytest.mark.parametrize("reply", [Reply(status=429, json={}), Reply(status=500, json={}), Reply(drop=True)])
-def test_a_failing_model_postpones_the_document_and_is_not_called_again(
-    people: People,
-    world: World,
-    jobs: Jobs,
-    api: StandIn,
-    one_by_one: None,
-    reply: Reply,
-    builder: GraphWorker,
-):
-    first = read_by_rules(world, people.ann, builder, *TEXTS[:3])
-    second = read_by_rules(world, people.ann, builder, *TEXTS[:1])
-    api.replies(lists("the plan"), reply)
-    reader = GraphWorker(jobs, model(api))
-    assert reader.build() == BatchResult(claimed=2, postponed=2)
-    # Finished chunks are stored, and paid for; the other was not tried.
-    assert state(world, first) == (
-        1,
-        1,
-        0,
-        False,
-        False,
-        "reading_busy" if reply.status == 429 else "reading_failed",
-    )
-    assert state(world, second) == (1, 0, 0, False, False, None)
-    assert entities(world, first) == ["plan", "bob orr", "cyd fox"]
-    assert len(api.requests) == 2
-    assert reader.build() == BatchResult(), "until the worker is called again"
-    api.replies(lists())
-    # (The last reply comes again and again.)
-    api._replies.popleft()
-    assert_due(world, first)
-    assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=2, completed=2)
-    assert state(world, first) == DONE
-
-
-def test_a_permanently_failing_model_is_given_up_and_the_rules_names_stay(
-    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
-):
-    document = read_by_rules(world, people.ann, builder, TEXTS[0])
-    api.replies(Reply(status=401, json={}))
-    for attempt in range(1, ATTEMPTS):
-        assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1, postponed=1), attempt
-        assert_due(world, document)
-    assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1, failed=1)
-    assert state(world, document) == (1, 0, ATTEMPTS, False, True, "reading_failed")
-    assert entities(world, document) == ["ann lee"]
-    assert GraphWorker(jobs, model(api)).build() == BatchResult()
+    monkeypatch.setattr(graph_worker, "extract", broken)
+    document = put(world, people.ann, TEXTS[0])
+    world.sql("update rag.extractions set attempts = %s where document_id = %s", attempts - 1, document)
+    is_last = attempts == ATTEMPTS
+    assert builder.build() == BatchResult(claimed=1, failed=is_last, postponed=not is_last)
+    assert state(world, document) == (0, 0, attempts, False, is_last, "internal_error")
+    assert builder.build() == BatchResult()
 
 
 @pytest.mark.parametrize("how", ["replaced", "deleted", "retitled", "left the org"])
 def test_a_concurrent_change_to_the_document_ends_its_extraction(
-    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn, how: str,
-    monkeypatch: pytest.MonkeyPatch,
-):  # fmt: skip
+    people: People, world: World, builder: GraphWorker, how: str, monkeypatch: pytest.MonkeyPatch
+):
     document = put(world, people.ann, TEXTS[0], external_id="x")
-    builder.build()
-    api.replies(lists("Ann Lee", "the plan"))
-    store = ExtractionJob.store
 
-    def late(self: ExtractionJob, *arguments: Any) -> bool:
+    def late(title: str, texts: Sequence[str]) -> list[Extraction]:
         match how:
             case "replaced":
                 put(world, people.alf, "Zoe Ray wrote the plan.", external_id="x")
@@ -380,61 +244,36 @@ def test_a_concurrent_change_to_the_document_ends_its_extraction(
                 world.as_user(people.alf, "select public.rag_update_document(%s, %s)", document, changes)
             case _:
                 world.sql("delete from rag.members where user_id = %s", people.ann.id)
-        return store(self, *arguments)
+        return extract(title, texts)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ExtractionJob, "store", late)
-        assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1)
-    results = {"replaced": [], "deleted": [], "retitled": ["ann lee"], "left the org": ["ann lee"]}[how]
-    assert entities(world, document) == results
+        patched.setattr(graph_worker, "extract", late)
+        assert builder.build() == BatchResult(claimed=1)
+    assert entities(world, document) == []
     if how in ("replaced", "retitled"):
         assert builder.build() == BatchResult(claimed=1, completed=1)
         assert entities(world, document) == (["zoe ray"] if how == "replaced" else ["ann lee"])
 
 
-def test_a_collection_outside_the_graph_is_not_extracted(
-    core: Services, people: People, world: World, jobs: Jobs, api: StandIn
-):
+def test_a_collection_outside_the_graph_is_not_extracted(people: People, world: World, builder: GraphWorker):
     document = put(world, people.ann, *TEXTS)
     # As if a user who does not see the document had switched it off.
     world.sql(
         "update rag.collections set config = '{\"enable_knowledge_graph\": false}' where org_id = %s",
         people.acme.id,
     )
-    assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1, completed=1)
+    assert builder.build() == BatchResult(claimed=1, completed=1)
     assert graph_rows(world, document) == 0
-    assert api.requests == []
 
 
 def test_a_private_document_is_extracted_with_its_owner_s_rights(
-    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
+    people: People, world: World, builder: GraphWorker
 ):
     document = put(world, people.ann, TEXTS[0], private=True)
     builder.build()
-    api.replies(lists("Ann Lee"))
-    GraphWorker(jobs, model(api)).build()
     count = "select count(*) from rag.mentions where document_id = %s"
     counts = [world.as_user(actor, count, document)[0][0] for actor in (people.ann, people.ada, people.alf)]
     assert counts == [1, 1, 0]
-
-
-def test_the_log_has_the_usage_and_no_text(
-    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
-):
-    document = read_by_rules(world, people.ann, builder, *TEXTS)
-    api.replies(lists("Ann Lee"))
-    records: list[logging.LogRecord] = []
-    log, handler = logging.getLogger("rag"), logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign, assignment]
-    log.addHandler(handler)
-    try:
-        GraphWorker(jobs, model(api)).build()
-    finally:
-        log.removeHandler(handler)
-    (line,) = [record for record in records if getattr(record, "document_id", None) == document]
-    usage = {name: getattr(line, name) for name in ("org_id", "model", "prompt_tokens")}
-    assert usage == {"org_id": people.acme.id, "model": "small/model", "prompt_tokens": 5 * 120}
-    assert not any("Lee" in str(vars(record)) for record in records)
 
 
 def test_a_locked_document_is_extracted_later_and_the_attempt_does_not_count(
@@ -446,6 +285,6 @@ def test_a_locked_document_is_extracted_later_and_the_attempt_does_not_count(
         assert builder.build() == BatchResult(claimed=1, postponed=1)
         other.rollback()
     waiting = "select attempts, lease, due_at > now(), error_code from rag.extractions"
-    assert world.sql(waiting) == [(0, None, True, None)]
+    assert world.sql(waiting) == [(0, None, True, "database_busy")]
     world.sql("update rag.extractions set due_at = now()")
     assert builder.build() == BatchResult(claimed=1, completed=1)

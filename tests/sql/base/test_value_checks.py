@@ -84,7 +84,7 @@ def leased(people: People, world: World, function: str) -> str:
         claim = "select lease::text from public.rag_claim_jobs(1, 60)"
     else:
         people.ann.put([vector(1)], collection=name)
-        claim = "select lease::text from public.rag_claim_extractions(1, 60, false)"
+        claim = "select lease::text from public.rag_claim_extractions(1, 60)"
     ((lease,),) = world.as_role("rag_worker", claim)
     return people.ann.token(rag={"org": people.acme.id, "scopes": ["documents:write"], "lease": lease})
 

@@ -11,15 +11,15 @@ from tests.actors import Actor, World
 Row = dict[str, Any]
 
 
-CLAIM = "select * from public.rag_claim_extractions(%s, %s, %s)"
+CLAIM = "select * from public.rag_claim_extractions(%s, %s)"
 
 
 TEXTS = ("Ann Lee wrote this.", "Bob Orr read it.", "Cyd Fox did not.")
 
 
-def claim(world: World, wanted: int = 10, *, with_model: bool = False, seconds: int = 60) -> list[Row]:
+def claim(world: World, wanted: int = 10, *, seconds: int = 60) -> list[Row]:
     names = ("org_id", "document_id", "user_id", "as_admin", "lease", "attempts")
-    rows = world.as_role("rag_worker", CLAIM, wanted, seconds, with_model)
+    rows = world.as_role("rag_worker", CLAIM, wanted, seconds)
     return [dict(zip(names, map(str, row), strict=True)) for row in rows]
 
 
@@ -32,11 +32,9 @@ def call_with_lease(
     return world.as_user(actor, statement, *parameters, rag=claims)
 
 
-def keep(world: World, actor: Actor, row: Row, first: int, chunks: list[Row], **more: Any) -> bool:
-    arguments = {"first": first, "chunks": json.dumps(chunks), **more}
-    placeholders = ", ".join(f"{name} => %s" for name in arguments)
-    statement = f"select public.rag_store_extraction({placeholders})"
-    ((is_more,),) = call_with_lease(world, actor, row, statement, *arguments.values())
+def keep(world: World, actor: Actor, row: Row, first: int, chunks: list[Row]) -> bool:
+    statement = "select public.rag_store_extraction(%s, %s)"
+    ((is_more,),) = call_with_lease(world, actor, row, statement, first, json.dumps(chunks))
     return bool(is_more)
 
 

@@ -117,8 +117,8 @@ def test_an_extraction_cannot_be_requested_for_another_user(world: World, people
     document = put(world, people.ann, TEXTS[0])
     for statement in (
         "update rag.extractions set user_id = %s where document_id = %s",
-        "insert into rag.extractions (org_id, document_id, collection_id, user_id, level) "
-        "select org_id, id, collection_id, %s, 0 from rag.documents where id = %s "
+        "insert into rag.extractions (org_id, document_id, collection_id, user_id, is_extracted) "
+        "select org_id, id, collection_id, %s, false from rag.documents where id = %s "
         "on conflict (org_id, document_id) do update set user_id = excluded.user_id",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

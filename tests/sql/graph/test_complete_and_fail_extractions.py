@@ -1,12 +1,10 @@
 """Results of extractions in SQL: stored in order, for their user, until the lease ends."""
 
 import json
-import re
 
 import psycopg
 import pytest
 
-from local import ROOT
 from tests.actors import NOBODYS, World
 from tests.conftest import People
 from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, due, fail, keep, lost, names
@@ -19,42 +17,34 @@ def _no_pending_extractions(no_jobs: None) -> None:
     """The queue is empty at the start of each test."""
 
 
+def requeue(world: World, people: People, document: str) -> None:
+    ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+    world.as_user(people.ann, "select public.rag_build_graph(%s, true)", home)
+
+
 def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people: People):
     document = put(world, people.ann, *TEXTS)
     (row,) = claim(world)
     opened = call_with_lease(world, people.ann, row, "select * from public.rag_open_extraction(2)")
-    ((document_id, level, title, first, chunks),) = opened
-    assert (str(document_id), level, title, first) == (document, 0, "A", 0)
-    assert [chunk["content"] for chunk in chunks] == list(TEXTS[:2])
+    assert [(str(document_id), *rest) for document_id, *rest in opened] == [
+        (document, "A", 0, list(TEXTS[:2]))
+    ]
     assert keep(world, people.ann, row, 0, names("Ann Lee", "Bob Orr"))
     assert mentions(world, document) == [(0, "ann lee"), (1, "bob orr")]
     assert state(world, document) == (0, 2, 0, True, False, None)
     ((*_, first, chunks),) = call_with_lease(
         world, people.ann, row, "select * from public.rag_open_extraction(2)"
     )
-    assert (first, len(chunks)) == (2, 1)
+    assert (first, chunks) == (2, [TEXTS[2]])
     assert not keep(world, people.ann, row, 2, names("Cyd Fox"))
     assert state(world, document) == (1, 0, 0, False, False, None)
     assert claim(world) == []
 
-    (row,) = claim(world, with_model=True)
-    ((_, level, _, _, chunks),) = call_with_lease(
-        world, people.ann, row, "select * from public.rag_open_extraction()"
-    )
-    assert level == 1
-    assert [known["name"] for chunk in chunks for known in chunk["names"]] == [
-        "Ann Lee",
-        "Bob Orr",
-        "Cyd Fox",
-    ]
-    chunks = [{"names": [], "relations": []}, {}, *names("Cyd")]
-    assert not keep(world, people.ann, row, 0, chunks, model="m", prompt_tokens=7, completion_tokens=2)
-    # The second one could not be read.
-    assert mentions(world, document) == [(1, "bob orr"), (2, "cyd")]
-    assert state(world, document) == (2, 0, 0, False, False, None)
-    assert claim(world, with_model=True) == []
-    cost = "select model, prompt_tokens, completion_tokens from rag.extractions where document_id = %s"
-    assert world.sql(cost, document) == [("m", 7, 2)]
+    requeue(world, people, document)
+    (row,) = claim(world)
+    assert not keep(world, people.ann, row, 0, [{"names": [], "relations": []}, {}, *names("Cyd")])
+    assert mentions(world, document) == [(2, "cyd")]
+    assert state(world, document) == (1, 0, 0, False, False, None)
 
 
 def test_results_are_stored_only_in_the_order_of_the_chunks(world: World, people: People):
@@ -69,38 +59,34 @@ def test_a_relation_is_deleted_with_its_ends(world: World, people: People):
     chunks = named({TEXTS[0]: ["Ann Lee", ("Ann Lee", "REPORTS_TO", "Bob Orr")]}, {TEXTS[1]: ["Bob Orr"]})
     document = put(world, people.ann, *TEXTS[:2], chunks=chunks)
     assert relations(world, document) == [(0, "ann lee", "REPORTS_TO", "bob orr")]
-    (row,) = claim(world, with_model=True)
-    keep(world, people.ann, row, 0, [{}, {"names": []}], model="m")
+    requeue(world, people, document)
+    (row,) = claim(world)
+    keep(world, people.ann, row, 0, [*names("Ann Lee"), {"names": []}])
     assert relations(world, document) == []
 
 
 def test_an_error_is_kept_until_the_extraction_continues(world: World, people: People):
     document = put(world, people.ann, *TEXTS)
     (row,) = claim(world)
-    fail(world, people.ann, row, "reading_busy", "The model is busy.", 30, 5, 1)
-    assert state(world, document) == (0, 0, 1, False, False, "reading_busy")
+    fail(world, people.ann, row, "internal_error", "Something broke.", 30)
+    assert state(world, document) == (0, 0, 1, False, False, "internal_error")
     assert claim(world) == [], "not before its time"
     due(world, document)
     (row,) = claim(world)
     assert row["attempts"] == "2"
-    assert keep(world, people.ann, row, 0, [{}], code="unreadable_reply", message="Chunk 1.")
-    assert state(world, document) == (0, 1, 0, True, False, "unreadable_reply")
-    keep(world, people.ann, row, 1, names("Bob Orr", "Cyd Fox"))
-    assert state(world, document) == (1, 0, 0, False, False, "unreadable_reply")
-    assert world.sql(
-        "select prompt_tokens, completion_tokens from rag.extractions where document_id = %s", document
-    ) == [(5, 1)]
+    assert keep(world, people.ann, row, 0, names("Ann Lee"))
+    assert state(world, document) == (0, 1, 0, True, False, None)
 
 
 def test_a_released_document_counts_no_attempt(world: World, people: People):
     document = put(world, people.ann, *TEXTS)
     (row,) = claim(world)
-    fail(world, people.ann, row)
+    fail(world, people.ann, row, None, None, 0, False)
     assert state(world, document) == (0, 0, 0, False, False, None)
     (row,) = claim(world)
     fail(world, people.ann, row, "reading_failed", "No.", None)
     assert state(world, document) == (0, 0, 1, False, True, "reading_failed")
-    assert claim(world, with_model=True) == []
+    assert claim(world) == []
 
 
 def change(world: World, people: People, document: str, how: str) -> None:
@@ -226,14 +212,3 @@ def test_two_orgs_extractions_are_separate(world: World, people: People):
     for actor, org in ((people.ann, people.acme), (people.bob, people.bolt)):
         rows = world.as_user(actor, "select org_id::text, entity from rag.mentions")
         assert rows == [(org.id, "ann lee")]
-
-
-def test_a_deployer_sees_an_org_s_usage(world: World, people: People):
-    """By the query of docs/ingestion.md."""
-    put(world, people.ann, TEXTS[0], chunks=named({TEXTS[0]: ["Ann Lee"]}))
-    (row,) = claim(world, with_model=True)
-    keep(world, people.ann, row, 0, names("Ann Lee"), model="m", prompt_tokens=11, completion_tokens=3)
-    page = (ROOT / "docs" / "ingestion.md").read_text()
-    (spent,) = re.findall(r"^(select model, count.*?);", page, re.DOTALL | re.MULTILINE)
-    rows = world.sql(spent.replace("'…'", "%s"), people.acme.id)
-    assert [tuple(map(str, row)) for row in rows] == [("m", "1", "11", "3")]

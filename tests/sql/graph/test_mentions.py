@@ -133,9 +133,8 @@ def test_names_that_are_not_a_list_are_ignored(world: World, people: People, sub
             chunk = passages.passages(["x"])[0] | {"names": names, "relations": names}
             document_id = passages.put(world, people.ann, "x", chunks=[chunk])
             assert naming.mentions(world, document_id) == []
-            assert world.sql("select level from rag.extractions where document_id = %s", document_id) == [
-                (0,)
-            ]
+            extracted = "select is_extracted from rag.extractions where document_id = %s"
+            assert world.sql(extracted, document_id) == [(False,)]
 
 
 def test_a_chunk_has_at_most_two_hundred_names(world: World, people: People):

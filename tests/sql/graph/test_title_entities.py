@@ -35,7 +35,7 @@ def test_external_id_and_url_also_name_the_subject(world: World, people: People)
 
 def test_a_new_url_changes_the_subjects_and_repeats_no_extraction(world: World, people: People):
     document_id = naming.put(world, people.ann, "Note 17", naming.NamedChunk("y", ["Kestrel"]))
-    extraction = "select level, updated_at from rag.extractions where document_id = %s"
+    extraction = "select is_extracted, updated_at from rag.extractions where document_id = %s"
     before = world.sql(extraction, document_id)
     world.sql("update rag.documents set uri = 'https://x.example/wherry.html' where id = %s", document_id)
     assert naming.subjects(world, document_id) == pytest.approx({"note 17": 1, "wherry": 0.9})
@@ -60,7 +60,9 @@ def test_other_changes_keep_the_subjects(world: World, people: People):
     before = world.sql("select ctid from rag.title_entities where document_id = %s", document_id)
     passages.call(world, people.ann, "rag_update_document", document_id=document_id, changes={"lang": "fr"})
     assert world.sql("select ctid from rag.title_entities where document_id = %s", document_id) == before
-    assert world.sql("select level from rag.extractions where document_id = %s", document_id) == [(1,)]
+    assert world.sql("select is_extracted from rag.extractions where document_id = %s", document_id) == [
+        (True,)
+    ]
 
 
 def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: People):
@@ -75,8 +77,10 @@ def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: Peo
     )
     assert naming.relations(world, document_id) == [(0, "kestrel", "LOCATED_IN", "oslo")]
     assert naming.mentions(world, document_id) == [(0, "kestrel"), (0, "oslo")]
-    state = "select level, next_ordinal, lease, user_id::text from rag.extractions where document_id = %s"
-    assert world.sql(state, document_id) == [(0, 0, None, people.ann.id)]
+    state = (
+        "select is_extracted, next_ordinal, lease, user_id::text from rag.extractions where document_id = %s"
+    )
+    assert world.sql(state, document_id) == [(False, 0, None, people.ann.id)]
 
 
 def test_a_document_s_graph_rows_are_deleted_with_it(world: World, people: People):
