@@ -101,7 +101,7 @@ TABLES = set(GRANTS) | set(COLUMN_GRANTS)
 WORKER_FUNCTIONS = {
     "rag.clear_deliveries()",
     "rag.due_deliveries(integer)",
-    "rag.due_extractions(integer,integer)",
+    "rag.due_extractions(integer)",
     "rag.due_jobs(integer)",
     "rag.fail_exhausted_jobs()",
     "rag_claim_deliveries(integer,integer)",
