@@ -9,6 +9,7 @@ from functools import partial
 from rich.console import Console
 
 from bench import (
+    bulk_load,
     chart_tenants,
     cold_start,
     exact_vs_index,
@@ -53,6 +54,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "ingest": keyword_index_ingestion.measure,
     "work": worker_throughput.measure,
     "put": put_documents.measure,
+    "bulk": bulk_load.measure,
     "index": index_api.measure,
     "request": request_path.measure,
     "search": search_api.measure,

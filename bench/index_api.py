@@ -17,6 +17,7 @@ from rich.console import Console
 from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
 from bench.load_generator import Outcome, Request, run_clients
+from bench.served_indexes import HashEmbedder
 from bench.synthetic_text import Prose
 from local.seed_demo import make_services
 from local.stack import Stack
@@ -42,15 +43,10 @@ def measure(console: Console) -> list[Figure]:
 
 
 def run(bench: BenchStack, console: Console) -> list[Figure]:
-    environment = {
-        "BENCH_POSTGREST": f"http://127.0.0.1:{bench.stack.state.postgrest_port}",
-        # Any key keeps the local model out of the process; nothing is asked of it.
-        "OPENAI_API_KEY": "none",
-        "RAG_LLM_API_KEY": "none",
-    }
+    accept_model(bench)
     prose, token = Prose(set()), bench.stack.token(ASKER)
     figures: list[Figure] = []
-    with serve_app(bench, "bench.served_indexes:app", environment) as server:
+    with serve_app(bench, "bench.served_indexes:app", environment(bench)) as server:
         outcomes = {size: index(server.url, token, texts(prose, size)) for size in SIZES}
         for size, outcome in outcomes.items():
             figures.append(Figure(f"documents indexed a second, {size:,}", size / outcome.elapsed, "1/s"))
@@ -62,6 +58,21 @@ def run(bench: BenchStack, console: Console) -> list[Figure]:
                 figures += measure_sizes(server.url, token, prose, route, method, console)
     figures.append(flatness(figures))
     return figures
+
+
+def accept_model(bench: BenchStack) -> None:
+    """Let the database store embeddings of the stand-in."""
+    with psycopg.connect(bench.stack.database_url(), autocommit=True) as connection:
+        connection.execute("update rag.settings set other_embedding_models = %s", [[HashEmbedder.model]])
+
+
+def environment(bench: BenchStack) -> dict[str, str]:
+    return {
+        "BENCH_POSTGREST": f"http://127.0.0.1:{bench.stack.state.postgrest_port}",
+        # Any key keeps the local model out of the process; nothing is asked of it.
+        "OPENAI_API_KEY": "none",
+        "RAG_LLM_API_KEY": "none",
+    }
 
 
 def measure_sizes(

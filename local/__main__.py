@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from local import (
+    bulk_load,
     configuration_page,
     declared_schema,
     demo,
@@ -189,6 +190,7 @@ def parser() -> argparse.ArgumentParser:
     ingest_command.add_arguments(
         command(ingest, "ingest a file or folder, or without PATH the demo's documents")
     )
+    bulk_load.add_arguments(command(bulk_load.run, "load the first documents of a database", "bulk-load"))
     search_command.add_arguments(command(search_command.run, "search as a user, in any mode", "search"))
     command(run_demo, "run the demo on a temporary stack", "demo")
     command(write_schema, "write the migration in supabase/migrations from sql/", "schema")

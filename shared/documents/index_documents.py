@@ -69,7 +69,7 @@ def add(
     equal = {name: row for name, row in existing.items() if _has_text(row, rows[name])}
     new = [text for name, text in by_name.items() if name not in equal]
     config = ChunkingConfig.of_collection(collection)
-    ingest_many(database, embedder, caller, index, _documents(new), config=config, guard=guard)
+    ingest_many(database, embedder, caller, index, new_documents(new), config=config, guard=guard)
     unchanged = {name: {**rows[name], "metadata": row["metadata"]} for name, row in equal.items()}
     return [unchanged.get(text.name) or rows[text.name] for text in texts]
 
@@ -99,7 +99,7 @@ def change(
         embedder,
         caller,
         index,
-        _documents(other),
+        new_documents(other),
         config=ChunkingConfig.of_collection(collection),
         only_present=True,
         guard=guard,
@@ -129,7 +129,7 @@ def _canonical(metadata: Row) -> str:
     return json.dumps(metadata, sort_keys=True)
 
 
-def _documents(texts: Iterable[IndexDocument]) -> list[NewDocument]:
+def new_documents(texts: Iterable[IndexDocument]) -> list[NewDocument]:
     return [
         NewDocument(
             None,
