@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,8 @@ from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed
 from shared.models.embeddings import Embedder, embedder_for
 
 MAX_DOCUMENTS = 100_000
-# Documents of a call, and calls that are prepared while the database stores the previous ones.
-AT_ONCE, PREPARED = 250, 4
+# Documents of a call, and their characters; calls that are prepared while the database stores others.
+AT_ONCE, CHARACTERS_AT_ONCE, PREPARED = 250, 1_000_000, 4
 KEYS = {field.name for field in fields(NewDocument)} - {"org_id", "collection"}
 DOCUMENT = TypeAdapter(NewDocument)
 NOT_EMPTY = "The database has chunks already. Add further documents with: python -m local ingest"
@@ -118,12 +117,13 @@ def load(
                     "request.jwt.claims": json.dumps(claims),
                     "statement_timeout": "0",
                     "maintenance_work_mem": index_memory,
+                    "work_mem": index_memory,
                 }
             )
         ],
     )
     connection.execute("lock table rag.chunks in access exclusive mode")
-    if connection.execute("select from rag.chunks limit 1").fetchone():
+    if connection.execute("select true from rag.chunks limit 1").fetchone():
         raise StackError(NOT_EMPTY)
     config = _chunking(connection, collection)
     secondary = connection.execute(SECONDARY, {"tables": TABLES}).fetchall()
@@ -151,11 +151,11 @@ def _prepared(
     embedder: Embedder, documents: Iterable[NewDocument], config: ChunkingConfig
 ) -> Iterator[list[dict[str, Any]]]:
     """The rows of each call, in order."""
-    remaining, number = _distinct(documents), 0
+    batches, number = _batches(_distinct(documents)), 0
     waiting: deque[Future[list[dict[str, Any]]]] = deque()
     with ThreadPoolExecutor(2) as pool:
         while True:
-            while len(waiting) < PREPARED and (batch := list(islice(remaining, AT_ONCE))):
+            while len(waiting) < PREPARED and (batch := next(batches, None)):
                 waiting.append(pool.submit(chunk_and_embed, embedder, batch, config))
             if not waiting:
                 return
@@ -165,6 +165,21 @@ def _prepared(
                 raise StackError(f"document {number + error.details['document'] + 1}: {error}") from None
             number += len(rows)
             yield rows
+
+
+def _batches(documents: Iterable[NewDocument]) -> Iterator[list[NewDocument]]:
+    batch: list[NewDocument] = []
+    room = 0
+    for document in documents:
+        room -= len(document.text)
+        if batch and (len(batch) == AT_ONCE or room < 0):
+            yield batch
+            batch = []
+        if not batch:
+            room = CHARACTERS_AT_ONCE - len(document.text)
+        batch.append(document)
+    if batch:
+        yield batch
 
 
 def _distinct(documents: Iterable[NewDocument]) -> Iterator[NewDocument]:
