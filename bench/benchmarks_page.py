@@ -287,6 +287,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "search": lambda: figures("search"),
     "work": lambda: figures("work"),
     "put": lambda: figures("put"),
+    "bulk": lambda: figures("bulk"),
     "request": lambda: figures("request"),
     "speed": lambda: figures("http", "load", "cold", "memory"),
     "chat": lambda: figures("chat"),
