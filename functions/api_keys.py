@@ -24,7 +24,7 @@ KeysOn = Annotated[ApiKeyAuthenticator, Depends(require_keys)]
 
 @app.post("/api/keys", status_code=201)
 def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> wire.CreatedKey:
-    return wire.CreatedKey.of_new(api_keys.create(core.database, caller, body.kind, body.to_request()))
+    return wire.CreatedKey(**api_keys.create(core.database, caller, body.kind, body.to_request()))
 
 
 @app.get("/api/keys")
@@ -41,7 +41,7 @@ def rotate(
     body: Annotated[wire.RotateRequest | None, Body()] = None,
 ) -> wire.CreatedKey:
     overlap = body.overlap_seconds if body else 0
-    return wire.CreatedKey.of_new(api_keys.rotate(core.database, caller, str(key_id), overlap))
+    return wire.CreatedKey(**api_keys.rotate(core.database, caller, str(key_id), overlap))
 
 
 @app.delete("/api/keys/{key_id}", status_code=204)

@@ -43,8 +43,7 @@ def create(caller: Manager, core: Core, body: wire.NewWebhook) -> wire.CreatedWe
     fields["url"] = _require_public(core, body.url)
     if body.collection_id is not None:
         fields["collection_id"] = id_of(body.collection_id, "collection")
-    webhook_with_secret = webhooks.create(core.database, caller, fields)
-    return wire.CreatedWebhook(**webhook_with_secret.row, secret=webhook_with_secret.secret)
+    return wire.CreatedWebhook(**webhooks.create(core.database, caller, fields))
 
 
 @app.get("/api/v1/webhooks")
@@ -81,8 +80,7 @@ def rotate(
     caller: Manager, core: Core, webhook: Id, body: Annotated[wire.Rotation | None, Body()] = None
 ) -> wire.CreatedWebhook:
     overlap = (body or wire.Rotation()).overlap_seconds
-    webhook_with_secret = webhooks.rotate(core.database, caller, webhook, overlap)
-    return wire.CreatedWebhook(**webhook_with_secret.row, secret=webhook_with_secret.secret)
+    return wire.CreatedWebhook(**webhooks.rotate(core.database, caller, webhook, overlap))
 
 
 @app.get("/api/v1/webhooks/{webhook_id}/deliveries")

@@ -16,16 +16,16 @@ from shared.access.rate_limit import RefusalCache
 from shared.access.token_signer import Signer, signer_for, without_user
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database, DatabaseStatus
-from shared.clients.snapshot_store import Store, store_for
+from shared.clients.snapshot_store import Store
 from shared.clients.ssrf_guard import AddressPolicy
-from shared.clients.supabase_storage import Storage, storage_for
+from shared.clients.supabase_storage import Storage
 from shared.config import Settings
 from shared.errors import ApiKeysOff, NoModel, RagError, SnapshotsOff, StorageOff
 from shared.generation.confidence import CALIBRATIONS, Calibration, calibration_name
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.embeddings import Embedder, embedder_for
-from shared.models.moderation import Moderator, moderator_for
+from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
 from shared.types import Principal
@@ -148,7 +148,9 @@ class Services:
 
     @cached_property
     def moderator(self) -> Moderator | None:
-        return moderator_for(self.settings)
+        """The moderation model, if any. Raises ConfigurationError for one without a key."""
+        model, seconds = self.settings.rag_moderation_model, self.settings.rag_llm_timeout_seconds
+        return Moderator.of_gateway(self.settings, "RAG_MODERATION_MODEL", model, seconds)
 
     @cached_property
     def api_key_authenticator(self) -> ApiKeyAuthenticator | None:
@@ -175,12 +177,15 @@ class Services:
     @cached_property
     def storage(self) -> Storage | None:
         """The storage of files that are too large for a request, if any."""
-        return storage_for(self.settings)
+        settings, key = self.settings, self.settings.supabase_anon_key.get_secret_value()
+        bucket = settings.rag_storage_bucket
+        return Storage(settings.supabase_url, key, bucket) if bucket else None
 
     @cached_property
     def snapshots(self) -> Store | None:
         """The storage of snapshots, if any. Raises ConfigurationError for one that cannot be opened."""
-        return store_for(self.settings)
+        url = self.settings.rag_snapshot_url
+        return Store(url) if url else None
 
     @cached_property
     def networks(self) -> AddressPolicy:

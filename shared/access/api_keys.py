@@ -3,7 +3,6 @@
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass, field
 from typing import Any
 
 from shared.clients.postgrest import Database
@@ -12,14 +11,7 @@ from shared.types import Principal
 
 PREFIXES = {"live": "mn_live_", "test": "mn_test_", "admin": "mn_admin_", "sk": "sk_"}
 _KEY = re.compile(rf"(?:{'|'.join(PREFIXES.values())})[A-Za-z0-9_-]{{43}}")
-
-
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """A new key. Its text is shown once and never stored; `row` is its entry in lists."""
-
-    text: str = field(repr=False)
-    row: dict[str, Any]
+Row = dict[str, Any]
 
 
 def is_key(credential: str) -> bool:
@@ -34,8 +26,9 @@ def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def create(database: Database, caller: Principal, kind: str, fields: dict[str, Any]) -> NewKey:
+def create(database: Database, caller: Principal, kind: str, fields: Row) -> Row:
     """Create a key of the caller. `fields`: name and scopes, optionally org_id, collection and expires_at.
+    The result has the key's text as `key`, which is never stored.
 
     Raises NotFound for an org or collection that the caller does not see, Forbidden for the scope admin of a
     caller who is no admin, InvalidRequest.
@@ -43,17 +36,17 @@ def create(database: Database, caller: Principal, kind: str, fields: dict[str, A
     return _new_key(database, caller, PREFIXES[kind], "rag_create_key", fields)
 
 
-def list_keys(database: Database, caller: Principal, key_id: str | None = None) -> list[dict[str, Any]]:
+def list_keys(database: Database, caller: Principal, key_id: str | None = None) -> list[Row]:
     """The keys that the caller may manage, or one of them: at most 1000, working and new keys first."""
-    rows: list[dict[str, Any]] = database.call(caller, "rag_list_keys", {"key_id": key_id}, idempotent=True)
-    return rows
+    return list(database.call(caller, "rag_list_keys", {"key_id": key_id}, idempotent=True))
 
 
-def rotate(database: Database, caller: Principal, key_id: str, overlap_seconds: int) -> NewKey:
-    """A new key that replaces one of the caller, which still works for `overlap_seconds`. Raises NotFound."""
+def rotate(database: Database, caller: Principal, key_id: str, overlap_seconds: int) -> Row:
+    """A new key, as by `create`, that replaces one of the caller, which still works for `overlap_seconds`.
+    Raises NotFound."""
     rows = list_keys(database, caller, key_id)
     if not rows:
-        raise NotFound("There is no such key. Check its id.", code="key_not_found")
+        raise _not_found()
     prefix = next(start for start in PREFIXES.values() if rows[0]["prefix"].startswith(start))
     arguments = {"key_id": key_id, "overlap_seconds": overlap_seconds}
     return _new_key(database, caller, prefix, "rag_rotate_key", arguments)
@@ -62,14 +55,16 @@ def rotate(database: Database, caller: Principal, key_id: str, overlap_seconds: 
 def revoke(database: Database, caller: Principal, key_id: str) -> None:
     """Revoke a key, which may be revoked already. Raises NotFound."""
     if not database.call(caller, "rag_revoke_key", {"key_id": key_id}, idempotent=True):
-        raise NotFound("There is no such key. Check its id.", code="key_not_found")
+        raise _not_found()
 
 
-def _new_key(
-    database: Database, caller: Principal, prefix: str, function: str, arguments: dict[str, Any]
-) -> NewKey:
+def _not_found() -> NotFound:
+    return NotFound("There is no such key. Check its id.", code="key_not_found")
+
+
+def _new_key(database: Database, caller: Principal, prefix: str, function: str, arguments: Row) -> Row:
     # 256 random bits: a fast hash is as safe as a slow one.
     text = prefix + secrets.token_urlsafe(32)
     own = {"prefix": text[: len(prefix) + 4], "hash": hash_of(text)}
     (row,) = database.call(caller, function, {**arguments, **own})
-    return NewKey(text, row)
+    return {**row, "key": text}

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from shared.clients.http_client import deadline, http_client, read_at_most
+from shared.clients.http_client import deadline, http_client, http_transport, read_at_most
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
 from shared.text.normalize import clean_line
@@ -47,7 +47,8 @@ def fetch(url: str, networks: AddressPolicy, max_bytes: int | None = None, org_i
 
     Raises AddressRefused for an address that is not allowed, UnreadableDocument for content that is missing,
     too large or too slow, and FetchFailed where another attempt may succeed."""
-    with deadline(SECONDS), http_client(READ_SECONDS, admits=networks.require, org_id=org_id) as client:
+    transport = http_transport(admits=networks.require, org_id=org_id)
+    with deadline(SECONDS), http_client(READ_SECONDS, transport) as client:
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 with client.stream("GET", networks.require_url(url), headers=HEADERS) as response:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 
@@ -19,8 +19,6 @@ from shared.config import PRODUCT
 
 if TYPE_CHECKING:
     from openai import OpenAI
-
-__all__ = ["async_client", "deadline", "gateway_client", "http_client", "openai_client", "remaining_seconds"]
 
 Result = TypeVar("Result")
 HEADERS = {"User-Agent": PRODUCT}
@@ -79,19 +77,9 @@ def retry_service(
     return retry(attempt, SERVICE_PAUSES, wait)
 
 
-def http_client(
-    seconds: float,
-    limits: httpx.Limits | None = None,
-    admits: Callable[[str], None] | None = None,
-    org_id: str = "",
-) -> httpx.Client:
-    """A client whose single waits take at most `seconds`, with the transport that http_transport makes."""
-    return client_over(http_transport(limits, admits, org_id), seconds)
-
-
-def client_over(transport: httpx.HTTPTransport, seconds: float) -> httpx.Client:
-    """A client that closes the transport with itself."""
-    return httpx.Client(transport=transport, timeout=seconds, headers=HEADERS)
+def http_client(seconds: float, transport: httpx.HTTPTransport | None = None) -> httpx.Client:
+    """A client whose single waits take at most `seconds`. It closes its transport, one of http_transport."""
+    return httpx.Client(transport=transport or http_transport(), timeout=seconds, headers=HEADERS)
 
 
 def http_transport(
@@ -122,29 +110,21 @@ def async_client(seconds: float) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, timeout=seconds, cookies=no_cookies, headers=HEADERS)
 
 
-def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenAI":
+def openai_client(key: str, address: str, seconds: float, *, is_gateway: bool = False) -> "OpenAI":
     """A client of an OpenAI-compatible endpoint whose requests obey `deadline`, too. It makes no retries of
-    its own: they would wait a minute where a Retry-After says so."""
+    its own: they would wait a minute where a Retry-After says so. OPENAI_ORG_ID and OPENAI_PROJECT_ID are not
+    sent to a gateway."""
     import httpcore2
     import httpx2
-    from openai import OpenAI
+    from openai import Omit, OpenAI
 
     # The openai package takes clients of the next generation of httpx; those of httpx only for a while yet.
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=20)
     transport = transport_class(httpx2, httpcore2)(_trusted_authorities(), limits)
     client = httpx2.Client(transport=transport, timeout=seconds)
-    headers = {**HEADERS, **more.pop("default_headers", {})}
-    return OpenAI(
-        api_key=key, base_url=address, http_client=client, max_retries=0, default_headers=headers, **more
-    )
-
-
-def gateway_client(key: str, address: str, seconds: float) -> "OpenAI":
-    """`openai_client` for a gateway, to which OPENAI_ORG_ID and OPENAI_PROJECT_ID are not sent."""
-    from openai import Omit
-
-    omitted = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
-    return openai_client(key, address, seconds, default_headers=omitted)
+    omitted = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()} if is_gateway else {}
+    headers = {**HEADERS, **omitted}
+    return OpenAI(api_key=key, base_url=address, http_client=client, max_retries=0, default_headers=headers)
 
 
 def read_at_most(limit: int, parts: Iterable[bytes]) -> bytes | None:

@@ -12,7 +12,7 @@ import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
-from shared.clients.http_client import client_over, deadline, http_transport, retry
+from shared.clients.http_client import deadline, http_client, http_transport, retry
 from shared.clients.lenient_row_reading import LenientResponse
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_details, error_from_sql
 from shared.types import Principal, PrincipalSource
@@ -76,7 +76,7 @@ class Database:
         self._secret = {SECRET_HEADER: functions_secret} if functions_secret else {}
         self._seconds = timeout_seconds
         transport = http_transport(httpx.Limits(max_connections=64, max_keepalive_connections=32))
-        self._client = client_over(transport, LONG_CALL_SECONDS)
+        self._client = http_client(LONG_CALL_SECONDS, transport)
         self._session = _Session(self._client, transport)
 
     def call(

@@ -9,7 +9,6 @@ from typing import Any, BinaryIO
 from uuid import uuid4
 
 from shared.clients.snapshot_paths import MANIFEST
-from shared.config import Settings
 from shared.errors import ConfigurationError, InvalidRequest, RagError, SnapshotFailed
 
 # A manifest is about a page long; the metadata in it have at most 10 KB.
@@ -163,8 +162,3 @@ def _translated_errors(*missing: type[Exception]) -> Iterator[None]:
         raise FileNotFoundError from None
     except Exception as error:
         raise SnapshotFailed from error
-
-
-def store_for(settings: Settings) -> Store | None:
-    """The store that the settings name; None without one. Raises ConfigurationError."""
-    return Store(settings.rag_snapshot_url) if settings.rag_snapshot_url else None

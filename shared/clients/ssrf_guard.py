@@ -22,8 +22,8 @@ INSIDE = [ip_network(text) for text in ("168.63.129.16/32", "192.0.0.0/24", "3ff
 # The global unicast addresses of IPv6 that are assigned so far.
 GLOBAL = ip_network("2000::/3")
 _HOST = re.compile(rb"[a-z0-9._-]+|[0-9a-f:.]+(%\w+)?")
-# Top-level names of this machine and the local network.
-LOCAL_NAMES = ("localhost", "localdomain", "local", "internal", "home.arpa")
+# Top-level names of this machine and the local network, besides home.arpa.
+LOCAL_NAMES = ("localhost", "localdomain", "local", "internal")
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -55,12 +55,10 @@ class AddressPolicy:
             raise AddressRefused("The URL is not valid. Check its spelling.")
         if url.userinfo:
             raise AddressRefused("A URL must not contain credentials. Remove them.")
-        literal = _literal(url.host)
-        if literal:
+        name = url.host.rstrip(".")
+        if literal := _literal(url.host):
             self.require(literal)
-        elif url.host.rstrip(".").rpartition(".")[2] in LOCAL_NAMES or url.host.rstrip(".").endswith(
-            "home.arpa"
-        ):
+        elif name.rpartition(".")[2] in LOCAL_NAMES or name.endswith("home.arpa"):
             self.require("127.0.0.1")
         return str(url.copy_with(fragment=None))
 

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from shared.clients.http_client import deadline, http_client, read_at_most
-from shared.config import Settings
+from shared.clients.http_client import deadline, http_client, http_transport, read_at_most
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.types import Principal
 
@@ -32,7 +31,8 @@ class Storage:
         self._address = f"{supabase_url}/storage/v1"
         self._anon_key = anon_key
         self._bucket = bucket
-        self._client = http_client(SECONDS, httpx.Limits(max_connections=32, max_keepalive_connections=8))
+        limits = httpx.Limits(max_connections=32, max_keepalive_connections=8)
+        self._client = http_client(SECONDS, http_transport(limits))
         self._client.event_hooks = {"response": [_require_success]}
 
     def upload_link(self, caller: Principal, path: str) -> str:
@@ -132,11 +132,3 @@ def _require_success(response: httpx.Response) -> None:
     if status == "404" and ("not_found" in names or "NoSuchKey" in names):
         raise NotFound("There is no such file.", code="object_not_found")
     raise StorageFailed(log_reason=f"storage {status[:3]}")
-
-
-def storage_for(settings: Settings) -> Storage | None:
-    """The bucket that the settings name; None without one."""
-    if settings.rag_storage_bucket is None:
-        return None
-    key = settings.supabase_anon_key.get_secret_value()
-    return Storage(settings.supabase_url, key, settings.rag_storage_bucket)

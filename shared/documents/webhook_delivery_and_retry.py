@@ -16,7 +16,7 @@ import httpx
 from standardwebhooks import Webhook
 
 from shared.access.token_signer import Signer, worker_principal
-from shared.clients.http_client import deadline, http_client
+from shared.clients.http_client import deadline, http_client, http_transport
 from shared.clients.postgrest import Database
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, RagError
@@ -101,11 +101,12 @@ class WebhookSender:
             "Content-Type": "application/json",
             **signature_headers(message, datetime.now(UTC), row["secret"], row["old_secret"]),
         }
+        transport = http_transport(admits=self._networks.require, org_id=row["org_id"])
         try:
             address = self._networks.require_url(row["url"])
             with (
                 deadline(SECONDS),
-                http_client(SECONDS, admits=self._networks.require, org_id=row["org_id"]) as client,
+                http_client(SECONDS, transport) as client,
                 # Only the status of the response is read.
                 client.stream("POST", address, content=message.body, headers=headers) as response,
             ):

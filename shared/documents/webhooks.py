@@ -2,7 +2,6 @@
 
 import base64
 import secrets
-from dataclasses import dataclass, field
 from typing import Any
 
 from shared.clients.postgrest import Database
@@ -12,20 +11,11 @@ from shared.types import Principal
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class NewSecret:
-    """A webhook with its new secret, which is shown once. Later only the worker reads it."""
-
-    secret: str = field(repr=False)
-    row: Row
-
-
-def create(database: Database, caller: Principal, fields: Row) -> NewSecret:
-    """`fields`: url and events; optionally collection_id, description, org_id. Raises Forbidden for a member
-    who is no admin, NotFound for another org or its collection, InvalidRequest."""
-    secret = _secret()
-    (row,) = database.call(caller, "rag_create_webhook", {**fields, "secret": secret})
-    return NewSecret(secret, row)
+def create(database: Database, caller: Principal, fields: Row) -> Row:
+    """`fields`: url and events; optionally collection_id, description, org_id. The result has the new
+    `secret`, which later only the worker reads. Raises Forbidden for a member who is no admin, NotFound for
+    another org or its collection, InvalidRequest."""
+    return _with_secret(database, caller, "rag_create_webhook", fields)
 
 
 def list_webhooks(database: Database, caller: Principal) -> list[Row]:
@@ -51,12 +41,11 @@ def update(database: Database, caller: Principal, webhook: str, changes: Row) ->
     return dict(row)
 
 
-def rotate(database: Database, caller: Principal, webhook: str, overlap_seconds: int) -> NewSecret:
-    """Replace the secret; the old one signs too for `overlap_seconds`. Raises NotFound."""
-    secret = _secret()
-    arguments = {"webhook_id": webhook, "secret": secret, "overlap_seconds": overlap_seconds}
-    (row,) = database.call(caller, "rag_rotate_webhook", arguments)
-    return NewSecret(secret, row)
+def rotate(database: Database, caller: Principal, webhook: str, overlap_seconds: int) -> Row:
+    """Replace the secret; the old one signs too for `overlap_seconds`. The result has the new `secret`.
+    Raises NotFound."""
+    arguments = {"webhook_id": webhook, "overlap_seconds": overlap_seconds}
+    return _with_secret(database, caller, "rag_rotate_webhook", arguments)
 
 
 def delete(database: Database, caller: Principal, webhook: str) -> None:
@@ -78,6 +67,8 @@ def repeat(database: Database, caller: Principal, webhook: str, delivery: str) -
     database.call(caller, "rag_repeat_delivery", {"webhook_id": webhook, "delivery_id": delivery})
 
 
-def _secret() -> str:
-    """32 random bytes, in the format of Standard Webhooks."""
-    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+def _with_secret(database: Database, caller: Principal, function: str, arguments: Row) -> Row:
+    # 32 random bytes, in the format of Standard Webhooks.
+    secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+    (row,) = database.call(caller, function, {**arguments, "secret": secret})
+    return {**row, "secret": secret}

@@ -99,7 +99,7 @@ class HostedReranker:
             raise RerankFailed(log_reason=type(error).__name__) from None
         try:
             return self._scores(response.json(), len(passages))
-        except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError):
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
             raise RerankFailed(log_reason="malformed answer") from None
 
     def _post(self, body: dict[str, Any]) -> httpx.Response:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from shared.clients.http_client import deadline
-from shared.config import Settings
 from shared.errors import InvalidRequest, ModerationFailed
 from shared.models.openai_model import OpenAIModel
 from shared.observability.tracing import step
@@ -23,12 +22,6 @@ class Moderator(OpenAIModel):
         if len(flags) != len(texts) or not all(isinstance(flag, bool) for flag in flags):
             raise ModerationFailed
         return flags
-
-
-def moderator_for(settings: Settings) -> Moderator | None:
-    """None where the settings name no model. Raises ConfigurationError for a model without a key."""
-    model, seconds = settings.rag_moderation_model, settings.rag_llm_timeout_seconds
-    return Moderator.of_gateway(settings, "RAG_MODERATION_MODEL", model, seconds)
 
 
 def require_moderator(moderator: Moderator | None) -> Moderator:

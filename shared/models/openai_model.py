@@ -5,7 +5,7 @@ chat_gateway.py is the same gateway's client for event loops.
 
 from typing import TYPE_CHECKING, Any, Self
 
-from shared.clients.http_client import deadline, gateway_client
+from shared.clients.http_client import deadline, openai_client
 from shared.config import Settings
 from shared.errors import ConfigurationError, GenerationFailed, GenerationTimedOut
 from shared.models.chat_stream import busy_error, choices, completion_text, read_completion, usage_in
@@ -35,7 +35,7 @@ class OpenAIModel:
                 f"{setting}: set RAG_LLM_API_KEY too; a gateway without keys accepts any value"
             )
         key = settings.rag_llm_api_key.get_secret_value()
-        return cls(gateway_client(key, settings.rag_llm_url, seconds), model, seconds)
+        return cls(openai_client(key, settings.rag_llm_url, seconds, is_gateway=True), model, seconds)
 
     def close(self) -> None:
         self._client.close()

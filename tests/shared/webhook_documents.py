@@ -19,7 +19,7 @@ OF_DOCUMENTS = [
 ]
 
 
-def listen(core: Services, people: People, url: str, events: list[str], **more: Any) -> webhooks.NewSecret:
+def listen(core: Services, people: People, url: str, events: list[str], **more: Any) -> webhooks.Row:
     """Ada's webhook."""
     return webhooks.create(core.database, people.ada.principal, {"url": url, "events": events, **more})
 

@@ -1,12 +1,11 @@
 """Wire models of /api/keys: users manage their own API keys. Errors have the rag format."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
-from shared.access.api_keys import NewKey
 from shared.api.contracts.shared_fields import ResponseModel
 from shared.types import Scope
 
@@ -58,10 +57,6 @@ class CreatedKey(Key):
     """A new key with its text, which no later response shows."""
 
     key: str
-
-    @classmethod
-    def of_new(cls, key: NewKey) -> Self:
-        return cls(**key.row, key=key.text)
 
 
 class Keys(ResponseModel):

@@ -16,8 +16,8 @@ from openai import APIError, APITimeoutError
 from shared.clients.http_client import (
     async_client,
     deadline,
-    gateway_client,
     http_client,
+    http_transport,
     openai_client,
     remaining_seconds,
 )
@@ -76,7 +76,8 @@ def test_a_silent_address_is_abandoned_at_the_deadline(silent: str):
 
 
 def test_a_full_connection_pool_is_abandoned_at_the_deadline(dripping: StandIn):
-    with http_client(10, httpx.Limits(max_connections=1)) as client, client.stream("GET", dripping.url):
+    transport = http_transport(httpx.Limits(max_connections=1))
+    with http_client(10, transport) as client, client.stream("GET", dripping.url):
         started = monotonic()
         with pytest.raises(httpx.PoolTimeout), deadline(0.4):
             client.get(dripping.url)
@@ -132,8 +133,9 @@ def test_every_client_names_the_project():
     with StandIn() as server:
         with http_client(5) as client:
             client.get(server.url)
-        for open_client in (openai_client, gateway_client):
-            with closing(open_client("a key", server.url, 5)) as openai, suppress(APIError):
+        for is_gateway in (False, True):
+            client = openai_client("a key", server.url, 5, is_gateway=is_gateway)
+            with closing(client) as openai, suppress(APIError):
                 openai.models.list()
         asyncio.run(_get(server.url))
         assert [request.headers["user-agent"] for request in server.requests] == [PRODUCT] * 4

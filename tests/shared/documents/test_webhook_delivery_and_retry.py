@@ -108,10 +108,10 @@ def test_a_gone_endpoint_is_disabled(
     assert courier.deliver() == BatchResult()
     assert sorted(states(world)) == [("failed", 0, None, "webhook_disabled"), ("failed", 1, 410, "refused")]
     ada = people.ada.principal
-    assert webhooks.get(core.database, ada, webhook.row["id"])["enabled"] is False
+    assert webhooks.get(core.database, ada, webhook["id"])["enabled"] is False
     bring(core, people.ann, home, "Another")
     assert pending_count(world) == 0
-    second = webhooks.update(core.database, ada, webhook.row["id"], {"enabled": True})
+    second = webhooks.update(core.database, ada, webhook["id"], {"enabled": True})
     assert (second["enabled"], second["failing_since"]) == (True, None)
     bring(core, people.ann, home, "And another")
     assert pending_count(world) == 1
@@ -127,7 +127,7 @@ def test_an_endpoint_without_success_for_five_days_is_disabled(
         failing_for(world, failing)
         make_due(world)
         courier.deliver()
-        row = webhooks.get(core.database, people.ada.principal, webhook.row["id"])
+        row = webhooks.get(core.database, people.ada.principal, webhook["id"])
         assert row["enabled"] is enabled
         assert row["failing_since"] is not None
     courier.deliver()
@@ -275,7 +275,7 @@ def test_a_failure_after_a_long_pause_starts_a_new_series(
     long_ago = "failing_since = now() - interval '9 days', paused_until = now() - interval '6 days'"
     world.sql(f"update rag.endpoints set {long_ago}")
     courier.deliver()
-    row = webhooks.get(core.database, people.ada.principal, webhook.row["id"])
+    row = webhooks.get(core.database, people.ada.principal, webhook["id"])
     assert row["enabled"] is True
     assert states(world) == [("waiting", 1, 500, "refused")]
 
@@ -286,7 +286,7 @@ def test_pending_deliveries_of_a_disabled_webhook_end(
     """And does not come all at once when it is on again."""
     webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
-    webhooks.update(core.database, people.ada.principal, webhook.row["id"], {"enabled": False})
+    webhooks.update(core.database, people.ada.principal, webhook["id"], {"enabled": False})
     assert courier.deliver() == BatchResult()
     assert states(world) == [("failed", 0, None, "webhook_disabled")]
 
@@ -300,14 +300,14 @@ def test_a_webhook_change_and_the_worker_do_not_deadlock(
     (claimed,) = courier._call("rag_claim_deliveries", {})
     ended = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
     with psycopg.connect(people.ann.stack.database_url()) as changing, ThreadPoolExecutor(1) as beside:
-        changing.execute("update rag.webhooks set enabled = true where id = %s", [webhook.row["id"]])
+        changing.execute("update rag.webhooks set enabled = true where id = %s", [webhook["id"]])
         gone = {**ended, "response_status": 410, "error": "refused"}
         ending = beside.submit(courier._call, "rag_end_delivery", gone)
         wait_for_waiters(world.stack, 1)
-        changing.execute("update rag.endpoints set url = url where webhook_id = %s", [webhook.row["id"]])
+        changing.execute("update rag.endpoints set url = url where webhook_id = %s", [webhook["id"]])
         changing.commit()
         assert ending.result() is True
-    assert webhooks.get(core.database, people.ada.principal, webhook.row["id"])["enabled"] is False
+    assert webhooks.get(core.database, people.ada.principal, webhook["id"])["enabled"] is False
 
 
 def test_an_old_secret_is_deleted_when_it_stops_signing(
@@ -316,7 +316,7 @@ def test_an_old_secret_is_deleted_when_it_stops_signing(
     webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     statement = "select old_secret is not null from rag.endpoints"
     for overlap, known in ((0, False), (60, True)):
-        webhooks.rotate(core.database, people.ada.principal, webhook.row["id"], overlap)
+        webhooks.rotate(core.database, people.ada.principal, webhook["id"], overlap)
         assert world.sql(statement) == [(known,)]
     world.sql("update rag.endpoints set old_secret_until = now()")
     courier.deliver()

@@ -56,7 +56,7 @@ def test_document_events_are_delivered(
 def test_a_delivery_has_a_valid_standard_signature(
     core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    secret = listen(core, people, receiver.url, OF_DOCUMENTS).secret
+    secret = listen(core, people, receiver.url, OF_DOCUMENTS)["secret"]
     bring(core, people.ann, home)
     courier.deliver()
     (request,) = receiver.requests
@@ -76,19 +76,19 @@ def test_both_secrets_sign_during_a_rotation(
     core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
     webhook = listen(core, people, receiver.url, OF_DOCUMENTS)
-    renewed = webhooks.rotate(core.database, people.ada.principal, webhook.row["id"], 60)
-    assert renewed.secret != webhook.secret
+    renewed = webhooks.rotate(core.database, people.ada.principal, webhook["id"], 60)
+    assert renewed["secret"] != webhook["secret"]
     bring(core, people.ann, home)
     courier.deliver()
-    latest = webhooks.rotate(core.database, people.ada.principal, webhook.row["id"], 0)
+    latest = webhooks.rotate(core.database, people.ada.principal, webhook["id"], 0)
     bring(core, people.ann, home, "The oven is cold.")
     courier.deliver()
     first, second = receiver.requests
-    for secret in (webhook.secret, renewed.secret):
+    for secret in (webhook["secret"], renewed["secret"]):
         Webhook(secret).verify(first.body, first.headers)
-    Webhook(latest.secret).verify(second.body, second.headers)
+    Webhook(latest["secret"]).verify(second.body, second.headers)
     with pytest.raises(WebhookVerificationError):
-        Webhook(renewed.secret).verify(second.body, second.headers)
+        Webhook(renewed["secret"]).verify(second.body, second.headers)
 
 
 def test_a_failed_document_is_delivered_with_its_reason(
@@ -169,10 +169,10 @@ def test_events_are_delivered_only_to_matching_webhooks(
     listen(core, people, "https://hooks.example/3", ["document.deleted"])
     listen(core, people, "https://hooks.example/4", OF_DOCUMENTS, collection_id=other)
     off = listen(core, people, "https://hooks.example/5", OF_DOCUMENTS)
-    webhooks.update(core.database, people.ada.principal, off.row["id"], {"enabled": False})
+    webhooks.update(core.database, people.ada.principal, off["id"], {"enabled": False})
     bring(core, people.ann, home)
     rows = world.sql("select webhook_id::text, event_id from rag.deliveries")
-    assert {webhook for webhook, _ in rows} == {there.row["id"], everywhere.row["id"]}
+    assert {webhook for webhook, _ in rows} == {there["id"], everywhere["id"]}
     assert len({event for _, event in rows}) == 1
 
 
@@ -182,12 +182,12 @@ def test_a_concurrently_deleted_webhook_blocks_no_writer(
     going = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS)
     staying = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
     with psycopg.connect(people.ann.stack.database_url()) as deleting, ThreadPoolExecutor(1) as beside:
-        deleting.execute("delete from rag.webhooks where id = %s", [going.row["id"]])
+        deleting.execute("delete from rag.webhooks where id = %s", [going["id"]])
         writing = beside.submit(bring, core, people.ann, home)
         wait_for_waiters(world.stack, 1)
         deleting.commit()
         writing.result()
-    assert world.sql("select webhook_id::text from rag.deliveries") == [(staying.row["id"],)]
+    assert world.sql("select webhook_id::text from rag.deliveries") == [(staying["id"],)]
 
 
 def test_a_collection_s_own_webhook_gets_its_deletion(
