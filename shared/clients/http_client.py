@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
@@ -122,8 +122,9 @@ def openai_client(key: str, address: str, seconds: float, *, is_gateway: bool = 
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=20)
     transport = transport_class(httpx2, httpcore2)(_trusted_authorities(), limits)
     client = httpx2.Client(transport=transport, timeout=seconds)
-    omitted = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()} if is_gateway else {}
-    headers = {**HEADERS, **omitted}
+    headers: Any = {**HEADERS}
+    if is_gateway:
+        headers |= {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
     return OpenAI(api_key=key, base_url=address, http_client=client, max_retries=0, default_headers=headers)
 
 

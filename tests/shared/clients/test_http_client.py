@@ -19,8 +19,8 @@ from shared.clients.http_client import (
     http_client,
     http_transport,
     openai_client,
-    remaining_seconds,
 )
+from shared.clients.http_transport import remaining_seconds
 from shared.config import PRODUCT
 from tests.stand_in_server import Reply, StandIn
 
@@ -134,8 +134,8 @@ def test_every_client_names_the_project():
         with http_client(5) as client:
             client.get(server.url)
         for is_gateway in (False, True):
-            client = openai_client("a key", server.url, 5, is_gateway=is_gateway)
-            with closing(client) as openai, suppress(APIError):
+            openai = openai_client("a key", server.url, 5, is_gateway=is_gateway)
+            with closing(openai), suppress(APIError):
                 openai.models.list()
         asyncio.run(_get(server.url))
         assert [request.headers["user-agent"] for request in server.requests] == [PRODUCT] * 4
