@@ -7,6 +7,7 @@ also known as Y, Y formerly X.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
@@ -16,7 +17,7 @@ from shared.graph.types import ALIAS, Relation
 # Kinds whose names are shortened to their first word, some of them also to their last word.
 _SHORTENED = frozenset({"person", "organization", "name", "work"})
 _SHORTENED_TO_LAST_WORD = frozenset({"person", "name"})
-# A name in full ends here: Adolf I of Lotharingia; Lambert, Margrave of Tuscany.
+# Its last word is another name: Adolf I of Lotharingia; Lambert, Margrave of Tuscany.
 _ADDITION = re.compile(r",? (?:of|the|von|de|van) |, ")
 _ALIASES = re.compile(
     rf"(?<!{NAME} )(?<!\bof )(?P<name>{NAME})(?:,? \(?(?:also|better|otherwise|formerly|previously|originally"
@@ -24,7 +25,6 @@ _ALIASES = re.compile(
     rf"| \((?:formerly|now))(?: [Tt]he)? (?P<alias>{NAME})(?=[,.;)]|$)"
     rf"|(?P<full_name>{NAME}) \((?:the )?(?P<short_form>{NAME})\)"
 )
-_OPENING_CHARACTERS = 8
 
 
 class AliasMap:
@@ -39,9 +39,10 @@ class AliasMap:
             self._add(subject, -1)
         for index, mention in enumerate(mentions):
             self._add(mention, index)
-            is_opening = index == 0 and mention.start < _OPENING_CHARACTERS
-            if is_opening and subject is not None and _is_full_title(mention, subject):
-                self._first[fold(mention.name)] = index, subject
+            title, name = self._subject.split(), fold(mention.name)
+            if index == 0 and subject is not None and len(title) > 1 and {*title} < {*name.split()}:
+                # Isaac Iosifovich Schwartz is the title Isaac Schwartz in full.
+                self._first[name] = index, subject
 
     def _add(self, mention: Mention, index: int) -> None:
         folded = fold(mention.name)
@@ -52,14 +53,24 @@ class AliasMap:
         if folded != self._subject and (not 1 < len(words) < 6 or mention.kind not in _SHORTENED):
             return
         short_forms = {words[0]} if not words[0].isdigit() else set()
-        if (without_addition := _without_addition(mention.name)) != folded:
-            short_forms.add(without_addition)
-        elif mention.kind in _SHORTENED_TO_LAST_WORD and len(words[-1]) > 2:
+        is_shortened_to_last_word = mention.kind in _SHORTENED_TO_LAST_WORD and len(words[-1]) > 2
+        if is_shortened_to_last_word and not _ADDITION.search(mention.name):
             short_forms.add(words[-1])
         for short_form in short_forms:
             self._longer[short_form][folded] = mention
 
-    def resolve(self, mention: Mention) -> Mention:
+    def resolved(self, mention: Mention) -> Mention:
+        """The mention with its name in full, and its kind."""
+        if mention.is_nested:
+            return mention
+        full_name = self._full_name(mention)
+        return replace(
+            mention,
+            name=full_name.name,
+            kind=mention.kind if full_name.kind == "name" else full_name.kind,
+        )
+
+    def _full_name(self, mention: Mention) -> Mention:
         """The only longer name that begins or ends with the mention, else the first mention of its name."""
         folded = fold(mention.name)
         index, first = self._first.get(folded, (0, mention))
@@ -71,17 +82,6 @@ class AliasMap:
         if self._subject in longer:
             return longer[self._subject]
         return next(iter(longer.values())) if len(longer) == 1 else first
-
-
-def _is_full_title(mention: Mention, subject: Mention) -> bool:
-    """Whether the first name of a text is its title in full: Joseph Bradley Story for Joe Story."""
-    full, title = fold(mention.name).split(), _without_addition(subject.name).split()
-    opening = _without_addition(mention.name).split()
-    return len(title) > 1 and (set(title) <= set(full) or title[-1] == opening[-1] or title == opening)
-
-
-def _without_addition(name: str) -> str:
-    return fold(_ADDITION.split(name, maxsplit=1)[0])
 
 
 def aliases_in(sentence: str, mentions: Mapping[str, Mention]) -> Iterator[Relation]:

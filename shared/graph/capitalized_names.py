@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from shared.graph.entity_types import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.mentions import Mention
-from shared.graph.relation_words import ACTIVE, OBJECTS, PASSIVE, REVERSE, SUBJECTS
+from shared.graph.relation_words import ACTIVE, PASSIVE, REVERSE
 from shared.graph.stopwords import COMMON, CONNECTORS, DEMONYMS, GERMAN_CONNECTORS, INSEPARABLE, NEVER_LAST
 from shared.graph.types import MAX_NAME_CHARACTERS
 from shared.graph.words_and_capitals import POSSESSIVE, UNIT, CaseEvidence, Token
@@ -19,20 +19,15 @@ _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd n
 _NUMBER = re.compile(r"\d{1,3}[A-Za-z]?")
 # Lothair I was; but: in Mallow I told them.
 _BEHIND_NUMERAL = re.compile(r"\s*(?:[^\s\w]|\Z)|\s+(?:of|and|was|is|in|the|who|on|to|by|as|from|at)\b")
-_DEGREES = re.compile(r"[°\d] ?$")
 # A longer run is a list.
 _MAX_WORDS = 24
-_HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
-# Verbs behind a name, and words behind a name and a copula.
+# Behind a name at the beginning of a sentence: owns, depends on; is a, is owned by.
+_VERBS = frozenset(phrase.split()[0] for phrase in (*ACTIVE, *REVERSE)) - {"is", "are"}
 _COPULAS = frozenset({"is", "was", "ist", "wurde", "est", "es"})
-_NAME_VERBS = (
-    frozenset(phrase.split()[0] for phrase in (*ACTIVE, *REVERSE))
-    | {"said", "says", "told", "asked", "replied", "does", "may", "will"}
-) - (_COPULAS | {"are"})
-# Music was composed by, songs were recorded by: no name precedes.
 _AFTER_COPULA = {"a", "an", "the", "required", "used", "responsible"}.union(
-    phrase.split()[0] for phrase, type_ in PASSIVE.items() if type_ not in {"COMPOSED_BY", "PERFORMED_BY"}
+    phrase.split()[0] for phrase in PASSIVE
 )
+_HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
 
 
 class CapitalizedNames:
@@ -127,16 +122,14 @@ class CapitalizedNames:
     def _is_outside_name(self, first: int, end: int) -> bool:
         """Whether a word at the beginning of a run is no part of the name."""
         token, is_alone = self._tokens[first], first + 1 == end
-        is_unit = len(token.text) == 1 and _DEGREES.search(self._text, max(0, token.start - 2), token.start)
-        if not token.is_capitalized or is_unit:
+        if not token.is_capitalized:
             return True
         if token.folded in COMMON and not self._is_initial(token):
             # Inside a sentence "When the Stars Go Blue" is a name; an article never begins one.
             return token.starts_sentence or is_alone or token.folded in {"the", "a", "an", "i"}
         if is_alone or not token.starts_sentence or token.folded in RANKS:
             return False
-        is_lowercase_elsewhere = token.folded in self._evidence.lowercase and not self._is_attested(token)
-        return is_lowercase_elsewhere or token.folded in OBJECTS or token.folded in SUBJECTS
+        return token.folded in self._evidence.lowercase and not self._is_attested(token)
 
     def _may_end_name(self, first: int, end: int) -> bool:
         """Whether the last token may end a name, as in Lothair I and Studio 54."""
@@ -156,20 +149,15 @@ class CapitalizedNames:
         has_inner_capital = not word[1:].islower()
         if self._evidence.is_german and not kind and not token.in_capitals:
             return has_inner_capital
-        if kind or not token.starts_sentence or self._is_attested(token):
-            return True
-        if word.isupper() and len(word) > 5:
-            return False
-        return has_inner_capital or self._has_name_verb(index)
+        is_evident = not token.starts_sentence or self._is_attested(token) or self._has_verb(index)
+        return is_evident or has_inner_capital or kind != ""
 
-    def _has_name_verb(self, index: int) -> bool:
-        """Whether words follow that mostly follow names: owns, depends on, is a, was born."""
+    def _has_verb(self, index: int) -> bool:
+        """Whether words follow that mostly follow names."""
         if self._tokens[index].folded in self._evidence.lowercase:
             return False
-        behind = [token.text for token in self._tokens[index + 1 : index + 3]]
-        return behind[:1] != [] and (
-            behind[0] in _NAME_VERBS or (behind[0] in _COPULAS and behind[-1] in _AFTER_COPULA)
-        )
+        verb, after = [*(token.text for token in self._tokens[index + 1 : index + 3]), "", ""][:2]
+        return verb in _VERBS or (verb in _COPULAS and after in _AFTER_COPULA)
 
     def _mentions(self, first: int, end: int, kind: str) -> Iterator[Mention]:
         of = [index for index in range(first + 1, end - 1) if self._tokens[index].text == "of"]

@@ -5,9 +5,9 @@ import re
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.mentions import Mention, mention_of
 from shared.graph.name_folding import fold
-from shared.graph.stopwords import COMMON, LOWERCASE_IN_TITLES
+from shared.graph.stopwords import COMMON
 from shared.graph.types import is_name
-from shared.graph.words_and_capitals import WORD
+from shared.graph.words_and_capitals import WORD, is_titled
 
 _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（]([^()（）]{0,80})[)）]\s*\Z")
 # Words that follow the subject of a text where the text introduces it.
@@ -34,18 +34,24 @@ _MAX_WORDS = 10
 def title_subject(title: str, opening: str) -> Mention | None:
     """The name in the title, without its parenthesis; None for a title that is no name."""
     name = _PARENTHESIS.sub("", title).strip().strip("\"'“”«»`")
-    if not is_name(name) or "\n" in name:
-        return None
-    first_part = name.split(", ", maxsplit=1)[0]
-    is_introduced = _is_introduced(name, opening) or (
-        first_part != name and _is_shaped(first_part) and _is_introduced(first_part, opening)
-    )
-    if not (is_introduced or _is_shaped(name)):
+    if not is_name(name) or "\n" in name or not (_is_shaped(name) or _is_introduced(name, opening)):
         return None
     kind = kind_of(name)
     if kind == "name" and _IDENTIFIER.fullmatch(name) and re.search(r"[-_./]", name):
         kind = kind_of_identifier(name)
     return Mention(0, len(name), name, kind)
+
+
+def stated_subject(text: str) -> list[Mention]:
+    """The subject that the first lines of a text have by their form: the sender of a mail, or the first name
+    where parentheses explain it."""
+    if header := _MAIL_HEADER.match(text):
+        sender = _SENDER.search(header[0])
+        return [mention_of(sender, "person", "name")] if sender and is_name(sender["name"]) else []
+    explanation = _EXPLANATION.match(text[:400])
+    if explanation is None or not _is_shaped(explanation["name"]):
+        return []
+    return [mention_of(explanation, kind_of(explanation["name"]), "name")]
 
 
 def defined_subject(text: str) -> list[Mention]:
@@ -58,24 +64,12 @@ def defined_subject(text: str) -> list[Mention]:
         return []
     if len(words) > 3 and not _is_shaped(name):
         return []
-    start, end = match.span("name")
-    subject = Mention(start, end, name, kind_of(name))
+    subject = mention_of(match, kind_of(name), "name")
     is_person = len(words) > 2 and all(word[0].isupper() for word in words) and " of " not in name
     if is_person and match["life"] and _LIFE_DATES.match(match["life"]):
-        return [subject, Mention(start, end, f"{words[0]} {words[-1]}", "person", is_nested=True)]
+        short = f"{words[0]} {words[-1]}"
+        return [subject, Mention(subject.start, subject.end, short, "person", is_nested=True)]
     return [subject]
-
-
-def stated_subjects(text: str) -> list[Mention]:
-    """The subject that the first lines of a text have by their form: the sender of a mail, or the first name
-    where parentheses explain it."""
-    if header := _MAIL_HEADER.match(text):
-        sender = _SENDER.search(header[0])
-        return [mention_of(sender, "person", "name")] if sender and is_name(sender["name"]) else []
-    explanation = _EXPLANATION.match(text[:400])
-    if explanation is None or not _is_shaped(explanation["name"]):
-        return []
-    return [mention_of(explanation, kind_of(explanation["name"]), "name")]
 
 
 def _is_shaped(title: str) -> bool:
@@ -91,9 +85,7 @@ def _is_shaped(title: str) -> bool:
         return words[0][0].isupper() or len(words) > 1 or re.search(r"[-_./\d]", title) is not None
     if ":" in title and len(title.split(":", maxsplit=1)[0].split()) > 3:
         return False
-    return words[0][0].isupper() and all(
-        not word[0].islower() or word.casefold() in LOWERCASE_IN_TITLES for word in words
-    )
+    return is_titled(words)
 
 
 def _is_introduced(title: str, opening: str) -> bool:

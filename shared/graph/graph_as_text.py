@@ -9,7 +9,7 @@ MAX_CHARACTERS = 1_200
 RELATED = "RELATED_TO"
 # Edges between names that only occur together, without those of kinds that say little.
 MAX_RELATED = 8
-_EXCLUDED_KINDS = frozenset({"date", "identifier", "email"})
+_EXCLUDED_KINDS = frozenset({"identifier", "email"})
 # Predicates that do not follow from the words of their type.
 _PREDICATES = {
     RELATED: "is named together with",

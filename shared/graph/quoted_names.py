@@ -5,32 +5,23 @@ from collections.abc import Iterator
 
 from shared.graph.entity_types import kind_of
 from shared.graph.mentions import Mention
-from shared.graph.relation_words import WORKS, alternatives
-from shared.graph.stopwords import COMMON, LOWERCASE_IN_TITLES
-from shared.graph.words_and_capitals import WORD
+from shared.graph.stopwords import COMMON
+from shared.graph.words_and_capitals import WORD, is_titled
 
 _QUOTED = re.compile(
     "|".join(
-        rf"{opening}([^\n{opening}{closing}]{{2,80}})[{closing}]"
+        rf"{opening}\s*([^\n{opening}{closing}]{{2,80}}?)\s*[{closing}]"
         for opening, closing in ("《》", "〈〉", "『』", "「」", "«»", "“”", ("„", "“”"), '""')
     )
 )
-_TITLE_BRACKETS = "《〈『"
-_WORK = re.compile(rf"\b(?:{alternatives(WORKS)}|series|episode|painting|show)s?\W{{0,3}}$", re.IGNORECASE)
 _SPEECH = re.compile(r"[,.;:…。、？](?<!\w\.\w\.)$")
 
 
 def quoted_names_in(text: str) -> Iterator[Mention]:
     for match in _QUOTED.finditer(text):
         start, end = match.span(match.lastindex or 0)
-        name = text[start:end].strip()
-        if not _is_name(name):
-            continue
-        is_work = match[0][0] in _TITLE_BRACKETS or _WORK.search(
-            text, max(0, match.start() - 16), match.start()
-        )
-        start = text.index(name, start)
-        yield Mention(start, start + len(name), name, "work" if is_work else kind_of(name))
+        if _is_name(text[start:end]):
+            yield Mention(start, end, text[start:end], kind_of(text[start:end]))
 
 
 def _is_name(text: str) -> bool:
@@ -40,8 +31,4 @@ def _is_name(text: str) -> bool:
         return False
     if not any(word[0].isupper() or word[0].islower() for word in words):
         return len(text) <= 40 and any(map(str.isalpha, text))
-    return (
-        len(words) <= 10
-        and words[0][0].isupper()
-        and all(not word[0].islower() or word.casefold() in LOWERCASE_IN_TITLES for word in words)
-    )
+    return len(words) <= 10 and is_titled(words)

@@ -4,14 +4,14 @@ A sentence with a condition states none, nor do words before the object such as 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
 from shared.graph.alias_resolution import aliases_in
 from shared.graph.entity_types import ORGANIZATIONS, RANKS
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.relation_forms import APPOSITION, BORN, CONTINUATIONS, FORMS, OPENING, POSSESSIVE, ROLES
+from shared.graph.relation_forms import CONTINUATIONS, FORMS, OPENING, POSSESSIVE, ROLES
 from shared.graph.relation_words import OBJECT_KINDS, OBJECTS, SUBJECT_KINDS, SYMMETRIC
 from shared.graph.sentences_with_placeholders import NamedSentence, named_sentences
 from shared.graph.stopwords import DEMONYMS
@@ -24,15 +24,21 @@ _CODE = re.compile(r"[`{}<>=\\|]|//")
 _WORD = re.compile(r"[^\W\d_]+(?:['’]t)?")
 
 
-def relations_in(
-    text: str, mentions: Sequence[Mention], subject: Mention | None
-) -> tuple[list[Relation], dict[str, str]]:
-    """The relations in the order of the text, and the kinds of their arguments by folded name."""
-    relations: list[Relation] = []
+def relations_in(text: str, mentions: Sequence[Mention], subject: Mention | None) -> Iterator[Relation]:
+    """The relations in the order of the text."""
     for sentence in named_sentences(text, mentions, subject):
-        relations += aliases_in(sentence.text, sentence.names)
-        relations += _Statements(sentence).relations()
-    return relations, dict(_argument_kinds(relations))
+        yield from aliases_in(sentence.text, sentence.names)
+        yield from _Statements(sentence).relations()
+
+
+def argument_kinds(relations: Iterable[Relation]) -> dict[str, str]:
+    """The kinds that relations give to their arguments, by folded name."""
+    kinds: dict[str, str] = {}
+    for relation in relations:
+        for name, kind_by_type in ((relation.subject, SUBJECT_KINDS), (relation.object, OBJECT_KINDS)):
+            if kind := kind_by_type.get(relation.type):
+                kinds[fold(name)] = kind
+    return kinds
 
 
 def _is_negated_or_hedged(text: str) -> bool:
@@ -49,20 +55,15 @@ class _Statements:
     """The relations that one sentence states."""
 
     def __init__(self, sentence: NamedSentence) -> None:
-        self._whole, self._mentions = sentence.text, sentence.names
+        self._mentions = sentence.names
         self._text = _PARENTHESIS.sub("", sentence.text)
 
     def relations(self) -> Iterator[Relation]:
-        if self._whole.endswith("?") or _CODE.search(self._whole) or _has_word(self._text, "conditions"):
+        if self._text.endswith("?") or _CODE.search(self._text) or _has_word(self._text, "conditions"):
             return
-        if (match := BORN.match(self._whole)) is not None:
-            yield from self._relations(match, match["subjects"], {"born": "BORN_IN"}, True)
-        for form in (POSSESSIVE, APPOSITION):
-            for match in form.finditer(self._text):
-                # Anna, daughter of Carl; but: Carl's daughter Anna.
-                is_forward = form is APPOSITION or match["words"] in OBJECTS
-                if not _is_negated_or_hedged(self._text[: match.end()]):
-                    yield from self._relations(match, match["subjects"], ROLES, is_forward)
+        for match in POSSESSIVE.finditer(self._text):
+            if not _is_negated_or_hedged(self._text[: match.end()]):
+                yield from self._relations(match, match["subjects"], ROLES, match["words"] in OBJECTS)
         if (opening := OPENING.match(self._text)) is not None:
             yield from self._chain(opening)
 
@@ -111,11 +112,3 @@ class _Statements:
 def _is_rank(name: str) -> bool:
     first, _, rest = name.partition(" ")
     return rest.startswith("of ") and first.lower().removeprefix("arch") in RANKS
-
-
-def _argument_kinds(relations: Sequence[Relation]) -> Iterator[tuple[str, str]]:
-    for relation in relations:
-        if kind := SUBJECT_KINDS.get(relation.type):
-            yield fold(relation.subject), kind
-        if kind := OBJECT_KINDS.get(relation.type):
-            yield fold(relation.object), kind

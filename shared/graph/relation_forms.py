@@ -87,11 +87,3 @@ POSSESSIVE = re.compile(
     rf"(?P<subjects>{NAME})['’]s {_ADJECTIVES}(?P<words>{_ROLE_WORDS})(?: is| was|,)? (?P<objects>{NAME})"
     r"(?=[.,;:!]| [a-z]|$)"
 )
-# By his wife Anna, daughter of Carl; but: born in Kent, son of Carl.
-APPOSITION = re.compile(
-    rf"\b(?:and|by|to|wife|husband|married) (?P<subjects>{NAME}), (?:{_ARTICLE} )?{_ADJECTIVES}"
-    rf"(?P<words>son|daughter) of{_NEAR_OBJECTS}"
-)
-BORN = re.compile(
-    rf"(?P<subjects>{NAME}) \((?P<words>born)[^(){NAME[1:-1]}]{{0,40}} in (?P<objects>{NAME})(?=[,;)])"
-)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
+from shared.text.language_detection import MONTH_NAMES
 from shared.text.sentences import sentences
 from shared.text.word_lists import word_sets
 
@@ -20,6 +21,9 @@ _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKUP = re.compile(r"[*_\[\]\"“”„«»]|`(?=" + NAME + r"`)|(?<=" + NAME + r")`")
 _SPACE = re.compile(r"\s+")
 _OPENING_PARENTHESIS = re.compile(r" *\( *")
+_DATE = re.compile(
+    rf" (?:(?:on )?\d{{1,2}} (?:{MONTH_NAMES})|(?:on )?(?:{MONTH_NAMES}) \d{{1,2}},) \d{{4}}\b", re.IGNORECASE
+)
 _BEFORE_MARK = re.compile(r" +(?=[.,;:!?])")
 # Nouns of things that a title names.
 NOUNS = word_sets(__file__)["nouns"]
@@ -71,16 +75,13 @@ def _named_sentence(text: str, offset: int, mentions: Sequence[Mention]) -> Name
     pieces: list[str] = []
     position = 0
     for mention in mentions:
-        if mention.kind == "date":
-            pieces.append(text[position : mention.start - offset].removesuffix("on "))
-        else:
-            placeholder = chr(FIRST_PLACEHOLDER + len(names))
-            names[placeholder] = mention
-            pieces += [text[position : mention.start - offset], placeholder]
+        placeholder = chr(FIRST_PLACEHOLDER + len(names))
+        names[placeholder] = mention
+        pieces += [text[position : mention.start - offset], placeholder]
         position = mention.end - offset
     plain = _MARKUP.sub("", _LINK.sub(r"\1", "".join([*pieces, text[position:]])))
     plain = _OPENING_PARENTHESIS.sub(" (", _LIST_MARK.sub("", plain, count=1))
-    plain = _BEFORE_MARK.sub("", _SPACE.sub(" ", plain)).strip()
+    plain = _BEFORE_MARK.sub("", _DATE.sub("", _SPACE.sub(" ", plain))).strip()
     return NamedSentence(plain, names)
 
 

@@ -14,9 +14,7 @@ DEMONYMS = _WORDS["demonyms"]
 CONNECTORS = _WORDS["connectors"]
 GERMAN_CONNECTORS = frozenset({"von", "van", "of", "de"})
 LOWERCASE_IN_TITLES = CONNECTORS | _WORDS["lowercase_in_titles"]
-INSEPARABLE = (ORGANIZATIONS | RANKS | _WORDS["inseparable"]) - {
-    "cooperative", "instruments", "company", "inc", "group", "ltd", "gmbh", "corp", "llc",
-}  # fmt: skip
+INSEPARABLE = ORGANIZATIONS | RANKS | _WORDS["inseparable"]
 # Some months are first names.
 NEVER_LAST = (
     (frozenset(MONTHS) - {"april", "may", "june", "august", "mar"})

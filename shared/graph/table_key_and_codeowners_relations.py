@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from shared.graph.alias_resolution import AliasMap
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.identifier_entities import identifiers_in
-from shared.graph.mentions import HIDDEN, Mention
+from shared.graph.mentions import Mention
 from shared.graph.relation_words import KEYS
 from shared.graph.stopwords import COMMON
 from shared.graph.types import STRUCTURED_LINE, Relation, is_name
@@ -101,16 +101,16 @@ def relations_of_lines(
         subject = line.subject or _heading_subject(line.heading, mentions) or title
         if subject is not None and line.type is not None:
             for each in line.objects:
-                names = aliases.resolve(subject).name, aliases.resolve(each).name
+                names = aliases.resolved(subject).name, aliases.resolved(each).name
                 yield Relation(names[0], line.type, names[1], STRUCTURED_LINE)
 
 
 def _heading_subject(heading: tuple[int, int] | None, mentions: Sequence[Mention]) -> Mention | None:
-    """The first name that fills more than half of the heading, unless it is a date."""
+    """The first name that fills more than half of the heading."""
     start, end = heading or (0, 0)
     for mention in mentions:
         if start <= mention.start and mention.end <= end and 2 * (mention.end - mention.start) > end - start:
-            return None if mention.kind == "date" else mention
+            return mention
     return None
 
 
@@ -155,7 +155,7 @@ def _names_in_value(value: str, start: int, type_: str | None) -> list[Mention]:
     mentions: list[Mention] = []
     for piece in re.finditer("[^,]+", value):
         name = _SURROUNDED.fullmatch(value, *piece.span())
-        if name is None or not name["name"].strip(HIDDEN):
+        if name is None or not name["name"]:
             continue
         mention = _name_in_value(name["name"], start + name.start("name"), type_)
         if mention is not None:
@@ -174,11 +174,14 @@ def _identifiers_at(text: str, start: int) -> list[Mention]:
 
 def _name_in_value(name: str, start: int, type_: str | None) -> Mention | None:
     words = name.split()
-    if HIDDEN in name or ": " in name or not is_name(name) or len(words) > 5 or name.lower() in _PLACEHOLDERS:
+    if ": " in name or not is_name(name) or len(words) > 5 or name.lower() in _PLACEHOLDERS:
         return None
     end = start + len(name)
     if identifiers := [each for each in _identifiers_at(name, start) if each.name == name]:
         return identifiers[0]
+    if name[0].isdigit():
+        # A date, or a number of things.
+        return None
     cased = [word for word in words if word[0].isalpha() and word[0] != word[0].swapcase()]
     lowercase = [word for word in cased if word[0].islower()]
     if len(words) == 1 and lowercase:

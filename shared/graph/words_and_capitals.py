@@ -1,7 +1,7 @@
 """Words of a text: their capitals, and a document's evidence about them."""
 
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,9 +81,15 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-def _is_in_capitals(words: list[str]) -> bool:
+def is_titled(words: Sequence[str]) -> bool:
+    """Whether words are capitalized as a title."""
+    return words[0][0].isupper() and all(
+        not word[0].islower() or word.casefold() in LOWERCASE_IN_TITLES for word in words
+    )
+
+
+def _is_in_capitals(words: Sequence[str]) -> bool:
     """Whether a line of these words is in capitals or a title."""
     if len(words) > 2 and sum(map(str.isupper, words)) > 0.6 * len(words):
         return True
-    is_titled = all(not word[0].islower() or word in LOWERCASE_IN_TITLES for word in words)
-    return is_titled and sum(word[0].isupper() for word in words) > 3 and words[-1][0].isupper()
+    return sum(word[0].isupper() for word in words) > 3 and words[-1][0].isupper() and is_titled(words)

@@ -26,7 +26,3 @@ def test_a_name_has_a_type(subtests: pytest.Subtests):
 def test_a_description_sets_the_type_of_a_name():
     result = kinds("Casablanca is a film directed by Michael Curtiz. We met Dr. Brown.")
     assert result == {"Casablanca": "work", "Michael Curtiz": "person", "Brown": "person"}
-
-
-def test_a_quoted_title_after_film_is_a_work():
-    assert kinds('They saw the film "The Straw Hat".') == {"The Straw Hat": "work"}

@@ -68,12 +68,13 @@ def test_few_co_occurrences_are_included():
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_asked_for", "is_told"), [("date", False, False), ("date", True, True), ("team", False, True)]
+    ("kind", "is_asked_for", "is_told"),
+    [("email", False, False), ("email", True, True), ("team", False, True)],
 )
-def test_dates_are_included_only_on_request(kind: str, is_asked_for: bool, is_told: bool):
-    moment = replace(entity("14 March", seed=is_asked_for), kind=kind)
-    one = Graph((entity("Ledger"), moment), (edge("Ledger", "RELATED_TO", "14 March", 0.5),))
-    assert graph_context(one) == ("Ledger is named together with 14 March." if is_told else "")
+def test_addresses_are_included_only_on_request(kind: str, is_asked_for: bool, is_told: bool):
+    address = replace(entity("a@b.example", seed=is_asked_for), kind=kind)
+    one = Graph((entity("Ledger"), address), (edge("Ledger", "RELATED_TO", "a@b.example", 0.5),))
+    assert graph_context(one) == ("Ledger is named together with a@b.example." if is_told else "")
 
 
 def test_the_text_has_whole_sentences_and_bounded_length():
