@@ -16,13 +16,9 @@ _INTRODUCTION = re.compile(
 )
 # "Harry & Son (1984) is a film": a text that begins with a definition has the defined name as its subject.
 _DEFINITION = re.compile(
-    r"[\W_]*(?:The )?(?P<name>[^\s\W_][^\n(,:;]{1,80}?)\s*(?P<life>\([^()]{0,200}\))?(?:\s*,[^,\n]{0,80},)?"
+    r"[\W_]*(?:The )?(?P<name>[^\s\W_][^\n(,:;]{1,80}?)\s*(?:\([^()]{0,200}\))?(?:\s*,[^,\n]{0,80},)?"
     r"\s+(?:is|are|was|were)\s+(?:a|an|the|one)\b"
 )
-_LIFE_DATES = re.compile(r"\(.*\b(?:born|died|\d{4})\b")
-# "Marram (one flow of trays)": the text explains its first name.
-_EXPLANATION = re.compile(r"[\W_]*(?P<name>[^\W_][^\n(,:;]{1,80}?) \([^()\s]{1,80} [^()\n]{1,160}\)")
-# The header of a mail.
 _MAIL_HEADER = re.compile(r"(?:[A-Z][\w-]{0,30}:[^\n]{0,998}(?:\n|\Z)){2,40}")
 _SENDER = re.compile(
     r"^From:[ \t]{0,8}\"?(?P<name>[^\n<>@\"]{2,100}?)\"?[ \t]{0,8}<[^<>\s]{3,320}>", re.MULTILINE
@@ -42,20 +38,14 @@ def title_subject(title: str, opening: str) -> Mention | None:
     return Mention(0, len(name), name, kind)
 
 
-def stated_subject(text: str) -> list[Mention]:
-    """The subject that the first lines of a text have by their form: the sender of a mail, or the first name
-    where parentheses explain it."""
-    if header := _MAIL_HEADER.match(text):
-        sender = _SENDER.search(header[0])
-        return [mention_of(sender, "person", "name")] if sender and is_name(sender["name"]) else []
-    explanation = _EXPLANATION.match(text[:400])
-    if explanation is None or not _is_shaped(explanation["name"]):
-        return []
-    return [mention_of(explanation, kind_of(explanation["name"]), "name")]
+def sender_of_mail(text: str) -> list[Mention]:
+    header = _MAIL_HEADER.match(text)
+    sender = header and _SENDER.search(header[0])
+    return [mention_of(sender, "person", "name")] if sender and is_name(sender["name"]) else []
 
 
 def defined_subject(text: str) -> list[Mention]:
-    """The name that the text defines with its first words. A person is also named without middle names."""
+    """The name that the text defines with its first words."""
     match = _DEFINITION.match(text[:400])
     if match is None or not is_name(match["name"]):
         return []
@@ -64,12 +54,7 @@ def defined_subject(text: str) -> list[Mention]:
         return []
     if len(words) > 3 and not _is_shaped(name):
         return []
-    subject = mention_of(match, kind_of(name), "name")
-    is_person = len(words) > 2 and all(word[0].isupper() for word in words) and " of " not in name
-    if is_person and match["life"] and _LIFE_DATES.match(match["life"]):
-        short = f"{words[0]} {words[-1]}"
-        return [subject, Mention(subject.start, subject.end, short, "person", is_nested=True)]
-    return [subject]
+    return [mention_of(match, kind_of(name), "name")]
 
 
 def _is_shaped(title: str) -> bool:

@@ -104,13 +104,10 @@ SUBJECTS = {
     "From: gareth@x.example\nTo: Ann Lee <ann@x.example>\n\nHi": set(),
     "Hi Ann,\n\nFrom: Gareth Pugh <gareth@x.example>\nTo: Ann Lee <ann@x.example>\n": set(),
     "From: " + "x" * 300 + " <gareth@x.example>\nTo: Ann Lee\n": set(),
-    "Marram (one flow of trays from Porto)\n\nChair: Celeste Aubin": {"Marram"},
-    "# Frostline Cloud (formerly Aurora)\n\nIt stores files.": {"Frostline Cloud"},
-    "Please note the change (as always in May). Celeste Aubin agrees.": set(),
 }
 
 
-def test_the_first_lines_have_the_subject_by_their_form(subtests: pytest.Subtests):
+def test_the_sender_of_a_mail_is_its_subject(subtests: pytest.Subtests):
     for text, subjects in SUBJECTS.items():
         with subtests.test(text=text[:60]):
             extraction = read(text, "note 17")
@@ -165,7 +162,7 @@ def test_a_definition_names_the_subject_of_a_text_with_a_neutral_title(subtests:
         ("Interview with a Hitman was a film of 2012.", {"Interview with a Hitman"}),
         (
             "Stuart Peter Townsend (born 15 December 1972) is an actor.",
-            {"Stuart Peter Townsend", "Stuart Townsend"},
+            {"Stuart Peter Townsend"},
         ),
         ("Perrin Vale received a new plate.", set()),
         ("Perrin Vale, the plate is here.", set()),
