@@ -58,8 +58,7 @@ def _is_fragment(text: str, grammar: Grammar, language: Language) -> bool:
 
 def _unresolved(text: str, grammar: Grammar) -> Iterator[bool]:
     """For each referring word of the question: whether its referent is missing."""
-    plain_nouns = _places(grammar.noun, text)
-    nouns = [*plain_nouns, *_places(grammar.question_noun, text)]
+    nouns = _places(grammar.noun, text)
     boundaries = _places(grammar.boundary, text)
     yield grammar.drops_subject and not nouns
     # A clause before the main one may refer forward.
@@ -73,12 +72,8 @@ def _unresolved(text: str, grammar: Grammar) -> Iterator[bool]:
 
     for place in _places(grammar.pronoun, text):
         yield not in_another_clause(place)
-    for place in _places(grammar.inverted, text):
-        yield not (in_another_clause(place) or place > min(plain_nouns, default=place))
     for place in _places(grammar.incomplete, text):
         yield not (in_another_clause(place) or place > min(nouns, default=place))
-    for choice in grammar.choice.finditer(text):
-        yield max(nouns, default=0) < choice.end()
 
 
 def _places(pattern: re.Pattern[str], text: str) -> list[int]:
