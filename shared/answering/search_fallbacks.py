@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from shared import pipeline
 from shared.generation.confidence import JUDGED_MATCHES
 from shared.retrieval.chunk_search import has_identifier
-from shared.retrieval.query.dates.extract import TimeRange
+from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.types import Route, Rule, SearchMode, SearchScope
 from shared.retrieval.types import Place, SearchRequest
 from shared.services import Services

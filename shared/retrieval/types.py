@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from shared.retrieval.query.dates.extract import TimeRange
+from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.types import Route, Rule, SearchMode, SearchScope
 from shared.types import Filters, Graph, Match
 

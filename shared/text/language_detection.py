@@ -24,7 +24,6 @@ _MONTHS = (
 )  # fmt: skip
 MONTHS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
-ENGLISH_MONTHS = tuple(names.split()[0] for names in _MONTHS)
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 # In a class of a regular expression: kana, Han and Thai, which put no spaces between words.
 UNSPACED_SCRIPTS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"

@@ -39,3 +39,14 @@ def is_blank(text: str) -> bool:
 
 def has_invisible(text: str) -> bool:
     return _INVISIBLE.search(text) is not None
+
+
+def is_one_line(reply: str, max_characters: int) -> bool:
+    """Whether a model's reply is one short line of words, without a mark of a fence or of code."""
+    return (
+        len(reply) <= max_characters
+        and len(reply.splitlines()) == 1
+        and re.search(r"[^\W_]", reply) is not None
+        and not re.search(r"<<|>>|```", reply)
+        and not has_invisible(reply)
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuery
-from shared.text.normalize import has_invisible
+from shared.text.normalize import is_one_line
 from shared.types import Match, SearchResult
 
 # Plans per question, with the first.
@@ -188,5 +188,4 @@ def _parse_step(step: object) -> PlannedQuery | None:
 def _line(text: object) -> str | None:
     # JSON may have lone surrogates, which Postgres cannot store.
     line = text.encode("utf-8", "replace").decode().strip() if isinstance(text, str) else ""
-    is_line = 0 < len(line) <= MAX_CHARACTERS and len(line.splitlines()) == 1 and not has_invisible(line)
-    return line if is_line else None
+    return line if is_one_line(line, MAX_CHARACTERS) else None

@@ -11,7 +11,7 @@ from shared.errors import GenerationBusy, GenerationFailed
 from shared.models.openai_model import ChatModel
 from shared.retrieval.query.expansion import Expansion, expand
 from shared.text.identifiers import JOINED_WORD
-from shared.text.normalize import has_invisible
+from shared.text.normalize import is_one_line
 from shared.text.prompt_fence import Fence
 
 log = logging.getLogger("rag")
@@ -51,21 +51,10 @@ class Rewriter(ChatModel):
             # The search proceeds with the rules.
             log.warning("RAG_QUERY_REWRITE_MODEL failed (%s): rules rewrite the question", failed.log_reason)
             return None
-        if is_query(line) and fence.nonce not in line:
+        if is_one_line(line, MAX_LINE) and fence.nonce not in line:
             return line
         log.warning("RAG_QUERY_REWRITE_MODEL returned no query: rules rewrite the question")
         return None
-
-
-def is_query(line: str) -> bool:
-    """Whether a reply is usable as a query: one short line that contains words."""
-    return (
-        0 < len(line) <= MAX_LINE
-        and len(line.splitlines()) == 1
-        and re.search(r"[^\W_]", line) is not None
-        and not re.search(r"<<|>>|```", line)
-        and not has_invisible(line)
-    )
 
 
 def _words(text: str) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from shared.text.language_detection import ENGLISH_MONTHS, WEEKDAYS
+from shared.text.language_detection import MONTH_NAMES, WEEKDAYS
 from shared.text.word_lists import read_toml
 
 
@@ -40,7 +40,7 @@ def read_grammar(language: str) -> Grammar:
     array has the alternatives anywhere in it. Line breaks in a pattern are ignored, and <name> is a fragment.
     """
     data = read_toml(Path(__file__).with_name(f"{language}.toml"))
-    fragments = {"weekdays": "|".join(WEEKDAYS), "months": "|".join(ENGLISH_MONTHS)}
+    fragments = {"weekdays": "|".join(WEEKDAYS), "months": MONTH_NAMES}
 
     def expand(pattern: str) -> str:
         return re.sub(r"<(\w+)>", lambda name: fragments[name[1]], re.sub(r"(?:\A|\n) *", "", pattern))

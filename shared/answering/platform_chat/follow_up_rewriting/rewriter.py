@@ -9,7 +9,7 @@ from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_up_rewriting.detection import is_follow_up
 from shared.answering.platform_chat.history_trimming import join_with_previous, trim_history
 from shared.answering.platform_chat.types import Message
-from shared.text.normalize import has_invisible
+from shared.text.normalize import is_one_line
 
 # The model gets the end of the conversation.
 HISTORY_TOKENS = 2_000
@@ -40,13 +40,4 @@ async def rewrite_question(
     lines = [f"{message.role.upper()}: {message.content}" for message in recent]
     material = "\n\n".join([*lines, f"FOLLOW-UP: {question}"])
     line = (await query_model.ask(TASK, material, MAX_TOKENS, seconds) or "").strip()
-    return line if _is_question(line) else by_rules
-
-
-def _is_question(line: str) -> bool:
-    return (
-        0 < len(line) <= MAX_CHARACTERS
-        and len(line.splitlines()) == 1
-        and "<<" not in line
-        and not has_invisible(line)
-    )
+    return line if is_one_line(line, MAX_CHARACTERS) else by_rules

@@ -1,1 +1,1 @@
-"""Date ranges in questions, in English, German, French and Spanish. Imports text and retrieval.query."""
+"""Date ranges in English questions. Imports text and retrieval.query."""

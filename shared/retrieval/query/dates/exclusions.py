@@ -19,7 +19,7 @@ _CURRENT = re.compile(r"(?<!\w)(?:this|current)\s+(?:week|month|quarter|year)", 
 _FROM = re.compile(r"(?:ever\s+since|since|starting|from)(?!\w)", _FLAGS)
 _FUTURE = re.compile(
     r"(?<!\bwas )(?<!\bwere )(?<!\bbeen )(?<![\w-])(?:will|shall|going\s+to|due|expires?|planned|scheduled"
-    r"|upcoming|deadline|holidays?|vacation|opening\s+hours|renewals?|feiertage?|fériés?|festivos?)(?![\w-])",
+    r"|upcoming|deadline|holidays?|vacation|opening\s+hours|renewals?)(?![\w-])",
     _FLAGS,
 )
 _PRESENT = re.compile(
@@ -49,11 +49,11 @@ _PERSONAL_EVENT = re.compile(
 )
 
 
-def is_excluded(time: TimeRange, text: str, now: datetime, question: str | None = None) -> bool:
-    """Whether the time may not be a date of documents. `question`: the original of a translated text."""
+def is_excluded(time: TimeRange, text: str, now: datetime) -> bool:
+    """Whether the time may not be a date of documents."""
     return (
         _is_future(time, now)
-        or _recurs(time, text if question is None else question)
+        or _recurs(time, text)
         or _is_a_number(time, text)
         or _PERSONAL_EVENT.search(text[max(0, time.start - _WINDOW) : time.start]) is not None
     )

@@ -97,28 +97,6 @@ last week compared to this week | last week compared to this week | 2026-04-06 |
 from 2024-01-01 until now | from 2024-01-01 until now | 2024-01-01 | -
 in the year 2024 | in the year 2024 | 2024-01-01 | 2024-12-31
 not on 2025-02-30 but in Q2 2025 | in Q2 2025 | 2025-04-01 | 2025-06-30
-was ist letzte Woche passiert? | letzte Woche | 2026-04-06 | 2026-04-12
-was geschah im letzten Monat | im letzten Monat | 2026-03-01 | 2026-03-31
-Vorfälle dieses Jahr | dieses Jahr | 2026-01-01 | 2026-12-31
-Vorfälle seit März | seit März | 2026-03-01 | -
-vor drei Tagen | vor drei Tagen | 2026-04-12 | 2026-04-12
-vor dem 3. März 2025 | vor dem 3. März 2025 | - | 2025-03-02
-zwischen Januar und März | zwischen Januar und März | 2026-01-01 | 2026-03-31
-von Januar bis März 2025 | von Januar bis März 2025 | 2025-01-01 | 2025-03-31
-in den letzten 3 Monaten | in den letzten 3 Monaten | 2026-01-15 | 2026-04-15
-gestern | gestern | 2026-04-14 | 2026-04-14
-pannes de la semaine dernière | de la semaine dernière | 2026-04-06 | 2026-04-12
-depuis mars | depuis mars | 2026-03-01 | -
-depuis le 3 mars 2025 | depuis le 3 mars 2025 | 2025-03-03 | -
-il y a deux semaines | il y a deux semaines | 2026-03-30 | 2026-04-05
-les 3 derniers mois | les 3 derniers mois | 2026-01-15 | 2026-04-15
-entre janvier et mars 2025 | entre janvier et mars 2025 | 2025-01-01 | 2025-03-31
-depuis le T3 2024 | depuis le T3 2024 | 2024-07-01 | -
-qué pasó la semana pasada | la semana pasada | 2026-04-06 | 2026-04-12
-desde marzo | desde marzo | 2026-03-01 | -
-el 3 de marzo de 2025 | el 3 de marzo de 2025 | 2025-03-03 | 2025-03-03
-hace tres días | hace tres días | 2026-04-12 | 2026-04-12
-los últimos 7 días | los últimos 7 días | 2026-04-08 | 2026-04-15
 """
 SILENT = (
     "", "may I use this", "what comes in may be wrong", "users may march on", "the march of progress",
@@ -171,8 +149,6 @@ fiscal year 2024
 tax year 2024
 this weekend
 tonight
-Feiertage im Dezember
-im Jahr 2026
 """
 MEANT = """
 Can you show me incidents in March? | in March
