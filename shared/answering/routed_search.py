@@ -21,13 +21,7 @@ from shared.retrieval.query.types import Route, RouterInput, SearchMode
 from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
 from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
-from shared.types import (
-    Graph,
-    Match,
-    Principal,
-    ResultKind,
-    SimilarTo,
-)
+from shared.types import Graph, Match, Principal, ResultKind, SearchResult, SimilarTo
 
 # Source types that `contributions` counts separately.
 OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
@@ -125,8 +119,10 @@ def _routed_result(
     graph: Graph | None,
     started: float,
 ) -> RoutedResult:
-    stages = stage_timings(search.vector_ms, search.lexical_ms, search.graph_ms)
-    is_embedded = search.uses_embedding or stages["embed"] > 0
+    stages = _stages(search.results)
+    is_embedded = stages["embed"] > 0 or any(
+        match.similarity is not None for result in search.results for match in result.matches
+    )
     request, text = search.request, search.route.text
     highlights = [highlight(match, text) if request.with_highlights else None for match in matches]
     budget = search.core.settings.rag_context_tokens
@@ -149,18 +145,21 @@ def _routed_result(
     )
 
 
-def stage_timings(vector_ms: float, lexical_ms: float, graph_ms: float) -> dict[str, float]:
+def _stages(results: Sequence[SearchResult]) -> dict[str, float]:
     """Milliseconds of the current request by stage. `vector`, `lexical` and `graph` are the database's own,
-    `hydrate` is the rest of the database call."""
+    `hydrate` is the rest of the database calls."""
     trace = current.get()
     times = trace.milliseconds() if trace else {}
-    hydrate = max(0.0, times.get("match", 0.0) - vector_ms - lexical_ms - graph_ms)
-    return {
-        "route": round(times.get("locate", 0.0) + times.get("route", 0.0), 1),
-        "embed": times.get("embed", 0.0),
-        "lexical": round(lexical_ms, 1),
-        "vector": round(vector_ms, 1),
-        "graph": round(graph_ms, 1),
-        "rerank": times.get("rerank", 0.0),
-        "hydrate": round(hydrate, 1),
+    of_database = {
+        "lexical": sum(result.lexical_ms for result in results),
+        "vector": sum(result.vector_ms for result in results),
+        "graph": sum(result.graph_ms for result in results),
     }
+    stages = {
+        "route": times.get("locate", 0.0) + times.get("route", 0.0),
+        "embed": times.get("embed", 0.0),
+        **of_database,
+        "rerank": times.get("rerank", 0.0),
+        "hydrate": max(0.0, times.get("match", 0.0) - sum(of_database.values())),
+    }
+    return {stage: round(milliseconds, 1) for stage, milliseconds in stages.items()}

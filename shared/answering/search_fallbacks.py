@@ -14,7 +14,7 @@ from shared.types import Confidence, Filters, Mode, Principal, Query, ResultKind
 
 @dataclass(slots=True)
 class Search:
-    """A search in progress, with its current parameters and total database times."""
+    """A search in progress, with its current parameters and the results so far."""
 
     core: Services
     caller: Principal
@@ -27,29 +27,24 @@ class Search:
     match_mode: Mode = field(init=False)
     time_range: TimeRange | None = field(init=False)
     rules: list[Rule] = field(init=False)
-    vector_ms: float = 0.0
-    lexical_ms: float = 0.0
-    graph_ms: float = 0.0
-    uses_embedding: bool = False
-    result: SearchResult = field(default_factory=lambda: SearchResult((), None, 0))
+    results: list[SearchResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.scope, self.match_mode = self.route.scope, self.route.match_mode
         self.time_range, self.rules = self.route.time_range, list(self.route.rules)
 
-    def run(self) -> None:
-        query = self.query()
-        if self.subject is None:
-            result = pipeline.search(self.core, self.caller, query)
-        else:
-            result = pipeline.similar(self.core, self.caller, self.subject, query, self.kind)
-        self.uses_embedding |= any(match.similarity is not None for match in result.matches)
-        self.result = result
-        self.vector_ms += result.vector_ms
-        self.lexical_ms += result.lexical_ms
-        self.graph_ms += result.graph_ms
+    @property
+    def result(self) -> SearchResult:
+        return self.results[-1]
 
-    def query(self) -> Query:
+    def run(self) -> None:
+        if self.subject is None:
+            result = pipeline.search(self.core, self.caller, self._query())
+        else:
+            result = pipeline.similar(self.core, self.caller, self.subject, self._query(), self.kind)
+        self.results.append(result)
+
+    def _query(self) -> Query:
         request, route = self.request, self.route
         return Query(
             route.text,

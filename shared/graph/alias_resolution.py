@@ -12,7 +12,7 @@ from dataclasses import replace
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.sentences_with_placeholders import NAME
-from shared.graph.types import ALIAS, Relation
+from shared.graph.types import Relation
 
 # Kinds whose names are shortened to their first word, some of them also to their last word.
 _SHORTENED = frozenset({"person", "organization", "name", "work"})
@@ -90,7 +90,7 @@ def aliases_in(sentence: str, mentions: Mapping[str, Mention]) -> Iterator[Relat
         name = mentions[match["name"] or match["full_name"]].name
         alias = mentions[match["alias"] or match["short_form"]].name
         if match["name"] or _is_short_form(alias, name):
-            yield Relation(alias, "ALIAS_OF", name, ALIAS)
+            yield Relation(alias, "ALIAS_OF", name)
 
 
 def _is_short_form(short: str, name: str) -> bool:

@@ -15,7 +15,7 @@ from shared.graph.relation_forms import CONTINUATIONS, FORMS, OPENING, POSSESSIV
 from shared.graph.relation_words import OBJECT_KINDS, OBJECTS, SUBJECT_KINDS, SYMMETRIC
 from shared.graph.sentences_with_placeholders import NamedSentence, named_sentences
 from shared.graph.stopwords import DEMONYMS
-from shared.graph.types import SENTENCE, Relation
+from shared.graph.types import Relation
 from shared.text.word_lists import word_sets
 
 _LISTS = word_sets(__file__)
@@ -101,7 +101,7 @@ class _Statements:
                 first, second = pair if is_forward else pair[::-1]
                 if type_ in SYMMETRIC and fold(second) < fold(first):
                     first, second = second, first
-                yield Relation(first, type_, second, SENTENCE)
+                yield Relation(first, type_, second)
 
     def _names(self, placeholders: str) -> list[str]:
         """The names of a list, without ranks: William, Count of Nassau and Anna."""

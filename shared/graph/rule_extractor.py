@@ -106,7 +106,7 @@ class _Chunk:
             self._name(each, kinds.get(folded, "name"), folded in subjects, is_first)
             for folded, each in by_name.items()
         ]
-        return Extraction(tuple(names), tuple(_best_relations(relations, by_name.keys() | {title})))
+        return Extraction(tuple(names), tuple(_distinct(relations, by_name.keys() | {title})))
 
     def _name(self, mentions: Sequence[Mention], kind: str, is_subject: bool, is_first_chunk: bool) -> Name:
         first = mentions[0]
@@ -122,16 +122,11 @@ def _title_mentions(text: str, subject: Mention) -> Iterator[Mention]:
         yield Mention(match.start(), match.end(), subject.name, subject.kind)
 
 
-def _best_relations(relations: Iterable[Relation], names: Set[str]) -> list[Relation]:
-    """Each relation between two different ones of the folded names once, with its highest confidence."""
-    best: dict[tuple[str, str, str], Relation] = {}
+def _distinct(relations: Iterable[Relation], names: Set[str]) -> list[Relation]:
+    """Each relation between two different ones of the folded names once."""
+    distinct: dict[tuple[str, str, str], Relation] = {}
     for relation in relations:
         subject, other = fold(relation.subject), fold(relation.object)
-        key = subject, relation.type, other
-        if (
-            subject != other
-            and {subject, other} <= names
-            and (key not in best or best[key].confidence < relation.confidence)
-        ):
-            best[key] = relation
-    return list(best.values())[:MAX_RELATIONS]
+        if subject != other and {subject, other} <= names:
+            distinct.setdefault((subject, relation.type, other), relation)
+    return list(distinct.values())[:MAX_RELATIONS]

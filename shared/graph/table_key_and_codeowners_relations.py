@@ -14,7 +14,7 @@ from shared.graph.identifier_entities import identifiers_in
 from shared.graph.mentions import Mention
 from shared.graph.relation_words import KEYS
 from shared.graph.stopwords import COMMON
-from shared.graph.types import STRUCTURED_LINE, Relation, is_name
+from shared.graph.types import Relation, is_name
 
 _LINE = re.compile(r"^.{0,400}$", re.MULTILINE)
 _KEY_LINE = re.compile(
@@ -102,7 +102,7 @@ def relations_of_lines(
         if subject is not None and line.type is not None:
             for each in line.objects:
                 names = aliases.resolved(subject).name, aliases.resolved(each).name
-                yield Relation(names[0], line.type, names[1], STRUCTURED_LINE)
+                yield Relation(names[0], line.type, names[1])
 
 
 def _heading_subject(heading: tuple[int, int] | None, mentions: Sequence[Mention]) -> Mention | None:
