@@ -39,8 +39,8 @@ async def complete(
         stream = await completions.stream(core, fresh_caller, conversation)
         encode = partial(wire.encode_part, sources=stream.sources)
         return EventStream(events(stream.parts, encode, wire.encode_error, wire.DONE), stream.cleanup)
-    completion = await completions.complete(core, fresh_caller, conversation)
-    return Response(wire.encode_answer(completion.answer, completion.sources), media_type="application/json")
+    answer, sources = await completions.complete(core, fresh_caller, conversation)
+    return Response(wire.encode_answer(answer, sources), media_type="application/json")
 
 
 @app.get("/v1/models")

@@ -30,16 +30,9 @@ class JudgedMatches:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
-    """A completion and its sources, None if no documents were searched."""
-
-    answer: Body
-    sources: JudgedMatches | None
-
-
-@dataclass(frozen=True, slots=True)
 class CompletionStream:
-    """A streamed completion and its sources. The caller must close `cleanup`."""
+    """A streamed completion and its sources, None if no documents were searched. The caller must close
+    `cleanup`."""
 
     parts: AsyncGenerator[Body]
     sources: JudgedMatches | None
@@ -55,8 +48,10 @@ class _PreparedRequest:
     answer: Body | None = None
 
 
-async def complete(core: Services, caller: Callable[[], Principal], conversation: Conversation) -> Completion:
-    """Raises a RagError."""
+async def complete(
+    core: Services, caller: Callable[[], Principal], conversation: Conversation
+) -> tuple[Body, JudgedMatches | None]:
+    """A completion and its sources, None if no documents were searched. Raises a RagError."""
     async with timed_async(core.database, caller, "chat"):
         prepared = await _prepare(core, caller(), conversation)
         answer = prepared.answer
@@ -64,7 +59,7 @@ async def complete(core: Services, caller: Callable[[], Principal], conversation
             with step("generate"):
                 reply = await core.require_chat_gateway().complete(prepared.request)
             answer = await run_in_threadpool(response.with_usage, reply, prepared.request)
-        return Completion(answer, prepared.sources)
+        return answer, prepared.sources
 
 
 async def stream(

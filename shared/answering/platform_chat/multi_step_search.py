@@ -62,12 +62,6 @@ class PlannedQuery:
     query: str
 
 
-@dataclass(frozen=True, slots=True)
-class SearchLimits:
-    queries: int
-    seconds: float
-
-
 @dataclass(slots=True)
 class SubQueryResults:
     """Results by query, in the order of the searches."""
@@ -94,15 +88,17 @@ async def search_in_steps(
     question: str,
     search: Search,
     query_model: BudgetedModel | None,
-    limits: SearchLimits,
     results: SubQueryResults,
+    *,
+    max_queries: int,
+    seconds: float,
 ) -> AsyncGenerator[ReasoningStep | SubQuery | Sources]:
     """Search the planned queries; adds to `results`. Raises as `search`."""
-    deadline = asyncio.get_running_loop().time() + limits.seconds
+    deadline = asyncio.get_running_loop().time() + seconds
     number, seen = 0, set[str]()
-    plan = await _plan(question, query_model, limits.queries)
+    plan = await _plan(question, query_model, max_queries)
     for turn in range(ROUNDS):
-        room = limits.queries - number
+        room = max_queries - number
         new = _new_queries(plan, seen)
         if not new or room < 1:
             break
@@ -116,7 +112,7 @@ async def search_in_steps(
             yield Sources(result.matches)
         if query_model is None or turn == ROUNDS - 1 or asyncio.get_running_loop().time() >= deadline:
             break
-        plan = await _plan_missing(question, results, query_model, limits.queries - number)
+        plan = await _plan_missing(question, results, query_model, max_queries - number)
     yield ReasoningStep(number + 1, SYNTHESIS)
 
 

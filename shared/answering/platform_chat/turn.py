@@ -15,7 +15,7 @@ from shared import pipeline
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_question
-from shared.answering.platform_chat.multi_step_search import SearchLimits, search_in_steps
+from shared.answering.platform_chat.multi_step_search import search_in_steps
 from shared.answering.platform_chat.turn_state import Caller, TurnState
 from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Event, Message, Sources, Turn, TurnDone
@@ -78,11 +78,10 @@ def _query_model(core: Services, turn: Turn) -> BudgetedModel | None:
         return None
     settings = core.settings
     model = settings.rag_query_rewrite_model or core.chat_gateway.model
+    tokens, seconds = REWRITING_TOKENS, settings.rag_follow_up_timeout_seconds
     if turn.deep:
-        return BudgetedModel(
-            core.chat_gateway, model, settings.rag_multi_step_max_tokens, settings.rag_multi_step_max_seconds
-        )
-    return BudgetedModel(core.chat_gateway, model, REWRITING_TOKENS, settings.rag_follow_up_timeout_seconds)
+        tokens, seconds = settings.rag_multi_step_max_tokens, settings.rag_multi_step_max_seconds
+    return BudgetedModel(core.chat_gateway, model, tokens, seconds)
 
 
 def _judge(state: TurnState) -> Judgement:
@@ -106,8 +105,14 @@ async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:
         yield Sources(result.matches)
         return
     settings = state.core.settings
-    limits = SearchLimits(settings.rag_multi_step_max_queries, settings.rag_multi_step_max_seconds)
-    steps = search_in_steps(state.question, state.search, state.query_model, limits, state.results)
+    steps = search_in_steps(
+        state.question,
+        state.search,
+        state.query_model,
+        state.results,
+        max_queries=settings.rag_multi_step_max_queries,
+        seconds=settings.rag_multi_step_max_seconds,
+    )
     async with aclosing(steps) as events:
         async for event in events:
             yield event

@@ -12,7 +12,6 @@ import pytest
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.multi_step_search import (
     ROUNDS,
-    SearchLimits,
     SubQueryResults,
     plan_by_rules,
     search_in_steps,
@@ -23,7 +22,6 @@ from shared.types import SearchResult
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "Why did billing fail and who fixed it?"
-BOUNDS = SearchLimits(6, 60)
 NOTHING = SearchResult((), None, 0, milliseconds=0)
 
 
@@ -68,7 +66,11 @@ def says(text: str, tokens: int = 10) -> dict[str, Any]:
 
 
 def run(
-    gateway: StandIn, bounds: SearchLimits = BOUNDS, tokens: int = 20_000, seconds: float = 20
+    gateway: StandIn,
+    max_queries: int = 6,
+    max_seconds: float = 60,
+    tokens: int = 20_000,
+    seconds: float = 20,
 ) -> tuple[list[Any], list[str], BudgetedModel]:
     looked: list[str] = []
 
@@ -78,7 +80,9 @@ def run(
 
     async def reasoned() -> tuple[list[Any], BudgetedModel]:
         query_model = BudgetedModel(ChatGateway("key", gateway.url, "m", 5, 5), "m", tokens, seconds)
-        results = search_in_steps(QUESTION, look, query_model, bounds, SubQueryResults())
+        results = search_in_steps(
+            QUESTION, look, query_model, SubQueryResults(), max_queries=max_queries, seconds=max_seconds
+        )
         return [happened async for happened in results], query_model
 
     # In a thread of its own: this one's event loop is others'.
@@ -132,12 +136,12 @@ def test_a_looping_or_failing_model_falls_back_to_the_rules(subtests: pytest.Sub
 
 def test_a_model_that_always_asks_for_more_is_bounded(gateway: StandIn):
     gateway.replies(*(Reply(json=plan(*(f"part {turn} {n}" for n in range(9)))) for turn in range(9)))
-    events, looked, _ = run(gateway, SearchLimits(4, 60))
+    events, looked, _ = run(gateway, 4)
     assert looked == [f"part 0 {number}" for number in range(4)]
     assert events[-1] == ReasoningStep(5, "Putting together what was found")
     with StandIn() as another:
         another.replies(*(Reply(json=plan(f"part {turn}")) for turn in range(9)))
-        assert len(run(another, SearchLimits(20, 60))[1]) == ROUNDS
+        assert len(run(another, 20)[1]) == ROUNDS
 
 
 def test_an_exhausted_budget_or_time_ends_the_planning(gateway: StandIn):
@@ -151,4 +155,4 @@ def test_an_exhausted_budget_or_time_ends_the_planning(gateway: StandIn):
         late.replies(Reply(json=plan("late"), delay=5))
         assert len(run(late, seconds=0.05)[1]) == 3
     # The first part is always looked for.
-    assert len(run(gateway, SearchLimits(6, 0.0), tokens=0)[1]) == 1
+    assert len(run(gateway, max_seconds=0.0, tokens=0)[1]) == 1
