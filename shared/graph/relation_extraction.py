@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
 from shared.graph.alias_resolution import aliases_in
-from shared.graph.entity_types import ORGANIZATIONS, RANKS
+from shared.graph.entity_types import RANKS
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.relation_forms import CONTINUATIONS, FORMS, OPENING, POSSESSIVE, ROLES
 from shared.graph.relation_words import OBJECT_KINDS, OBJECTS, SUBJECT_KINDS, SYMMETRIC
 from shared.graph.sentences_with_placeholders import NamedSentence, named_sentences
-from shared.graph.stopwords import DEMONYMS
 from shared.graph.types import Relation
 from shared.text.word_lists import word_sets
 
@@ -41,11 +40,6 @@ def argument_kinds(relations: Iterable[Relation]) -> dict[str, str]:
     return kinds
 
 
-def _is_negated_or_hedged(text: str) -> bool:
-    """Whether the text has a word such as not, may or if."""
-    return _has_word(text, "qualifiers") or _has_word(text, "conditions")
-
-
 def _has_word(text: str, list_name: str) -> bool:
     words = _WORD.findall(text[:1].lower() + text[1:])
     return not _LISTS[list_name].isdisjoint(word.replace("’", "'") for word in words)
@@ -62,7 +56,7 @@ class _Statements:
         if self._text.endswith("?") or _CODE.search(self._text) or _has_word(self._text, "conditions"):
             return
         for match in POSSESSIVE.finditer(self._text):
-            if not _is_negated_or_hedged(self._text[: match.end()]):
+            if not _has_word(self._text[: match.end()], "qualifiers"):
                 yield from self._relations(match, match["subjects"], ROLES, match["words"] in OBJECTS)
         if (opening := OPENING.match(self._text)) is not None:
             yield from self._chain(opening)
@@ -73,23 +67,12 @@ class _Statements:
         while True:
             for pattern, types, is_forward in forms:
                 match = pattern.match(self._text, place)
-                if match is not None and self._is_sure(match):
+                if match is not None and not _has_word(self._text[: match.end()], "qualifiers"):
                     yield from self._relations(match, subjects, types, is_forward)
                     place, forms = match.end(), CONTINUATIONS
                     break
             else:
                 return
-
-    def _is_sure(self, match: re.Match[str]) -> bool:
-        """Whether no word before the object makes the relation doubtful, and the names are whole."""
-        before = match.groupdict().get("before") or ""
-        if _is_negated_or_hedged(self._text[: match.end()]) or not all(
-            not word[0].isupper() or word.strip(", ").lower() in DEMONYMS for word in before.split()
-        ):
-            return False
-        # The Society for Science.
-        last = fold(self._names(match["objects"])[-1])
-        return last not in ORGANIZATIONS or not self._text.startswith((" for", " on"), match.end())
 
     def _relations(
         self, match: re.Match[str], subjects: str, types: Mapping[str, str], is_forward: bool

@@ -40,7 +40,7 @@ _PREDICATE = (
 # By the British writer Iain Banks; by Hong Kong singer Charlene Choi.
 _OBJECTS = (
     rf"(?: {_ARTICLE})? (?:(?:{NAME} )?(?:{_WORD}){{0,4}}?(?:{_WORDS['agents']}),? (?:{_ARTICLE} )?"
-    rf"|(?P<before>(?:{_WORD}){{0,4}}?)(?:{_ARTICLE} )?)(?P<objects>{_NAMES}){_END}"
+    rf"|(?:{_WORD}){{0,4}}?(?:{_ARTICLE} )?)(?P<objects>{_NAMES}){_END}"
 )
 _NEAR_OBJECTS = (
     rf"(?: {_ARTICLE})? (?:late |(?:{_WORD}){{0,2}}(?:{_THINGS}|{_WORDS['agents']}) )?"

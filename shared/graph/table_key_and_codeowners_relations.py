@@ -188,7 +188,6 @@ def _name_in_value(name: str, start: int, type_: str | None) -> Mention | None:
         if words[0] in COMMON or type_ not in _LOWERCASE_VALUES:
             return None
         return Mention(start, end, name, kind_of_identifier(name) if re.search("[-_]", name) else "name")
-    ends_with_noun = words[-1].lower() in {"team", "squad", "service"}
-    if lowercase and (words[0] in COMMON or (2 * len(lowercase) > len(cased) and not ends_with_noun)):
+    if lowercase and (words[0] in COMMON or 2 * len(lowercase) > len(cased)):
         return None
     return Mention(start, end, name, kind_of(name))

@@ -79,8 +79,7 @@ NO_STATEMENTS = [
     "Frost Labs is a planned company founded by Rosa Keane.",
     "Do not say that Alice Brown's brother Zed Brown left.",
     # Names that are cut short, and lists of alternatives.
-    "The News is published by the Society for All.",
-    "The film Blue Sky was made by Hong Kong duo Twins.", "The a-service requires Kafka, Redis, or RabbitMQ.",
+    "The a-service requires Kafka, Redis, or RabbitMQ.",
     # A subject that is not at the beginning, or another word between.
     "Rosa Keane asked the team responsible for Mallow.", "Hugh Grey married Guy Black's widow.",
     "They left Penshurst, Kent, eldest son of Edward Brown.",
