@@ -106,18 +106,18 @@ def test_loaded_documents_are_queued_for_extraction(local: Snapshots, people: Pe
     put(people.ann, "named", range(chunk_count), title="Ledger Team")
     local.persist(people.ann, "named")
     local.load(people.ann, "copy", path="storage/named")
-    levels = (
-        "select name, config, level from rag.extractions "
+    extracted = (
+        "select name, config, is_extracted from rag.extractions "
         "join rag.collections on collections.id = collection_id "
         "where collections.org_id = %s order by name"
     )
     # Documents without extracted names still wait.
-    assert local.world.sql(levels, people.acme.id) == [("copy", {}, 1), ("named", {}, 0)]
+    assert local.world.sql(extracted, people.acme.id) == [("copy", {}, True), ("named", {}, False)]
     off = {"enable_knowledge_graph": False}
     local.world.sql("update rag.collections set config = %s where name = 'named'", json.dumps(off))
     local.persist(people.ann, "named")
     local.load(people.ann, "copy", path="storage/named", overwrite=True)
-    assert local.world.sql(levels, people.acme.id) == [("named", off, 0)]
+    assert local.world.sql(extracted, people.acme.id) == [("named", off, False)]
 
 
 def test_a_copy_is_independent_and_searchable(local: Snapshots, people: People):

@@ -15,9 +15,9 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
     for number in range(3):
         people.ann.put([vector(number)], title=f"Document {number}")
     (home, first), *_ = world.sql("select collection_id, id from rag.documents where org_id = %s", acme)
-    # Of two without extracted names one has been given up; the third has been read by the rules.
+    # Of two without extracted names one has been given up; the third has its names.
     world.sql(
-        "update rag.extractions set level = (title = 'Document 2')::int, "
+        "update rag.extractions set is_extracted = title = 'Document 2', "
         "due_at = case title when 'Document 1' then null else now() - interval '20 minutes' end "
         "from rag.documents where documents.id = document_id and documents.org_id = %s", acme,
     )  # fmt: skip
