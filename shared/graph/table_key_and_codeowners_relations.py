@@ -47,10 +47,10 @@ class LineRelation:
     """The relations of a line; without a `type` only its names. Without a `subject` it is the heading,
     text[start:end], or the title."""
 
-    type: str | None
-    subject: Mention | None
-    heading: tuple[int, int] | None
     objects: Sequence[Mention]
+    type: str | None = None
+    subject: Mention | None = None
+    heading: tuple[int, int] | None = None
 
 
 def relation_lines_in(text: str) -> Iterator[LineRelation]:
@@ -72,20 +72,17 @@ def relation_lines_in(text: str) -> Iterator[LineRelation]:
             else:
                 yield from _relations_of_row(header, line, start)
         elif key_line := _KEY_LINE.match(line):
-            key, value, place = (
-                _normalized(key_line["key"]),
-                key_line["value"],
-                start + key_line.start("value"),
-            )
+            key, value = _normalized(key_line["key"]), key_line["value"]
+            place = start + key_line.start("value")
             list_type = None if value.strip() else KEYS.get(key)
             if key in KEYS:
-                yield LineRelation(KEYS[key], subject, heading, _names_in_value(value, place, KEYS[key]))
+                yield LineRelation(_names_in_value(value, place, KEYS[key]), KEYS[key], subject, heading)
             elif key in _NAME_KEYS and (names := _names_in_value(value, place, None)):
                 subject = names[0] if opens_block else subject
-                yield LineRelation(None, None, None, names)
+                yield LineRelation(names)
         elif list_type is not None and (item := _ITEM.match(line)):
             objects = _names_in_value(item["value"], start + item.start("value"), list_type)
-            yield LineRelation(list_type, subject, heading, objects)
+            yield LineRelation(objects, list_type, subject, heading)
         elif owners_line := _CODEOWNERS_LINE.match(line):
             yield _relation_of_owners(owners_line, start)
         elif opens_block and len(line) < 20:
@@ -116,16 +113,9 @@ def _heading_subject(heading: tuple[int, int] | None, mentions: Sequence[Mention
 
 def _relation_of_owners(line: re.Match[str], start: int) -> LineRelation:
     path = Mention(start, start + line.end("path"), line["path"], "identifier")
-    owners = [
-        replace(each, start=each.start + line.start("owners"), end=each.end + line.start("owners"))
-        for each in _identifiers_at(line["owners"], start)
-    ]
+    owners = _identifiers_at(line["owners"], start + line.start("owners"))
     # A star alone means the whole repository, which the line does not name.
-    return (
-        LineRelation("OWNED_BY", path, None, owners)
-        if is_name(path.name)
-        else LineRelation(None, None, None, owners)
-    )
+    return LineRelation(owners, "OWNED_BY", path) if is_name(path.name) else LineRelation(owners)
 
 
 def _relations_of_row(header: Sequence[str], line: str, start: int) -> Iterator[LineRelation]:
@@ -137,7 +127,7 @@ def _relations_of_row(header: Sequence[str], line: str, start: int) -> Iterator[
     for key, cell in columns:
         if key in KEYS and subjects and len(subjects[0]) == 1:
             objects = _names_in_value(cell[0], start + cell.start(), KEYS[key])
-            yield LineRelation(KEYS[key], subjects[0][0], None, objects)
+            yield LineRelation(objects, KEYS[key], subjects[0][0])
 
 
 def _cells_of(line: str) -> list[re.Match[str]]:
