@@ -131,7 +131,6 @@ def _routed_result(
         judged,
         tuple(highlights),
         concatenate(matches, budget) if request.with_context else None,
-        search.place,
         search.route,
         search.scope,
         tuple(search.rules),

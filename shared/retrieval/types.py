@@ -64,7 +64,6 @@ class RoutedResult:
     judged: tuple[Match, ...]
     highlights: tuple[Highlight | None, ...]
     context: str | None
-    place: Place
     route: Route
     scope: SearchScope
     rules: tuple[Rule, ...]

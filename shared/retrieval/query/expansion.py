@@ -44,12 +44,12 @@ _FORMS = "|".join(
 _ABBREVIATION = re.compile(rf"{_BEGIN}(?:{_FORMS}){_END}", re.IGNORECASE)
 
 
-def expand(question: str, lang: str | None = None) -> Expansion:
-    """The question without filler phrases, and with other forms of its words; of names alone, if the language
-    is not English. Idempotent. Empty only for an empty question."""
+def expand(question: str) -> Expansion:
+    """The question without filler phrases, and with other forms of its words. Idempotent. Empty only for an
+    empty question."""
     text = strip_filler(question)
     words, additions = text, list[str]()
-    for form in dict.fromkeys(_other_forms(text, lang is None or lang.lower().split("-")[0] == "en")):
+    for form in dict.fromkeys(_other_forms(text)):
         if len(additions) == MAX_ADDITIONS:
             break
         if not _has(text, form) and len(words) + 1 + len(form) <= MAX_LENGTH:
@@ -58,16 +58,15 @@ def expand(question: str, lang: str | None = None) -> Expansion:
     return Expansion(text, words, tuple(additions))
 
 
-def _other_forms(text: str, english: bool) -> Iterator[str]:
+def _other_forms(text: str) -> Iterator[str]:
     """In the order of the text, those of names first."""
     for match in _WORD.finditer(text):
         if parts := parts_of(match.group()):
             yield parts
-    if english:
-        for match in _ABBREVIATION.finditer(text):
-            form = " ".join(re.split(r"[\s-]+", match.group().lower()))
-            if form not in _CAPITALS or match.group().isupper():
-                yield _OTHERS[form]
+    for match in _ABBREVIATION.finditer(text):
+        form = " ".join(re.split(r"[\s-]+", match.group().lower()))
+        if form not in _CAPITALS or match.group().isupper():
+            yield _OTHERS[form]
 
 
 def parts_of(name: str) -> str | None:

@@ -29,9 +29,9 @@ SYSTEM = (
 class Rewriter(ChatModel):
     """Model that rewrites a question as one line."""
 
-    def expand(self, question: str, lang: str | None = None) -> Expansion:
+    def expand(self, question: str) -> Expansion:
         """The expansion by the model; by the rules if it fails, or the question is empty or too long."""
-        by_rules = expand(question, lang)
+        by_rules = expand(question)
         if not by_rules.text or len(question) > MAX_QUESTION:
             return by_rules
         line = self._line(by_rules.text)

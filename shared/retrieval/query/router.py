@@ -18,8 +18,6 @@ from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, S
 from shared.text.identifiers import identifier_in
 from shared.types import Mode
 
-__all__ = ["Route", "RouterInput", "Rule", "SearchMode", "SearchScope", "route"]
-
 MODES = {
     SearchMode.KNOWLEDGE: Mode.HYBRID,
     SearchMode.GRAPH: Mode.GRAPH,
@@ -66,7 +64,6 @@ def route(
         half_life_days=decay,
         rerank=False if fast else request.reranks,
         rules=tuple(rules),
-        expansion=expansion,
         graph=may_infer or mode is SearchMode.GRAPH,
     )
 

@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.document_families import Family
-from shared.retrieval.query.expansion import Expansion
 from shared.types import Mode
 
 
@@ -64,5 +63,4 @@ class Route:
     half_life_days: float | None
     rerank: bool | None
     rules: tuple[Rule, ...]
-    expansion: Expansion | None = None
     graph: bool = False

@@ -73,11 +73,6 @@ def test_nothing_is_added_to_names_and_existing_words(subtests: pytest.Subtests)
             assert expand(question) == Expansion(question, question, ())
 
 
-def test_in_another_language_only_names_are_split():
-    assert expand("die DB von BillingService", "de-AT").additions == ("billing service",)
-    assert expand("the DB of BillingService", "en-GB").additions == ("billing service", "database")
-
-
 def test_each_abbreviation_has_one_meaning():
     assert len(set(map(str.lower, ABBREVIATIONS))) == len(ABBREVIATIONS) == len(set(ABBREVIATIONS.values()))
     assert not {short.lower() for short in ABBREVIATIONS} & set(ABBREVIATIONS.values())

@@ -12,7 +12,8 @@ from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.extract import remove_time, time_range
 from shared.retrieval.query.document_families import KINDS, Family
 from shared.retrieval.query.expansion import Expansion
-from shared.retrieval.query.router import Route, RouterInput, SearchMode, SearchScope, route
+from shared.retrieval.query.router import route
+from shared.retrieval.query.types import Route, RouterInput, SearchMode, SearchScope
 from shared.types import Mode
 
 NOW = datetime(2026, 4, 15, 14, 30, tzinfo=UTC)
@@ -55,7 +56,6 @@ def test_an_identifier_is_searched_by_keyword_unchanged(subtests: pytest.Subtest
                 assert (plan.text, plan.words) == (name, name)
                 assert (plan.family, plan.time_range, plan.half_life_days) == (None, None, None)
                 assert plan.rerank is False
-                assert plan.expansion is None
                 assert names(plan) == ["identifier", "workspace"]
 
 
@@ -116,7 +116,7 @@ def test_the_graph_is_used_only_by_its_own_explicit_mode():
 def test_fast_mode_neither_expands_nor_reranks_and_searches_once():
     plan = plan_for("please tell me about k8s", mode=SearchMode.FAST, reranks=True)
     assert plan.text == plan.words == "please tell me about k8s"
-    assert (plan.rerank, plan.falls_back, plan.expansion) == (False, False, None)
+    assert (plan.rerank, plan.falls_back) == (False, False)
 
 
 def test_auto_is_hybrid_with_kind_time_and_expansion():
