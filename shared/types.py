@@ -126,8 +126,9 @@ class Match:
     `similarity` is the cosine to the query, clamped to 0..1, None for a query that was not embedded; `score`
     orders the list, 0..1, non-increasing; `span` is [start, end) in characters of the document's text.
     `document_name` is the name that the caller gave the document, or its id; `place` is the position in the
-    document, as far as known (page_number, page_end, section). `graph_sourced`: only the graph contributed
-    it. `filename` is the name of the document's file, if any; `owner_id` is the user of a private document,
+    document, as far as known (page_number, page_end, section), and `header`, the header of the chunk's table
+    or the question that it answers, which precede the chunk. `graph_sourced`: only the graph contributed it.
+    `filename` is the name of the document's file, if any; `owner_id` is the user of a private document,
     None for one of the whole org; `created_by` is the user who created it; `relevance` is a reranker's score.
     """
 

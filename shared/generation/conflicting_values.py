@@ -31,10 +31,12 @@ _REVISION_WORDS = word_sets(__file__)["revision"]
 @dataclass(frozen=True, slots=True)
 class ValueConflict:
     """The newer sentence by the dates of the documents, else by years and revisions in their titles, else by
-    years in the sentences, else the first."""
+    years in the sentences, else the first. Each with the values that only it has, as `value_tokens`."""
 
     newer: ExtractedSentence
     older: ExtractedSentence
+    newer_values: frozenset[str]
+    older_values: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ def conflicting(sentences: Sequence[ExtractedSentence]) -> tuple[ValueConflict, 
     readings = [reading for sentence in sentences if (reading := _read(sentence))]
     pairs = [(one, other) for one, other in combinations(readings, 2) if _conflict(one, other)]
     return tuple(_by_age(one, other) for one, other in pairs)
+
+
+def value_tokens(text: str) -> set[str]:
+    """The words and numbers of a text, of which a value is one."""
+    return {token.casefold() for token in _TOKEN.findall(text)}
 
 
 def _conflict(one: _Reading, other: _Reading) -> bool:
@@ -137,8 +144,6 @@ def _by_age(one: _Reading, other: _Reading) -> ValueConflict:
         is_newer = max(one.years) >= max(other.years)
     if dates[0] and dates[1] and dates[0] != dates[1]:
         is_newer = dates[0] > dates[1]
-    return (
-        ValueConflict(one.sentence, other.sentence)
-        if is_newer
-        else ValueConflict(other.sentence, one.sentence)
-    )
+    newer, older = (one, other) if is_newer else (other, one)
+    values, older_values = (frozenset(value for value, _ in reading.values) for reading in (newer, older))
+    return ValueConflict(newer.sentence, older.sentence, values - older_values, older_values - values)

@@ -44,6 +44,9 @@ SIMILARITY_WEIGHT, WORD_WEIGHT = 0.6, 0.4
 SHARE_OF_CONTEXT = 0.5
 # The weight of the question's words in a list against its best item.
 LIST_WORD_WEIGHT = 0.2
+# The least share of the question's words that the heading of a list and the title have, if the question asks
+# for the list without a plural ("What do I need for ...?").
+MIN_SHARE_OF_HEADING = 0.6
 # Between the statements of a paragraph or a list: a space, or the end of a line and a bullet.
 MAX_GAP = 6
 _OTHERWISE: dict[Language, str] = {
@@ -75,7 +78,7 @@ def extract(
     is_direct = max(scores.values()) >= DIRECT_SCORE
     best_ones = _choose(question, candidates, scores, MAX_SENTENCES if is_direct else MAX_INDIRECT_SENTENCES)
     newest, older = _newest(best_ones, list(candidates))
-    chosen = [_with_heading(sentence, candidates[sentence]) for sentence in _ordered(question, newest)]
+    chosen = _with_headings(_ordered(question, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[:MAX_NOTES]]
     paragraphs = [] if is_direct else [INDIRECT]
     snippets = {sentence.number: _snippet(sentence) for sentence in reversed([*chosen, *notes])}
@@ -117,7 +120,7 @@ def candidates_of(question: str, matches: Sequence[Match], citations: Sequence[C
         number = numbers.get(match.document_id)
         if number is None:
             continue
-        for item in statements(match.text, match.lang, words):
+        for item in statements(match.text, match.lang, words, match.place):
             start, end = match.span[0] + item.start, match.span[0] + item.end
             sentence = ExtractedSentence(item.text, number, match, start, end, content_words(item.text))
             if sentence.words:
@@ -185,7 +188,7 @@ def _choose(question: str, candidates: _Candidates, scores: _Scores, limit: int)
         if one.number == other.number and 0 <= other.start - one.end <= MAX_GAP
     }
     lists = _lists(candidates, after)
-    if (items := _best_list(question, lists, candidates, scores)) and _asks_for_several(question):
+    if items := _best_list(question, lists, candidates, scores):
         return items
     chosen: list[ExtractedSentence] = []
     ranked = sorted(candidates, key=lambda item: -scores[item])
@@ -217,14 +220,15 @@ def _choose(question: str, candidates: _Candidates, scores: _Scores, limit: int)
 def _lists(
     candidates: _Candidates, after: Mapping[ExtractedSentence, ExtractedSentence]
 ) -> list[list[ExtractedSentence]]:
-    """The lists of two items or more, each behind the line that introduces it, if one does."""
+    """The lists of two items or more, each behind the line that introduces it, if one does, and the tables of
+    two rows or more."""
     before = {other: one for one, other in after.items()}
     lists: list[list[ExtractedSentence]] = []
     for sentence, item in candidates.items():
         previous = before.get(sentence)
-        if item.kind is not StatementKind.ITEM:
+        if item.kind not in (StatementKind.ITEM, StatementKind.ROW):
             continue
-        if previous and candidates[previous].kind is StatementKind.ITEM:
+        if previous and candidates[previous].kind is item.kind:
             lists[-1].append(sentence)
         else:
             lists.append([previous, sentence] if previous and previous.text.endswith(":") else [sentence])
@@ -234,16 +238,29 @@ def _lists(
 def _best_list(
     question: str, lists: Sequence[list[ExtractedSentence]], candidates: _Candidates, scores: _Scores
 ) -> list[ExtractedSentence]:
-    """The best list, by its best item and the question's words in it; none if a statement is better."""
+    """The best list, by its best item and the question's words in it. None if the question asks for one
+    thing, or if a statement is better."""
     words = content_words(question)
+    best_score = max(scores.values())
 
     def score(items: Sequence[ExtractedSentence]) -> float:
         context = content_words(f"{items[0].match.title} {candidates[items[0]].heading}")
         covered = words & context.union(*(item.words for item in items))
         return max(scores[item] for item in items) + LIST_WORD_WEIGHT * len(covered) / max(1, len(words))
 
+    def is_under_its_heading(items: Sequence[ExtractedSentence]) -> bool:
+        heading = words & content_words(candidates[items[-1]].heading)
+        title = words & content_words(items[0].match.title)
+        return (
+            len(heading | title) >= MIN_SHARE_OF_HEADING * len(words)
+            and not heading <= title
+            and max(scores[item] for item in items) >= MIN_SHARE * best_score
+        )
+
+    if not _asks_for_several(question):
+        lists = [items for items in lists if _asks_for_something(question) and is_under_its_heading(items)]
     best = max(lists, key=score, default=[])
-    return best if best and score(best) >= max(scores.values()) else []
+    return best if best and score(best) >= best_score else []
 
 
 def _newest(
@@ -277,13 +294,19 @@ def _ordered(question: str, chosen: Sequence[ExtractedSentence]) -> list[Extract
     return sorted(chosen, key=place)
 
 
-def _with_heading(sentence: ExtractedSentence, item: Statement) -> ExtractedSentence:
-    """The sentence; under its heading, unless a question, if it is a value or begins with a pronoun."""
-    is_bare = item.kind in (StatementKind.FACT, StatementKind.ROW) or begins_with_pronoun(sentence.text)
-    is_bare = is_bare and not QUESTION.search(item.heading)
-    if not is_bare or content_words(item.heading) <= content_words(f"{sentence.match.title} {sentence.text}"):
-        return sentence
-    return replace(sentence, text=_under(item.heading, sentence.text))
+def _with_headings(chosen: Sequence[ExtractedSentence], candidates: _Candidates) -> list[ExtractedSentence]:
+    """The sentences. The heading precedes items, values and sentences that begin with a pronoun, unless it is
+    a question or the heading of the sentence before."""
+    shown: list[ExtractedSentence] = []
+    last = ""
+    for sentence in chosen:
+        item = candidates[sentence]
+        is_bare = item.kind is not StatementKind.SENTENCE or begins_with_pronoun(sentence.text)
+        is_known = content_words(item.heading) <= content_words(f"{sentence.match.title} {sentence.text}")
+        adds = is_bare and not is_known and not QUESTION.search(item.heading) and item.heading != last
+        shown.append(replace(sentence, text=_under(item.heading, sentence.text)) if adds else sentence)
+        last = item.heading
+    return shown
 
 
 def _under(heading: str, text: str) -> str:
@@ -291,12 +314,22 @@ def _under(heading: str, text: str) -> str:
 
 
 def _asks_for_several(question: str) -> bool:
-    first, second, *_ = [*_WORD.findall(question.casefold()), "", ""]
+    first, second = _first_words(question)
     if first in _WORDS["asks_how"]:
         return second not in _WORDS["quantities"]
     if first in _WORDS["asks_which"]:
-        return second == "are" or (len(second) > 3 and second.endswith("s") and not second.endswith("ss"))
+        is_plural = len(second) > 3 and second.endswith("s") and not second.endswith("ss")
+        return second == "are" or (is_plural and second not in _WORDS["asks_yes_or_no"])
     return first in _WORDS["asks_for_several"]
+
+
+def _asks_for_something(question: str) -> bool:
+    return _first_words(question)[0] in _WORDS["asks_which"]
+
+
+def _first_words(text: str) -> tuple[str, str]:
+    first, second, *_ = [*_WORD.findall(text.casefold()), "", ""]
+    return first, second
 
 
 def _begins(text: str, name: str) -> bool:

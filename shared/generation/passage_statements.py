@@ -1,9 +1,11 @@
 """Statements of a passage: sentences, items of lists, rows of tables and lines "key: value"."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from types import MappingProxyType
+from typing import Any
 
 from shared.generation.grounding.markup import without_tags
 from shared.text.sentences import sentences
@@ -13,6 +15,7 @@ from shared.text.word_lists import word_sets
 # A row of more cells shows only those whose columns the question names, if it names any.
 MAX_CELLS = 4
 MIN_WORDS = 3
+NOWHERE: Mapping[str, Any] = MappingProxyType({})
 _LINE = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6} +")
 _INDENT = re.compile(r"[ \t]*(?:>[ \t]*)*")
@@ -70,33 +73,48 @@ def without_markup(text: str) -> str:
     return re.sub(r"[ \t]{2,}", " ", shown).strip()
 
 
-def statements(text: str, lang: str | None, question: frozenset[str]) -> Iterator[Statement]:
-    """The statements in order, without headings, questions and fragments. `question`: its stems."""
+def statements(
+    text: str, lang: str | None, question: frozenset[str], place: Mapping[str, Any] = NOWHERE
+) -> Iterator[Statement]:
+    """The statements in order, without headings, questions and fragments. `question`: its stems. `place`: the
+    section of the passage, and the header of its table or the question that it answers."""
     lines = [(match.start(), match.group()) for match in _LINE.finditer(text)]
     facts = _facts(lines)
-    heading, header = "", [""]
-    for place, (start, whole_line) in enumerate(lines):
+    before = str(place.get("header") or "")
+    is_in_table = before.startswith("|")
+    header = _cells(before) if is_in_table else [""]
+    heading = str(place.get("section") or "").rpartition(" > ")[2]
+    if before and not is_in_table:
+        heading = without_markup(_HEADING.sub("", before))
+    for number, (start, whole_line) in enumerate(lines):
         indent = len(_INDENT.match(whole_line)[0])  # type: ignore[index]
         begin, line = start + indent, whole_line[indent:].rstrip()
         if line.startswith("|"):
-            if any(_RULE.fullmatch(following) for _, following in lines[place + 1 : place + 2]):
+            if any(_RULE.fullmatch(following) for _, following in lines[number + 1 : number + 2]):
                 header = _cells(line)
             elif not _RULE.fullmatch(line) and (row := _row(_cells(line), header, question)):
                 yield Statement(_closed(row), begin, begin + len(line), heading, StatementKind.ROW)
             continue
         header = [""]
-        if mark := _HEADING.match(line):
-            heading = without_markup(line[mark.end() :])
+        if hashes := _HEADING.match(line):
+            heading = without_markup(line[hashes.end() :])
             continue
         bullet = _BULLET.match(line)
-        if bullet or _NUMBERED.match(line) or start in facts:
+        marker = bullet or _NUMBERED.match(line)
+        content = line[marker.end() :] if marker else line
+        parts = () if _FRAME.match(line) else sentences(content, lang)
+        # An item that begins with a question is a heading and its answer.
+        is_item = marker and not (parts and QUESTION.search(without_markup(content[: parts[0].end])))
+        if start in facts or is_item:
+            # The number of an item is shown.
             skip = bullet.end() if bullet else 0
             kind = StatementKind.FACT if start in facts else StatementKind.ITEM
             yield Statement(
                 _closed(without_markup(line[skip:])), begin + skip, begin + len(line), heading, kind
             )
             continue
-        for item in () if _FRAME.match(line) else sentences(line, lang):
+        begin, line = begin + len(line) - len(content), content
+        for item in parts:
             shown = without_markup(line[item.start : item.end])
             if QUESTION.search(shown):
                 heading = shown

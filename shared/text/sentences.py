@@ -13,6 +13,7 @@ from sentencex import get_sentence_boundaries
 
 _LINES = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6} ")
+_ORDINAL = re.compile(r"\b\d{1,2}\.\s*\Z")
 # The length of a window in characters, longer than any real sentence.
 _WINDOW = 5_000
 
@@ -58,4 +59,11 @@ def _boundaries(line: str, language: str) -> Iterator[tuple[int, int]]:
 
 
 def _segments(text: str, language: str) -> list[tuple[int, int]]:
-    return [(item["start_index"], item["end_index"]) for item in get_sentence_boundaries(language, text)]
+    spans: list[tuple[int, int]] = []
+    for item in get_sentence_boundaries(language, text):
+        start, end = item["start_index"], item["end_index"]
+        # An ordinal before a lower-case word, as in "17. august", in a language without rules of its own.
+        if spans and text[start : start + 1].islower() and _ORDINAL.search(text, 0, start):
+            start = spans.pop()[0]
+        spans.append((start, end))
+    return spans

@@ -158,3 +158,32 @@ comment on function rag.cut_texts is
   'memory. Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, '
   'that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its '
   'blocks.';
+
+create function rag.cut_headers(content text, chunks jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  spans constant jsonb := (
+    select jsonb_agg(jsonb_build_object('span_start', item.body -> 'metadata' -> 'header_start',
+      'span_end', item.body -> 'metadata' -> 'header_end') order by item.place)
+    from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    where item.body -> 'metadata' ? 'header_start');
+  headers text[];
+begin
+  if spans is null then
+    return null;
+  end if;
+  headers := rag.cut_texts(content, spans);
+  return array(
+    select case when item.body -> 'metadata' ? 'header_start' then left(
+      headers[count(*) filter (where item.body -> 'metadata' ? 'header_start') over (order by item.place)], 1000) end
+    from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    order by item.place);
+end;
+$$;
+
+comment on function rag.cut_headers is
+  'For each chunk the header of its table, or the question that it answers, up to 1,000 characters; null for a chunk '
+  'that begins outside of a table and an answer. The span of the header, which stands before the chunk, is in '
+  'the metadata: header_start and header_end, as in rag.cut_texts.';

@@ -4,9 +4,9 @@ create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_mo
 
 comment on type rag.document_chunks is
   'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
-  'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
-  'surfaces, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
-  'extracts both.';
+  'names, relations} in reading order. The text of a chunk is that of its span, and metadata.header is that of the '
+  'span from metadata.header_start to header_end (rag.cut_headers). names: its entities, {name, kind, surfaces, '
+  'weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.';
 
 create function rag.document_chunks(document_id uuid, chunks jsonb, embedding_model text)
 returns rag.document_chunks
@@ -44,7 +44,7 @@ begin
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
     item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
     stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
-    coalesce(fields.metadata, '{}'), is_full
+    coalesce(fields.metadata, '{}') - 'header' || jsonb_strip_nulls(jsonb_build_object('header', item.header)), is_full
   from unnest(insert_chunks.documents) as chunked
   cross join lateral (
     select documents.*
@@ -53,8 +53,8 @@ begin
     -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
     offset 0
   ) as stored
-  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
-    with ordinality as item (body, content, position)
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)),
+    unnest(rag.cut_headers(stored.content, chunked.chunks))) with ordinality as item (body, content, header, position)
   cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
     embedding extensions.halfvec(1536), metadata jsonb);
 

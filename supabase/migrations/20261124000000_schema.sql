@@ -1639,6 +1639,35 @@ comment on function rag.cut_texts is
   'that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its '
   'blocks.';
 
+create function rag.cut_headers(content text, chunks jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  spans constant jsonb := (
+    select jsonb_agg(jsonb_build_object('span_start', item.body -> 'metadata' -> 'header_start',
+      'span_end', item.body -> 'metadata' -> 'header_end') order by item.place)
+    from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    where item.body -> 'metadata' ? 'header_start');
+  headers text[];
+begin
+  if spans is null then
+    return null;
+  end if;
+  headers := rag.cut_texts(content, spans);
+  return array(
+    select case when item.body -> 'metadata' ? 'header_start' then left(
+      headers[count(*) filter (where item.body -> 'metadata' ? 'header_start') over (order by item.place)], 1000) end
+    from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    order by item.place);
+end;
+$$;
+
+comment on function rag.cut_headers is
+  'For each chunk the header of its table, or the question that it answers, up to 1,000 characters; null for a chunk '
+  'that begins outside of a table and an answer. The span of the header, which stands before the chunk, is in '
+  'the metadata: header_start and header_end, as in rag.cut_texts.';
+
 -- Original files: the bytes, the address or the object of Supabase Storage that a document was made of, kept so that it
 -- can be converted again and downloaded. Written with the document and its job in one transaction; read by the worker
 -- and by everyone who may read the document.
@@ -2716,9 +2745,9 @@ create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_mo
 
 comment on type rag.document_chunks is
   'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
-  'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
-  'surfaces, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
-  'extracts both.';
+  'names, relations} in reading order. The text of a chunk is that of its span, and metadata.header is that of the '
+  'span from metadata.header_start to header_end (rag.cut_headers). names: its entities, {name, kind, surfaces, '
+  'weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.';
 
 create function rag.document_chunks(document_id uuid, chunks jsonb, embedding_model text)
 returns rag.document_chunks
@@ -2756,7 +2785,7 @@ begin
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
     item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
     stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
-    coalesce(fields.metadata, '{}'), is_full
+    coalesce(fields.metadata, '{}') - 'header' || jsonb_strip_nulls(jsonb_build_object('header', item.header)), is_full
   from unnest(insert_chunks.documents) as chunked
   cross join lateral (
     select documents.*
@@ -2765,8 +2794,8 @@ begin
     -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
     offset 0
   ) as stored
-  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
-    with ordinality as item (body, content, position)
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)),
+    unnest(rag.cut_headers(stored.content, chunked.chunks))) with ordinality as item (body, content, header, position)
   cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
     embedding extensions.halfvec(1536), metadata jsonb);
 

@@ -59,7 +59,7 @@ class ChunkedDocument:
                 "span_start": item.start,
                 "span_end": item.end,
                 "token_count": item.tokens,
-                "metadata": self.outline.place(item.start, item.end),
+                "metadata": self._metadata(item),
                 # A JSON array would be parsed twice.
                 "embedding": vector_literal(vector),
             }
@@ -67,6 +67,12 @@ class ChunkedDocument:
                 self.chunks, vectors, self.entities or [{}] * len(self.chunks), strict=True
             )
         ]
+
+    def _metadata(self, item: Chunk) -> dict[str, Any]:
+        place = self.outline.place(item.start, item.end)
+        if item.header:
+            place["header_start"], place["header_end"] = item.header
+        return place
 
 
 def short_title(embedder: Embedder, title: str) -> str:

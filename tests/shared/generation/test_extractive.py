@@ -321,6 +321,25 @@ def test_a_list_is_quoted_whole_and_in_order(embedder: Embedder):
     assert [sentence for _, sentence in cited_sentences(draft, matches)] == [lead, *items]
 
 
+def test_a_question_for_several_things_is_answered_by_the_rows_of_a_table(embedder: Embedder):
+    rows = ["| Mainwerk | Hosting |", "| Fjordpost | E-mail |", "| Signalhuset | Text messages |"]
+    text = "\n".join(["## Sub-processors", "", "| Name | Task |", "|---|---|", *rows])
+    draft = answer(embedder, "Which sub-processors does the service have?", match(text, "Data protection"))
+    assert draft.text.endswith(
+        "Sub-processors: Mainwerk: Task Hosting. Fjordpost: Task E-mail. Signalhuset: Task Text messages. [1]"
+    )
+
+
+def test_a_list_under_the_heading_that_the_question_repeats_is_quoted_whole(embedder: Embedder):
+    items = ["- alcohol", "- fines and parking tickets", "- hotel films"]
+    text = "\n".join(["## Not paid", "", *items, "", "## Taxis", "", "Taxis are paid after 22:00."])
+    matches = (match(text, "Travel expenses"),)
+    draft = answer(embedder, "What is not paid as travel expenses?", *matches)
+    assert draft.text.endswith("Not paid: alcohol. fines and parking tickets. hotel films. [1]")
+    draft = answer(embedder, "When are taxis paid?", *matches)
+    assert "alcohol" not in draft.text
+
+
 def test_a_long_list_is_cut(embedder: Embedder):
     items = "\n".join(f"- Onboarding step with tool number {number}" for number in range(40))
     draft = answer(embedder, "List the steps of onboarding", match(items, "Start"))

@@ -79,3 +79,18 @@ def test_headers_of_mails_are_left_out():
 def test_a_question_is_the_heading_of_its_answer():
     (item,) = statements("**Is there a trial?** Yes, a trial takes 45 days.", "en", frozenset())
     assert (item.heading, item.text) == ("Is there a trial?", "Yes, a trial takes 45 days.")
+
+
+def test_an_item_that_begins_with_a_question_is_a_heading_and_its_answer():
+    first, last = statements("2. How late? The mails were 47 minutes late.\n3. Reset it.", "en", frozenset())
+    assert (first.heading, first.text) == ("How late?", "The mails were 47 minutes late.")
+    assert (last.text, last.kind) == ("3. Reset it.", StatementKind.ITEM)
+
+
+def test_a_passage_continues_its_table_its_answer_and_its_section():
+    table = {"header": "| Depot | Monday | Sunday |", "section": "Depots > Opening hours"}
+    (row,) = statements("| Leuven | 08:00 | closed |", "en", frozenset(), table)
+    assert (row.heading, row.text) == ("Opening hours", "Leuven: Monday 08:00, Sunday closed.")
+    question = {"header": "**When does it open?**"}
+    (sentence,) = statements("The depot opens at 08:00 on weekdays.", "en", frozenset(), question)
+    assert sentence.heading == "When does it open?"

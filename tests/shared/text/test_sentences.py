@@ -40,6 +40,11 @@ def test_sentences_do_not_end_at_abbreviations_or_decimals():
     assert texts(text) == ["Mr. Smith paid 3.5 euros.", "He left at 10 a.m. on Monday.", "Why?"]
 
 
+def test_a_sentence_does_not_end_at_an_ordinal_before_a_lower_case_word():
+    text = "Møtet er mandag 17. august 2026. Vi er 12. Alle får lunsj."
+    assert texts(text, "no") == ["Møtet er mandag 17. august 2026.", "Vi er 12.", "Alle får lunsj."]
+
+
 def test_the_language_tag_chooses_the_rules(subtests: pytest.Subtests):
     cases: list[tuple[str, str, list[str]]] = [
         ("de", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),

@@ -76,6 +76,25 @@ def test_spans_count_characters(people: People, world: World):
     assert texts_of(world, people.ann, "", []) == []
 
 
+def test_the_header_of_a_chunk_is_a_span_of_its_document(people: People, world: World):
+    """A header of the caller is not stored."""
+    arguments = put_arguments(people.acme, [vector(1), vector(2), vector(3)], content="| Élan | 🥛 |\nrow")
+    metadata: list[Row] = [
+        {"header": FORGED},
+        {"header_start": 0, "header_end": 12, "page_number": 1},
+        {"header_start": 2, "header_end": 6, "header": FORGED},
+    ]
+    for chunk, fields in zip(arguments["chunks"], metadata, strict=True):
+        chunk |= {"metadata": fields}
+    assert people.ann.rpc("rag_put_document", arguments).status_code == 200
+    assert world.sql(
+        "select metadata ->> 'header' from rag.chunks where org_id = %s order by ordinal", people.acme.id
+    ) == [(None,), ("| Élan | 🥛 |",), ("Élan",)]
+    for span in ({"header_start": 0, "header_end": 99}, {"header_start": 0}, {"header_start": "x"}):
+        arguments["chunks"][0] |= {"metadata": span}
+        assert people.ann.rpc("rag_put_document", arguments).status_code == 400
+
+
 MOST = 2**31 - 1
 OUTSIDE = [(0, 7), (6, 7), (-1, 3), (3, 3), (4, 3), (None, 3), (0, None), (MOST, MOST), (-MOST, 1)]
 
