@@ -19,9 +19,8 @@ from shared.api.dependencies import Core, get_services
 from shared.documents.webhook_delivery_and_retry import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
-from shared.ingestion.hnsw_tail import extend_hnsw
 from shared.ingestion.job_queue import BatchResult, Jobs, work_until
-from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due
+from shared.ingestion.maintenance import extend_hnsw, remove_deleted_collections, remove_due
 
 # How long a call claims jobs. Afterwards the call finishes the claimed ones.
 BUDGET_SECONDS = 45.0

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult, Jobs
-from shared.ingestion.storage_cleanup import remove_due
+from shared.ingestion.maintenance import remove_due
 from shared.models.embeddings import Embedder
 from shared.services import Services
 from tests.actors import Actor, World, client

@@ -19,7 +19,7 @@ from shared.documents.collections_and_documents_by_name import Row
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.errors import AnswersOff, NotFound, RagError
 from shared.ingestion.chunking.passages import ChunkingConfig
-from shared.ingestion.filter_fields_of_metadata import Fields
+from shared.ingestion.filter_fields_of_metadata import fields_of
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed, store_many
 from shared.observability.usage_metrics_and_audit_events import Measure, record_event
 from shared.services import Services
@@ -56,7 +56,7 @@ class NewText:
         # Answers show titles, so denied metadata must not become one.
         source = "" if "source" in denied else clean_line(self.source or "")
         title = title_of(self.title, without_keys(denied, metadata)) or source or first_words(self.text)
-        origin = Fields.of({"source": self.source}).origin
+        origin = fields_of({"source": self.source})["origin"]
         return NewDocument(None, title, self.text, external_id=name, origin=origin, metadata=metadata)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import Storage
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound
-from shared.ingestion.filter_fields_of_metadata import Fields
+from shared.ingestion.filter_fields_of_metadata import fields_of
 from shared.text.normalize import clean_line
 from shared.types import Principal
 
@@ -80,7 +80,7 @@ def add_from_url(database: Database, caller: Principal, collection: str, upload:
     url = upload.url or ""
     document = {
         **_row(replace(upload, filename=url, external_id=external_id_of(url))),
-        **Fields.of({"url": url, **upload.metadata}).row(),
+        **fields_of({"url": url, **upload.metadata}),
         "filename": None,
         "url": url,
     }
@@ -174,7 +174,7 @@ def update(
     and the title where none is given. Raises NotFound, InvalidRequest."""
     changes: Row = {"title": title_of(title, metadata or {})}
     if metadata is not None:
-        changes |= {**Fields.of(metadata).row(), "metadata": metadata}
+        changes |= {**fields_of(metadata), "metadata": metadata}
     arguments = {"document_id": document, "changes": changes}
     (row,) = database.call(caller, "rag_update_document", arguments)
     return dict(row)
@@ -207,7 +207,7 @@ def _no_original(**details: str) -> NotFound:
 def _row(upload: NewUpload) -> Row:
     title = title_of(upload.title, upload.metadata)
     return {
-        **Fields.of(upload.metadata).row(),
+        **fields_of(upload.metadata),
         "external_id": upload.external_id,
         "private": upload.private,
         "title": _title(title or upload.filename or ""),

@@ -1,25 +1,49 @@
 """Worker that ingests queued documents.
 
-    claim (job_queue.py) -> open, fetch, convert, chunk (document_loader.py) -> embed -> store
+    claim (job_queue.py) -> open, fetch, convert, chunk -> embed -> store
 
 The passages of several documents are embedded together. Only a large document reports embedding and storing
 as steps: a small one is done before a client polls.
 """
 
+import base64
+import hashlib
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
+from shared.clients.download import fetch
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
-from shared.errors import RagError
-from shared.ingestion.document_loader import DocumentLoader, LoadedDocument
-from shared.ingestion.job_queue import BatchResult, Job, Jobs, LeaseRenewer, attempt
+from shared.errors import NotFound, RagError, StorageFailed, UnreadableDocument
+from shared.ingestion.chunking.passages import ChunkedDocument, ChunkingConfig, chunk_document
+from shared.ingestion.chunking.strategy import ChunkingPlan
+from shared.ingestion.file_to_markdown import convert
+from shared.ingestion.file_type import language_of_file
+from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, LeaseRenewer, Row, attempt
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
 
 # The rest of a round is postponed after these, so that slow documents do not cost the others their leases.
 READING_SECONDS = 60
+# More would exceed the minute of a statement.
+MAX_CHUNKS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedDocument:
+    """A document that is ready for embedding: its row and its chunks."""
+
+    job: Job
+    row: Row
+    chunked: ChunkedDocument
+    started: float
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the passages fill more than one batch of the embedder."""
+        return len(self.chunked.passages) > EMBEDDED_AT_ONCE
 
 
 class Worker:
@@ -35,14 +59,16 @@ class Worker:
     ) -> None:
         self._jobs = jobs
         self._embedder = embedder
-        self._loader = DocumentLoader(jobs, embedder, networks or AddressPolicy(), transcriber, storage)
+        self._networks = networks or AddressPolicy()
+        self._transcriber = transcriber
+        self._storage = storage
 
     def work(self, count: int = 8) -> BatchResult:
         """One round: at most `count` jobs, each completed, failed or postponed. Raises a RagError for a
         failed claim."""
         jobs = self._jobs.claim(count)
         total = BatchResult(claimed=len(jobs))
-        ready: list[LoadedDocument] = []
+        ready: list[_LoadedDocument] = []
         leases = LeaseRenewer(self._jobs)
         until = time.monotonic() + READING_SECONDS
         for place, job in enumerate(jobs):
@@ -51,14 +77,14 @@ class Worker:
                 break
             # A lost lease is noticed when the job's turn comes.
             leases.renew([*(item.job for item in ready), *jobs[place:]], "converting")
-            total += attempt(self._jobs, job, partial(self._load, job, ready))
+            total += attempt(self._jobs, job, partial(self._prepare, job, ready))
         for place, (item, vectors) in enumerate(self._embedded(ready, leases)):
             leases.renew([later.job for later in ready[place:]], "storing")
             total += attempt(self._jobs, item.job, partial(self._store, item, vectors))
         return total
 
-    def _load(self, job: Job, ready: list[LoadedDocument]) -> BatchResult:
-        ready.append(self._loader.load(job))
+    def _prepare(self, job: Job, ready: list[_LoadedDocument]) -> BatchResult:
+        ready.append(self._load(job))
         return BatchResult()
 
     def _postpone(self, jobs: Sequence[Job]) -> int:
@@ -68,12 +94,12 @@ class Worker:
         return len(jobs)
 
     def _embedded(
-        self, ready: Sequence[LoadedDocument], leases: LeaseRenewer
-    ) -> Iterator[tuple[LoadedDocument, list[list[float]] | RagError]]:
+        self, ready: Sequence[_LoadedDocument], leases: LeaseRenewer
+    ) -> Iterator[tuple[_LoadedDocument, list[list[float]] | RagError]]:
         """Each document with its vectors, or with an error. Documents share the embedder's batches."""
         waiting = [(item.job.id, passage) for item in ready for passage in item.chunked.passages]
         vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
-        failed = leases.report([item.job for item in ready if _is_large(item)], "embedding")
+        failed = leases.report([item.job for item in ready if item.is_large], "embedding")
         for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
             # Documents whose batch comes later keep their leases too.
             failed |= leases.renew([item.job for item in ready if item.job.id not in failed], "embedding")
@@ -89,10 +115,10 @@ class Worker:
         for item in ready:
             yield item, failed.get(item.job.id) or vectors[item.job.id]
 
-    def _store(self, item: LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
+    def _store(self, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
         if isinstance(vectors, RagError):
             raise vectors
-        if _is_large(item):
+        if item.is_large:
             self._jobs.report(item.job, "storing")
         took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
         document = {**item.row, "processing_info": {**item.row["processing_info"], **took}}
@@ -100,7 +126,65 @@ class Worker:
         self._jobs.call(item.job, "rag_complete_job", arguments)
         return BatchResult(completed=1)
 
+    def _load(self, job: Job) -> _LoadedDocument:
+        """Open, fetch, convert and chunk a document. Raises a RagError of the document or of a service."""
+        started = time.perf_counter()
+        (opened,) = self._jobs.call(job, "rag_open_job", {"lease_seconds": LEASE_SECONDS})
+        row: Row = opened["document"]
+        data = self._original(job, opened, row)
+        converted = convert(data, row.get("filename"), row.get("content_type"), self._transcriber)
+        if converted.title and not row.get("has_title"):
+            row["title"] = converted.title
+        language = language_of_file(row.get("filename")) if converted.kind == "code" else None
+        metadata = row.get("metadata") or {}
+        plan = ChunkingPlan.of(metadata, converted.text, converted.kind, row["title"], language)
+        chunked = chunk_document(
+            self._embedder,
+            row["title"],
+            converted.text,
+            row.get("lang"),
+            ChunkingConfig.of_collection({"config": opened["config"], "id": job.id}),
+            plan=plan,
+            pages=converted.pages,
+            max_chunks=MAX_CHUNKS,
+        )
+        row |= {
+            "content": converted.text,
+            "embedding_model": self._embedder.model,
+            "processing_info": {
+                "service_used": converted.kind,
+                "chunk_strategy": plan.strategy,
+                "chunk_size": chunked.sizes.size,
+                "chunk_overlap": chunked.sizes.overlap,
+                "document_type": plan.document_type,
+                "embedding_model": self._embedder.model,
+            },
+        }
+        return _LoadedDocument(job, row, chunked, started)
 
-def _is_large(item: LoadedDocument) -> bool:
-    """Whether the passages fill more than one batch of the embedder."""
-    return len(item.chunked.passages) > EMBEDDED_AT_ONCE
+    def _original(self, job: Job, opened: Row, row: Row) -> bytes:
+        """The document's bytes. Adds the fields of a fetched or uploaded file to the row."""
+        if opened["path"]:
+            data = self._object(job, opened["path"], opened["file_bytes"])
+        elif opened["url"]:
+            fetched = fetch(opened["url"], self._networks, opened["file_bytes"], job.org_id)
+            data = fetched.data
+            # Stored as the document's original.
+            row |= {"content_type": fetched.content_type, "filename": fetched.filename}
+            row["bytes"] = base64.b64encode(data).decode()
+        else:
+            return base64.b64decode(opened["bytes"])
+        row["size_bytes"] = len(data)
+        content = {"content_hash": hashlib.sha256(data).hexdigest(), "lease_seconds": LEASE_SECONDS}
+        self._jobs.call(job, "rag_store_content", content)
+        return data
+
+    def _object(self, job: Job, path: str, max_bytes: int | None) -> bytes:
+        """Raises UnreadableDocument for a missing object or one above the tier's limit, StorageFailed."""
+        if self._storage is None:
+            raise StorageFailed(log_reason="no bucket is set")
+        try:
+            return self._storage.download(self._jobs.caller(job), path, max_bytes)
+        except NotFound:
+            message = "The uploaded file no longer exists: upload it again."
+            raise UnreadableDocument(message, code="original_gone") from None

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,65 +21,45 @@ _FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """The columns that searches filter by, beside the metadata."""
-
-    source_type: str | None = None
-    lang: str | None = None
-    uri: str | None = None
-    occurred_at: datetime | None = None
-    origin: str | None = None
-    author: str | None = None
-    state: str | None = None
-    labels: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, metadata: Mapping[str, Any]) -> "Fields":
-        """The metadata with the names of fields, so that the filters of every API work on all documents. A
-        date that cannot be parsed stays metadata only."""
-        texts = {
-            name: value
-            for name, value in metadata.items()
-            if isinstance(value, str)
-            and (field := _FIELDS.get(name))
-            and field.fullmatch(value)
-            and not has_invisible(value)
-        }
-        return cls(
-            source_type=texts.get("source_type"),
-            lang=texts.get("lang"),
-            uri=texts.get("uri") or texts.get("url"),
-            occurred_at=_moment(texts.get("date")),
-            origin=texts.get("source"),
-            author=texts.get("author"),
-            state=texts.get("state"),
-            labels=_labels(metadata.get("labels")),
-        )
-
-    def values(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    def row(self) -> dict[str, Any]:
-        return {**self.values(), "occurred_at": self.occurred_at.isoformat() if self.occurred_at else None}
+def fields_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that searches filter by, from the metadata with the names of fields, so that the filters of
+    every API work on all documents. A date that cannot be parsed stays metadata only."""
+    texts = {
+        name: value
+        for name, value in metadata.items()
+        if isinstance(value, str)
+        and (field := _FIELDS.get(name))
+        and field.fullmatch(value)
+        and not has_invisible(value)
+    }
+    return {
+        "source_type": texts.get("source_type"),
+        "lang": texts.get("lang"),
+        "uri": texts.get("uri") or texts.get("url"),
+        "occurred_at": _timestamp(texts.get("date")),
+        "origin": texts.get("source"),
+        "author": texts.get("author"),
+        "state": texts.get("state"),
+        "labels": _labels(metadata.get("labels")),
+    }
 
 
-def _moment(date: str | None) -> datetime | None:
-    """An ISO 8601 date or timestamp, in UTC by default; None for another text."""
+def _timestamp(date: str | None) -> str | None:
+    """An ISO 8601 date or timestamp with an offset, by default UTC; None for another text."""
     try:
         moment = datetime.fromisoformat(date or "")
     except ValueError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
-def _labels(value: object) -> tuple[str, ...]:
+def _labels(value: object) -> list[str]:
     """The labels if all are valid; else they stay metadata only."""
     if not isinstance(value, list) or len(value) > MAX_LABELS:
-        return ()
-    labels = tuple(
+        return []
+    labels = [
         label
         for label in value
         if isinstance(label, str) and 0 < len(label) <= MAX_LABEL and not has_invisible(label)
-    )
-    return labels if len(labels) == len(value) else ()
+    ]
+    return labels if len(labels) == len(value) else []

@@ -1,7 +1,7 @@
 """Synchronous ingestion: texts are cleaned, chunked, embedded and stored, as the caller."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -16,7 +16,7 @@ from shared.ingestion.chunking.passages import (
     chunk_document,
 )
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.filter_fields_of_metadata import Fields
+from shared.ingestion.filter_fields_of_metadata import fields_of
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.types import Principal, PrincipalSource
@@ -50,12 +50,12 @@ class NewDocument:
     labels: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
 
-    def with_fields_of_metadata(self) -> "NewDocument":
-        """The document with its missing fields filled from the metadata."""
-        fields = Fields.of(self.metadata)
-        return replace(
-            self, **{name: getattr(self, name) or value for name, value in fields.values().items()}
-        )
+    def fields(self) -> dict[str, Any]:
+        """The columns that searches filter by; missing fields are filled from the metadata."""
+        fields = {name: getattr(self, name) or value for name, value in fields_of(self.metadata).items()}
+        if self.occurred_at:
+            fields["occurred_at"] = self.occurred_at.isoformat()
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _chunked(
     embedder: Embedder, document: NewDocument, number: int, config: ChunkingConfig, check: Callable[[], None]
 ) -> tuple[dict[str, Any], ChunkedDocument]:
     """The document's row, and its chunks, which are still to be embedded."""
-    document = document.with_fields_of_metadata()
+    fields = document.fields()
     text, title = clean(document.text), clean_line(document.title)
     if is_blank(title) or is_blank(text):
         raise InvalidRequest(
@@ -168,19 +168,13 @@ def _chunked(
     with error_details(document=number):
         # Only by the metadata: retrieval quality was measured this way.
         plan = ChunkingPlan.of(document.metadata)
-        chunked = chunk_document(embedder, title, text, document.lang, config, plan=plan, check=check)
+        chunked = chunk_document(embedder, title, text, fields["lang"], config, plan=plan, check=check)
     row = {
+        **fields,
+        "source_type": fields["source_type"] or "doc",
         "external_id": document.external_id,
         "private": document.private,
-        "source_type": document.source_type or "doc",
         "title": title,
-        "uri": document.uri,
-        "lang": document.lang,
-        "occurred_at": document.occurred_at.isoformat() if document.occurred_at else None,
-        "origin": document.origin,
-        "author": document.author,
-        "state": document.state,
-        "labels": document.labels,
         "metadata": document.metadata,
         "content": text,
         "embedding_model": embedder.model,
@@ -199,8 +193,3 @@ def _by_chunks(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
         groups[-1].append(row)
         room -= len(row["chunks"])
     return groups
-
-
-def delete(database: Database, caller: Principal, document_id: str) -> bool:
-    """Delete a document and its chunks. Returns False where the caller has no such document."""
-    return bool(database.call(caller, "rag_delete_document", {"document_id": document_id}))

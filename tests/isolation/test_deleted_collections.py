@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.ingestion.storage_cleanup import remove_deleted_collections
+from shared.ingestion.maintenance import remove_deleted_collections
 from shared.services import Services
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from shared.ingestion.synchronous_ingestion import delete
+from shared.documents import documents
 from tests.actors import World
 from tests.isolation.victim_documents import (
     ALIASES,
@@ -139,7 +139,7 @@ def test_private_rows_do_not_change_another_user_s_results(library: Library, rou
 @every_route
 def test_deleted_documents_are_not_found(library: Library, route: str):
     people = library.people
-    assert delete(library.core.database, people.alf.principal, library.acme_document)
+    documents.delete(library.core.database, people.alf.principal, library.acme_document)
     assert library.secrets(route, people.ann) == {"ann"}
     assert library.secrets(route, people.alf) == set()
 

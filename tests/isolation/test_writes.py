@@ -5,8 +5,9 @@ from uuid import uuid4
 
 import pytest
 
+from shared.documents import documents
 from shared.errors import NotFound
-from shared.ingestion.synchronous_ingestion import NewDocument, delete, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
@@ -21,10 +22,11 @@ from tests.isolation.victim_documents import (
 
 
 def test_another_org_s_document_cannot_be_deleted(library: Library):
-    """False, as for an id that never was; through the core and straight through PostgREST."""
+    """As for an id that never was; through the core and straight through PostgREST."""
     people, database = library.people, library.core.database
     for document_id in (library.acme_document, library.ann_document):
-        assert delete(database, people.bob.principal, document_id) is False
+        with pytest.raises(NotFound):
+            documents.delete(database, people.bob.principal, document_id)
         assert people.bob.rpc("rag_delete_document", {"document_id": document_id}).json() is False
         assert people.sam.rpc("rag_delete_document", {"document_id": document_id}).json() is False
     assert people.bob.rpc("rag_delete_document", {"document_id": str(uuid4())}).json() is False

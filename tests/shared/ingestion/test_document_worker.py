@@ -596,7 +596,7 @@ def test_opening_a_job_renews_its_lease_and_writes_its_step(
         world.sql("update rag.jobs set due_at = now() + interval '1 second' where id = %s", job.id)
 
     age(text)
-    abroad._loader.load(text)
+    abroad._load(text)
     assert world.sql(state, text.id) == [("converting", True)]
     age(address)
     jobs.call(address, "rag_open_job", {})
@@ -639,10 +639,10 @@ def test_a_document_deleted_during_processing_stays_deleted(
 ):
     document = bring(core, people.ann, home, "The kiln is hot.")
     (job,) = jobs.claim(1)
-    read = worker._loader.load(job) if after == "open" else None
+    read = worker._load(job) if after == "open" else None
     documents.delete(core.database, people.ann.principal, document["id"])
     with pytest.raises(Conflict):
-        worker._store(read, [[1.0] * 1536]) if read else worker._loader.load(job)
+        worker._store(read, [[1.0] * 1536]) if read else worker._load(job)
     assert world.sql("select count(*) from rag.chunks where document_id = %s", document["id"]) == [(0,)]
     assert world.sql("select count(*) from rag.jobs where document_id = %s", document["id"]) == [(0,)]
 
@@ -675,7 +675,7 @@ def test_a_document_replaced_during_processing_has_the_newest_content(
 ):
     bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
     (job,) = jobs.claim(1)
-    late = worker._loader.load(job)
+    late = worker._load(job)
     bring(core, people.ann, home, "The kiln is cold.", external_id="kiln")
     with pytest.raises(Conflict):
         worker._store(late, [[1.0] * 1536])

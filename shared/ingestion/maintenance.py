@@ -1,0 +1,74 @@
+"""Maintenance by the worker: objects of Storage, deleted collections, the tail of the HNSW index.
+
+A failure is logged, and the next call of the worker continues.
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from shared.access.token_signer import CALL_SECONDS, Signer, worker_principal
+from shared.clients.postgrest import Database
+from shared.clients.supabase_storage import Storage
+from shared.errors import RagError
+from shared.types import Principal
+
+log = logging.getLogger("rag")
+# The time limit of each task, and the failures in a row that end the removal of objects.
+SECONDS, FAILURES = 15.0, 3
+REMOVED_AT_ONCE = 20
+# A second of the database, for which writers of these chunks may have to wait.
+INSERTED_AT_ONCE = 100
+
+
+def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
+    """Delete unused objects. Returns their number. After a failure an object is due again later."""
+    removed, failed, until = 0, 0, time.monotonic() + SECONDS
+    arguments = {"max_items": REMOVED_AT_ONCE}
+    with _logged("originals were not removed from Storage"):
+        while rows := database.call(worker_principal(signer), "rag_claim_removals", arguments):
+            for row in rows:
+                if failed == FAILURES or time.monotonic() > until:
+                    return removed
+                if _is_removed(database, signer, storage, row["org_id"], row["path"]):
+                    removed, failed = removed + 1, 0
+                else:
+                    failed += 1
+    return removed
+
+
+def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: str, path: str) -> bool:
+    # A token for one object alone deletes it (sql/40_storage), since its user may have left.
+    caller = Principal("", signer.token(CALL_SECONDS, rag={"object": path}))
+    arguments = {"org_id": org_id, "path": path}
+    with _logged("an original could not be removed from Storage"):
+        storage.remove(caller, path)
+        database.call(worker_principal(signer), "rag_end_removal", arguments, idempotent=True)
+        return True
+    return False
+
+
+def remove_deleted_collections(database: Database, signer: Signer) -> None:
+    """Remove the deleted collections that have no document. Those with private documents remain
+    (sql/20_documents/22_delete_collections.sql)."""
+    with _logged("deleted collections were not removed"):
+        database.call(worker_principal(signer), "rag_remove_deleted_collections", {}, idempotent=True)
+
+
+def extend_hnsw(database: Database, signer: Signer) -> None:
+    """Insert stored chunks into the HNSW index until every org's tail is short."""
+    arguments, until = {"max_items": INSERTED_AT_ONCE}, time.monotonic() + SECONDS
+    with _logged("chunks were not inserted into the HNSW index"):
+        while time.monotonic() < until:
+            caller = worker_principal(signer)
+            if not database.call(caller, "rag_extend_hnsw", arguments, long_timeout=True):
+                break
+
+
+@contextmanager
+def _logged(failure: str) -> Iterator[None]:
+    try:
+        yield
+    except RagError as error:
+        log.warning("%s: %s (%s); the next call tries again", failure, error.code, error.log_reason)
