@@ -15,7 +15,7 @@ from shared.types import Match, Passage, PassageSource
 Row = dict[str, Any]
 # Metadata keys that may become a document's title.
 TITLE_KEYS = {"title", "source"}
-# Fields of a document by the metadata that fill them (ingestion/filter_fields.py).
+# Fields of a document by the metadata that fill them (ingestion/filter_fields_of_metadata.py).
 FIELDS_OF_METADATA = {
     "lang": "lang",
     "uri": "uri",
@@ -28,7 +28,7 @@ FIELDS_OF_METADATA = {
 
 
 def passage_of(match: Match, denied: frozenset[str]) -> Passage:
-    """The match with its source. Fields that equal denied metadata are omitted too."""
+    """The match, after the redaction of denied metadata, with its source."""
     metadata = match.metadata
     value = metadata.get("source")
     source = match.origin or (value if isinstance(value, str) else None) or match.title
@@ -36,7 +36,7 @@ def passage_of(match: Match, denied: frozenset[str]) -> Passage:
     is_page = isinstance(page, str | int) and not isinstance(page, bool) and "page" not in denied
     citation = PassageSource(
         source=None if "source" in denied else source,
-        uri=None if denied & {"uri", "url"} else match.uri,
+        uri=match.uri,
         page=str(page) if is_page else None,
         span=match.span,
         snippet=snippet(match.text),
