@@ -37,6 +37,7 @@ async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str
         body,
         state.turn.streams,
         result.vector if result else None,
+        sum(len(message.content) for message in state.history),
     )
     if note := missing_note(state.question, judgement):
         yield f"{note}\n\n"

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,13 @@ import pytest
 from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed, GenerationRefused, GenerationTimedOut, RagError
 from shared.generation.citations import cite
-from shared.generation.generators import Extractive, GenerationRequest, ModelGenerator, collect
+from shared.generation.generators import (
+    INLINE_CHARACTERS,
+    Extractive,
+    GenerationRequest,
+    ModelGenerator,
+    collect,
+)
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request, render_context
 from shared.models.chat_gateway import REFUSED, chat_gateway_for
 from shared.models.chat_stream import Body
@@ -350,3 +357,19 @@ def test_extraction_reads_at_most_the_context_window(embedder: Embedder):
     draft = extracted(Extractive(embedder, 100), *matches)
     assert "90 degrees" in draft.text
     assert "100 degrees" not in draft.text
+
+
+@pytest.mark.parametrize("history_characters", [0, INLINE_CHARACTERS + 1])
+def test_only_a_long_prompt_is_made_in_a_thread(api: StandIn, history_characters: int):
+    api.replies(says("At 100 degrees."))
+    threads = []
+
+    def body() -> Body:
+        threads.append(threading.current_thread())
+        return {"model": "m", "messages": [{"role": "user", "content": QUESTION}]}
+
+    gateway = chat_gateway_for(with_gateway(api))
+    assert gateway
+    request = GenerationRequest(QUESTION, (), (), body, history_characters=history_characters)
+    asyncio.run(collect(ModelGenerator(gateway).write(request)))
+    assert (threads == [threading.main_thread()]) == (not history_characters)
