@@ -8,7 +8,6 @@ webhooks must be public, like those that are fetched.
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,14 +31,6 @@ SECONDS, LEASE_SECONDS = 10, 60
 PAUSES = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 GONE = 410
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """The result of an attempt; `error` is None for an accepted one."""
-
-    status: int | None = None
-    error: str | None = None
 
 
 class WebhookSender:
@@ -70,19 +61,19 @@ class WebhookSender:
 
     def _deliver(self, row: Row) -> bool:
         try:
-            attempt = self._send(row)
+            status, failure = self._send(row)
         except Exception as unforeseen:
             # An unforeseen error ends this delivery, and no other.
             log.warning("delivery %s: %s", row["delivery_id"], type(unforeseen).__name__)
-            attempt = _Attempt(error="failed")
-        last = row["attempts"] > len(PAUSES) or attempt.status == GONE
+            status, failure = None, "failed"
+        last = row["attempts"] > len(PAUSES) or status == GONE
         arguments = {
             "org_id": row["org_id"],
             "delivery_id": row["delivery_id"],
             "lease": row["lease"],
-            "response_status": attempt.status,
-            "error": attempt.error,
-            "retry_seconds": None if last or not attempt.error else PAUSES[row["attempts"] - 1],
+            "response_status": status,
+            "error": failure,
+            "retry_seconds": None if last or not failure else PAUSES[row["attempts"] - 1],
         }
         try:
             self._call("rag_end_delivery", arguments)
@@ -93,9 +84,10 @@ class WebhookSender:
                 row["delivery_id"],
                 error.log_reason,
             )
-        return attempt.error is None
+        return failure is None
 
-    def _send(self, row: Row) -> _Attempt:
+    def _send(self, row: Row) -> tuple[int | None, str | None]:
+        """The status of the response, and the error of an attempt that was not accepted."""
         message = self._message_of(row)
         headers = {
             "Content-Type": "application/json",
@@ -112,13 +104,13 @@ class WebhookSender:
             ):
                 status = response.status_code
         except AddressRefused:
-            return _Attempt(error="address_refused")
+            return None, "address_refused"
         except httpx.TimeoutException:
-            return _Attempt(error="timed_out")
+            return None, "timed_out"
         except (httpx.HTTPError, httpx.InvalidURL):
-            return _Attempt(error="unreachable")
+            return None, "unreachable"
         # A redirect is no acceptance: its target was not checked.
-        return _Attempt(status, None if 200 <= status < 300 else "refused")
+        return status, None if 200 <= status < 300 else "refused"
 
     def _call(self, function: str, arguments: Row) -> Any:
         return self._database.call(worker_principal(self._signer), function, arguments)

@@ -8,8 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from shared.api.contracts import fastapi_error_format
 from shared.api.contracts.fastapi_error_format import ErrorBody
-from shared.api.contracts.metadata_filter import MetadataEqualities
-from shared.api.contracts.metadata_limits import Metadata
+from shared.api.contracts.metadata import Metadata, MetadataEqualities
 from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
     ConfidenceDetail,

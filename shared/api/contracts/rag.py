@@ -7,8 +7,13 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
-from shared.api.contracts.shared_fields import ConfidenceDetail, ConfidenceThresholds, rounded_score
-from shared.api.contracts.timestamps import RangeEnd, RangeStart
+from shared.api.contracts.shared_fields import (
+    ConfidenceDetail,
+    ConfidenceThresholds,
+    RangeEnd,
+    RangeStart,
+    rounded_score,
+)
 from shared.errors import RagError
 from shared.generation.citations import snippet
 from shared.generation.confidence import mean_similarity

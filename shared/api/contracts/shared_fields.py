@@ -1,8 +1,17 @@
-"""Fields that several contracts share, with their limits: names, questions, flags, offsets, scores."""
+"""Fields that several contracts share: names, questions, flags, offsets, timestamps, scores."""
 
+from datetime import UTC, datetime, time
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from shared.types import Judgement, Thresholds
 
@@ -37,6 +46,30 @@ def _not_blank(question: str) -> str:
 Question = Annotated[
     str, StringConstraints(strict=True, max_length=10_000), WithoutNul, AfterValidator(_not_blank)
 ]
+
+
+def _timestamp(value: Any) -> datetime:
+    if not isinstance(value, str):
+        raise ValueError("must be an ISO 8601 timestamp")
+    try:
+        timestamp = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("must be an ISO 8601 timestamp") from None
+    try:
+        return timestamp.astimezone(UTC) if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError("must be an ISO 8601 timestamp of the years 1 to 9999") from None
+
+
+def _end_of_range(value: Any) -> datetime:
+    timestamp = _timestamp(value)
+    bare_date = len(value) <= len("2025-01-31")
+    return datetime.combine(timestamp.date(), time.max, UTC) if bare_date else timestamp
+
+
+# Inclusive bounds: ISO 8601, in UTC without an offset. In RangeEnd a date means the end of the day.
+RangeStart = Annotated[datetime, BeforeValidator(_timestamp)]
+RangeEnd = Annotated[datetime, BeforeValidator(_end_of_range)]
 
 
 class NullAsAbsent(BaseModel):

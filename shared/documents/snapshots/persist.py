@@ -3,7 +3,7 @@
 Each document is consistent, as of some moment of the export.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -138,15 +138,12 @@ def _write(writer: Writer, reading: IndexReader) -> str | None:
 def _remove_old_data(folder: SnapshotFolder, before: bytes | None, name: str) -> None:
     """Remove the data file of the last manifest, and old data files. Another export may write a newer one."""
     now = f"{datetime.now(UTC) - ABANDONED_AFTER:%Y%m%dT%H%M%SZ}"
-    for other in _data_files(folder):
+    try:
+        names = folder.names()
+    except Exception:  # the new snapshot is complete, whatever the error
+        return
+    for other in names:
         match = DATA.fullmatch(other)
         named_before = before is not None and other.encode() in before
         if match and other != name and (named_before or match[1] < now):
             folder.remove(other)
-
-
-def _data_files(folder: SnapshotFolder) -> Sequence[str]:
-    try:
-        return folder.names()
-    except Exception:  # the new snapshot is complete, whatever the error
-        return ()

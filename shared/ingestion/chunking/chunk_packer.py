@@ -137,9 +137,9 @@ def _overlap(group: list[_Piece], overlap: int) -> list[_Piece]:
 
 def _pieces(text: str, size: int, count: CountTokens, lang: str | None, plan: ChunkingPlan) -> list[_Piece]:
     end = 0
-    division = split(text, plan, lang)
+    whole_parts, blocks = split(text, plan, lang)
     pieces: list[_Piece] = []
-    for whole_part in division.parts:
+    for whole_part in whole_parts:
         break_before, tokens = whole_part.break_before, count(text[whole_part.start : whole_part.end])
         parts = [whole_part] if tokens <= size else _parts(text, whole_part, size, count)
         for part in parts:
@@ -151,7 +151,7 @@ def _pieces(text: str, size: int, count: CountTokens, lang: str | None, plan: Ch
             end = part.end
             # Further pieces of a part that is no heading have no break.
             break_before = break_before if part.heading else Break.NONE
-    return _with_rest_of_blocks(pieces, division.blocks, size) if division.blocks else pieces
+    return _with_rest_of_blocks(pieces, blocks, size) if blocks else pieces
 
 
 def _with_rest_of_blocks(pieces: list[_Piece], blocks: Sequence[Span], size: int) -> list[_Piece]:

@@ -1,10 +1,9 @@
 """Structure of code: parsed in a subprocess (parsers/code.py), since code may crash its parser."""
 
 import json
-from dataclasses import dataclass
 
 from shared.errors import InvalidRequest, UnreadableDocument
-from shared.ingestion.chunking.headings_and_table_headers import PARAGRAPH
+from shared.ingestion.chunking.headings_and_table_headers import PARAGRAPH, Span
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 
 LANGUAGES = (
@@ -18,15 +17,6 @@ _ALSO = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class CodeStructure:
-    """`cuts`: places within long lines at which they may be divided. `blocks`: spans that should stay in one
-    chunk, from the first comment to the end of the last line, in any order, some within others."""
-
-    cuts: list[int]
-    blocks: list[tuple[int, int]]
-
-
 def code_language(value: object) -> str:
     """The language of that name. Raises InvalidRequest (unsupported_language)."""
     name = value.strip().lower() if isinstance(value, str) else ""
@@ -38,7 +28,9 @@ def code_language(value: object) -> str:
     return name
 
 
-def code_structure(text: str, language: str) -> CodeStructure:
+def code_structure(text: str, language: str) -> tuple[list[int], list[Span]]:
+    """Places within long lines at which they may be divided; and blocks, the spans that should stay in one
+    chunk, from the first comment to the end of the last line, in any order, some within others."""
     try:
         ((_, reply),) = parse_in_subprocess("code", f"{language}\n{text}".encode())["parts"]
     except UnreadableDocument:
@@ -49,4 +41,4 @@ def code_structure(text: str, language: str) -> CodeStructure:
     if parsed["broken"]:
         # The grammar misses parts of broken code: paragraphs are blocks too.
         blocks += [paragraph.span() for paragraph in PARAGRAPH.finditer(text)]
-    return CodeStructure(parsed["cuts"], blocks)
+    return parsed["cuts"], blocks

@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from shared.ingestion.chunking.boundaries import Boundary, Break, span_index
@@ -23,16 +22,11 @@ from shared.text.sentences import sentences
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """All visible text as parts in order; blocks in any order, some within others."""
-
-    parts: list[Part]
-    blocks: list[Span] = field(default_factory=list)
-
-
-def split(text: str, plan: ChunkingPlan = BY_SENTENCES, lang: str | None = None) -> Split:
-    """`lang` is the language of the text's sentences."""
+def split(
+    text: str, plan: ChunkingPlan = BY_SENTENCES, lang: str | None = None
+) -> tuple[list[Part], list[Span]]:
+    """All visible text as parts in order, and its blocks in any order, some within others. `lang` is the
+    language of the text's sentences."""
     if plan.language is not None:
         return _code(text, plan.language)
     parts = [
@@ -50,7 +44,7 @@ def split(text: str, plan: ChunkingPlan = BY_SENTENCES, lang: str | None = None)
         parts = list(with_table_headers(text, parts, fences, table))
     if plan.strategy == "recursive":
         blocks += [match.span() for pattern in (PARAGRAPH, LINE) for match in pattern.finditer(text)]
-    return Split(parts, blocks)
+    return parts, blocks
 
 
 def headings(text: str, plan: ChunkingPlan) -> list[tuple[int, int, int, str]]:
@@ -93,11 +87,11 @@ def _fences(text: str) -> list[Span]:
     return fences
 
 
-def _code(text: str, language: str) -> Split:
+def _code(text: str, language: str) -> tuple[list[Part], list[Span]]:
     """Lines of code, with their indentation; pieces of long lines."""
-    structure = code_structure(text, language)
-    block_starts = {start for start, _ in structure.blocks}
-    cuts = sorted(set(structure.cuts))
+    places, blocks = code_structure(text, language)
+    block_starts = {start for start, _ in blocks}
+    cuts = sorted(set(places))
     parts: list[Part] = []
     for line in LINE.finditer(text):
         start, end = line.span()
@@ -107,4 +101,4 @@ def _code(text: str, language: str) -> Split:
             if line_text:
                 break_before = Break.NO_OVERLAP if begin in block_starts else Break.NONE
                 parts.append(Part(begin, begin + len(line_text), break_before=break_before))
-    return Split(parts, structure.blocks)
+    return parts, blocks

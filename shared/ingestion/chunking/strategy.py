@@ -10,7 +10,7 @@ from shared.ingestion.chunking.document_type import document_type_of
 
 @dataclass(frozen=True, slots=True)
 class ChunkingPlan:
-    """The strategy of a document. Only code has a `language` (code.LANGUAGES)."""
+    """The strategy of a document. Only code has a `language` (code_structure.LANGUAGES)."""
 
     strategy: Literal["sentences", "recursive", "code"] = "sentences"
     document_type: str = "general"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.api.contracts.metadata_filter import check_metadata_filter
+from shared.api.contracts.metadata import check_metadata_filter
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
 from tests.metadata_filters import MATCHES, METADATA, REFUSED

@@ -11,8 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from shared.api.contracts import fastapi_error_format
 from shared.api.contracts.fastapi_error_format import ErrorBody
-from shared.api.contracts.metadata_filter import MetadataEqualities
-from shared.api.contracts.metadata_limits import Metadata, check_metadata
+from shared.api.contracts.metadata import Metadata, MetadataEqualities, check_metadata
 from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
     CollectionName,

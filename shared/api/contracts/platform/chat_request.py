@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.style_presets import PRESETS
 from shared.answering.platform_chat.types import Message, Turn
-from shared.api.contracts.metadata_filter import MetadataFilter
+from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul
 from shared.errors import InvalidRequest
 from shared.text.chat_messages_and_history import text_of

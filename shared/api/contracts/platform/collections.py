@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from shared.api.contracts.metadata_limits import WithMetadata
+from shared.api.contracts.metadata import WithMetadata
 from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import Flag, WithoutNul
 from shared.models.chunk_limits import (

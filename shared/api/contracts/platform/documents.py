@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field, StringConstraints
 
 from shared.access.download_links import MAX_LIFETIME_SECONDS
-from shared.api.contracts.metadata_limits import WithMetadata, check_metadata
+from shared.api.contracts.metadata import WithMetadata, check_metadata
 from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import Flag, WithoutNul
 from shared.errors import InvalidRequest

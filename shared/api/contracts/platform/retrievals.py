@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from shared.api.contracts.metadata_filter import MetadataFilter
+from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, ResponseModel, Score, WithoutNul
 from shared.types import Filters, Match, Mode, Query, SearchResult
 

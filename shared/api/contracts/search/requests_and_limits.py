@@ -5,10 +5,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from shared.api.contracts.ignored_filters import LenientFilters
-from shared.api.contracts.metadata_filter import MetadataFilter
+from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.search.camel_case import WireModel
-from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul
-from shared.api.contracts.timestamps import RangeEnd, RangeStart
+from shared.api.contracts.shared_fields import Flag, NullAsAbsent, RangeEnd, RangeStart, WithoutNul
 from shared.errors import InvalidRequest
 from shared.retrieval.query.types import SearchMode, SearchScope
 from shared.retrieval.types import SearchRequest

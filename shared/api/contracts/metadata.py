@@ -1,18 +1,55 @@
-"""Metadata filters of requests: values to equal, or operators.
+"""Metadata of requests: JSON that Postgres can store, and filters by it.
 
-The rules are those of rag.metadata_operations. An object of which a key begins with $ holds operators; any
-other value is compared as a whole.
+The rules of a filter are those of rag.metadata_operations. An object of which a key begins with $ holds
+operators; any other value is compared as a whole.
 """
 
+import json
+from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, field_validator
 
-from shared.api.contracts.metadata_limits import Metadata, check_metadata
-
+# The limit of the database.
+MAX_METADATA_BYTES = 10_000
 MAX_OPERATORS, MAX_VALUES, MAX_BOUND = 100, 100, 200
 _NAMES = ("$eq", "$ne", "$in", "$nin", "$gt", "$gte", "$lt", "$lte", "$exists")
 _CHOICE = f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
+
+
+def check_metadata(metadata: Any) -> Any:
+    """Metadata of at most 10 KB that Postgres can store. Raises ValueError under the rules of
+    rag.check_json."""
+    try:
+        # Python accepts NaN, 1e400 and lone surrogates as JSON.
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        size = len(text.encode())
+    except (ValueError, RecursionError):
+        raise ValueError("must be JSON, with finite numbers and valid Unicode") from None
+    # Postgres gets the numbers in this form.
+    json.loads(text, parse_int=_number, parse_float=_number)
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise ValueError("must be without NUL characters")
+    if size > MAX_METADATA_BYTES:
+        raise ValueError("must have at most 10 KB")
+    return metadata
+
+
+def _number(text: str) -> None:
+    digits = Decimal(text)
+    if digits.copy_abs() >= Decimal("1e300") or -int(digits.as_tuple().exponent) > 300:
+        raise ValueError("numbers must have at most 300 digits on either side of the point")
+
+
+Metadata = Annotated[
+    dict[str, Any], BeforeValidator(lambda value: {} if value is None else check_metadata(value))
+]
+
+
+class WithMetadata(BaseModel):
+    metadata: dict[str, Any] | None = None
+
+    _check = field_validator("metadata", mode="before")(check_metadata)
 
 
 def check_metadata_filter(value: Any) -> Any:
