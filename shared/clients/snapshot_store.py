@@ -5,6 +5,7 @@ A snapshot is a folder with a few files, which manifest.py and jsonl.py define."
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 from uuid import uuid4
 
@@ -38,15 +39,15 @@ class Store:
         return SnapshotFolder(self._files, home, "/".join((home, *segments)), self._is_local)
 
 
+@dataclass(frozen=True, slots=True)
 class SnapshotFolder:
     """The folder of one snapshot. All methods raise SnapshotFailed when the store cannot answer, and
     InvalidRequest where a symbolic link leads out of the org's folder."""
 
-    def __init__(self, files: Any, home: str, path: str, is_local: bool) -> None:
-        self._files = files
-        self._home = home
-        self._path = path
-        self._is_local = is_local
+    _files: Any
+    _home: str
+    _path: str
+    _is_local: bool
 
     def manifest(self) -> bytes | None:
         """The manifest, or its beginning; None without one."""
@@ -134,11 +135,11 @@ class SnapshotFolder:
         return path
 
 
+@dataclass(frozen=True, slots=True)
 class _File:
     """A file whose errors become SnapshotFailed."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
+    _file: Any
 
     def read(self, size: int = -1) -> bytes:
         with _translated_errors():

@@ -33,11 +33,11 @@ class PendingUpload:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
 class Uploads:
-    def __init__(self, database: Database, storage: Storage, signer: Signer) -> None:
-        self._database = database
-        self._storage = storage
-        self._signer = signer
+    database: Database
+    storage: Storage
+    signer: Signer
 
     def begin(
         self, caller: Principal, collection_id: str, size_bytes: int, upload: NewUpload
@@ -48,14 +48,14 @@ class Uploads:
         name = file_name(upload.filename)
         require_readable(name)
         arguments = {"collection_id": collection_id, "name": safe_name(name), "size_bytes": size_bytes}
-        (row,) = self._database.call(caller, "rag_begin_upload", arguments)
+        (row,) = self.database.call(caller, "rag_begin_upload", arguments)
         expires = datetime.fromisoformat(row["expires_at"])
-        link = self._storage.upload_link(caller, row["path"])
+        link = self.storage.upload_link(caller, row["path"])
         content_type = clean_line(upload.content_type or "") or None
         fields = asdict(replace(upload, filename=name, content_type=content_type))
         del fields["data"]
         ticket = [caller.user_id, row["path"], expires.timestamp(), collection_id, fields]
-        return PendingUpload(link, self._signer.sign(PURPOSE, ticket), expires)
+        return PendingUpload(link, self.signer.sign(PURPOSE, ticket), expires)
 
     def collection_of(self, caller: Principal, ticket: str) -> str:
         """The collection of a ticket, which may be expired. Raises InvalidRequest, NotFound."""
@@ -68,15 +68,15 @@ class Uploads:
         if expires < time.time():
             raise InvalidRequest("The upload has expired. Begin it again.", code="upload_expired")
         try:
-            size = self._storage.size_of(caller, path)
+            size = self.storage.size_of(caller, path)
         except NotFound:
             raise _not_found() from None
         _require_size(size)
-        return add_from_storage(self._database, caller, collection_id, upload, path, size)
+        return add_from_storage(self.database, caller, collection_id, upload, path, size)
 
     def _parsed(self, caller: Principal, ticket: str) -> tuple[str, float, str, NewUpload]:
         try:
-            user_id, path, expires, collection_id, fields = self._signer.verified(PURPOSE, ticket)
+            user_id, path, expires, collection_id, fields = self.signer.verified(PURPOSE, ticket)
         except BadSignature:
             raise InvalidRequest(
                 "The ticket of the upload is not valid. Begin the upload again.", code="invalid_upload"

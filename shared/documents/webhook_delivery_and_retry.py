@@ -8,6 +8,7 @@ webhooks must be public, like those that are fetched.
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,21 +34,15 @@ GONE = 410
 Row = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
 class WebhookSender:
-    """Has no state between rounds. Several senders at once send nothing twice, unless one dies."""
+    """Has no state between rounds. Several senders at once send nothing twice, unless one dies. `message_of`
+    makes the message of a delivery's row, by the contract of an API."""
 
-    def __init__(
-        self,
-        database: Database,
-        signer: Signer,
-        networks: AddressPolicy,
-        message_of: Callable[[Row], WebhookMessage],
-    ) -> None:
-        """`message_of` makes the message of a delivery's row, by the contract of an API."""
-        self._database = database
-        self._signer = signer
-        self._networks = networks
-        self._message_of = message_of
+    database: Database
+    signer: Signer
+    networks: AddressPolicy
+    message_of: Callable[[Row], WebhookMessage]
 
     def deliver(self) -> BatchResult:
         """One round of due deliveries. Raises a RagError for a failed claim."""
@@ -88,14 +83,14 @@ class WebhookSender:
 
     def _send(self, row: Row) -> tuple[int | None, str | None]:
         """The status of the response, and the error of an attempt that was not accepted."""
-        message = self._message_of(row)
+        message = self.message_of(row)
         headers = {
             "Content-Type": "application/json",
             **signature_headers(message, datetime.now(UTC), row["secret"], row["old_secret"]),
         }
-        transport = http_transport(admits=self._networks.require, org_id=row["org_id"])
+        transport = http_transport(admits=self.networks.require, org_id=row["org_id"])
         try:
-            address = self._networks.require_url(row["url"])
+            address = self.networks.require_url(row["url"])
             with (
                 deadline(SECONDS),
                 http_client(SECONDS, transport) as client,
@@ -113,7 +108,7 @@ class WebhookSender:
         return status, None if 200 <= status < 300 else "refused"
 
     def _call(self, function: str, arguments: Row) -> Any:
-        return self._database.call(worker_principal(self._signer), function, arguments)
+        return self.database.call(worker_principal(self.signer), function, arguments)
 
 
 def signature_headers(

@@ -49,18 +49,16 @@ MEMBERS = {
     b"ppt/presentation.xml": "pptx",
     b"xl/workbook.xml": "xlsx",
 }
-# The first bytes of unsupported files, and advice for the user.
-SIGNATURES = {
-    b"\xd0\xcf\x11\xe0": "an old Office file, or one with a password: save it as DOCX, PPTX or XLSX without",
-    b"\x1f\x8b": "an archive: upload the files in it",
-    b"{\\rtf": "an RTF file: save it as DOCX",
-}
-# Extensions of such files, which are refused before the upload.
-_OLD, _ARCHIVE = SIGNATURES[b"\xd0\xcf\x11\xe0"], SIGNATURES[b"\x1f\x8b"]
+# Unsupported files, with advice for the user: by their first bytes, and by extensions, which are refused
+# before the upload.
+_OLD = "an old Office file, or one with a password: save it as DOCX, PPTX or XLSX without"
+_ARCHIVE = "an archive: upload the files in it"
+_RTF = "an RTF file: save it as DOCX"
+SIGNATURES = {b"\xd0\xcf\x11\xe0": _OLD, b"\x1f\x8b": _ARCHIVE, b"{\\rtf": _RTF}
 UNREADABLE = (
     dict.fromkeys((".doc", ".xls", ".ppt"), _OLD)
     | dict.fromkeys((".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".tar", ".7z", ".rar"), _ARCHIVE)
-    | {".rtf": SIGNATURES[b"{\\rtf"]}
+    | {".rtf": _RTF}
     | dict.fromkeys((".exe", ".dll", ".iso", ".dmg", ".msi"), "no document")
 )
 # The first bytes of pictures, sound and film.
@@ -122,8 +120,7 @@ def _archive_kind(data: bytes) -> str:
     # Names of members are not compressed. Only the parser opens an archive, which may have half a million.
     kind = next((kind for member, kind in MEMBERS.items() if member in data), None)
     if kind is None:
-        message = f"This is {_ARCHIVE}. Supported are {SUPPORTED}."
-        raise UnsupportedFileType(message)
+        raise _unsupported(_ARCHIVE)
     return kind
 
 

@@ -65,12 +65,12 @@ class BatchResult:
         return BatchResult(*map(add, astuple(self), astuple(other)))
 
 
+@dataclass(frozen=True)
 class Jobs:
     """The worker's calls of the database."""
 
-    def __init__(self, database: Database, signer: Signer) -> None:
-        self._database = database
-        self._signer = signer
+    _database: Database
+    _signer: Signer
 
     def claim(self, count: int) -> list[Job]:
         """Lease at most `count` jobs."""

@@ -3,21 +3,26 @@
 It is written and read as a stream, with little memory.
 """
 
+import binascii
 import gzip
 import hashlib
 import json
+import struct
 import zlib
+from base64 import b64decode
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 from uuid import uuid4
 
-from shared.documents.snapshots.half_precision_embeddings import to_database
 from shared.documents.snapshots.manifest import DAMAGED, Count, Data, Manifest, Strict, Text
 from shared.errors import SnapshotRefused
+from shared.models.embeddings import DIMENSIONS, HALF_PRECISION_DECIMALS
 
 # The longest text that the database takes is 20 million characters, of up to four bytes.
 MAX_LINE = 100 << 20
+# All bits of the exponent of a half-precision number: infinity or NaN.
+_NO_NUMBER = 0x7C00
 
 
 class SnapshotDocument(Strict):
@@ -56,6 +61,27 @@ class SnapshotChunk(Strict):
 
     def row(self) -> dict[str, Any]:
         return {**self.model_dump(), "embedding": to_database(self.embedding)}
+
+
+def to_database(text: str) -> str:
+    """The text of a halfvec. A snapshot has the bytes that the database wrote: half precision, base64, without
+    zeros at the end. Nothing is rounded. Raises ValueError for an invalid embedding."""
+    try:
+        raw = b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("not base64") from None
+    # A last byte that is zero may be absent, too.
+    raw += b"\0" * (len(raw) % 2)
+    if not raw or len(raw) > 2 * DIMENSIONS:
+        raise ValueError("not so many values")
+    values = struct.unpack(f">{len(raw) // 2}H", raw)
+    if not any(value & 0x7FFF for value in values) or any(
+        value & _NO_NUMBER == _NO_NUMBER for value in values
+    ):
+        raise ValueError("not a direction")
+    return (
+        f"[{','.join(map(HALF_PRECISION_DECIMALS.__getitem__, values))}{',0' * (DIMENSIONS - len(values))}]"
+    )
 
 
 class _MeasuredFile:

@@ -18,8 +18,7 @@ from shared.clients.snapshot_paths import DATA, MAX_SEGMENT, directory_of, segme
 from shared.clients.snapshot_store import Store
 from shared.config import read_settings
 from shared.documents.snapshots import jsonl as snapshot
-from shared.documents.snapshots.half_precision_embeddings import to_database
-from shared.documents.snapshots.jsonl import Writer, new_data_name, records
+from shared.documents.snapshots.jsonl import Writer, new_data_name, records, to_database
 from shared.documents.snapshots.manifest import Data, Manifest
 from shared.errors import ConfigurationError, InvalidRequest, SnapshotRefused
 
