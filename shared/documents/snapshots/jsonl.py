@@ -64,8 +64,8 @@ class SnapshotChunk(Strict):
 
 
 def to_database(text: str) -> str:
-    """The text of a halfvec. A snapshot has the bytes that the database wrote: half precision, base64, without
-    zeros at the end. Nothing is rounded. Raises ValueError for an invalid embedding."""
+    """The text of a halfvec, of an embedding as the database wrote it: half precision, base64, without zeros
+    at the end. Nothing is rounded. Raises ValueError for an invalid embedding."""
     try:
         raw = b64decode(text, validate=True)
     except binascii.Error:
