@@ -61,7 +61,7 @@ class Observation:
     @property
     def has_gap(self) -> bool:
         """Whether confidence is medium at most."""
-        return bool(self.features.missing) or self.features.lacks_negation or self.features.is_superseded
+        return bool(self.features.missing) or self.features.lacks_negation
 
 
 def observe(

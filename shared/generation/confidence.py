@@ -96,14 +96,11 @@ def judge(
     ]
     if calibration and calibration.relevance and features.relevance is not None:
         because.append(f"The reranker's best score is {features.relevance:.2f}.")
-    has_gap = bool(features.missing) or features.lacks_negation or features.is_superseded
     if features.missing:
         because.append(f"No passage found mentions {', '.join(features.missing)}.")
     if features.lacks_negation:
         because.append("No passage found denies what the question denies.")
-    if features.is_superseded:
-        because.append("A passage says that something was withdrawn or replaced.")
-    if has_gap:
+    if features.missing or features.lacks_negation:
         level = _at_most_medium(level)
     return Judgement(level, score if matches else 0.0, thresholds, tuple(because), features.missing, ceiling)
 

@@ -15,16 +15,8 @@ from shared.generation.grounding.evidence_windows import SourcePassage, SourcePa
 from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
 from shared.text.stemming import content_words
-from shared.text.word_lists import word_sets
 from shared.types import Match
 
-# The share of the best sentence's words that a sentence has which supersedes it.
-MIN_SUPERSEDING_SHARE = 0.6
-_SUPERSEDES = re.compile(
-    rf"\b(?:no longer|any ?more|nicht mehr|außer Kraft|n[e'’].{{1,30}} plus|ya no"
-    rf"|{'|'.join(sorted(word_sets(__file__)['supersedes']))})\b",
-    re.IGNORECASE,
-)
 # The line between the header of a table and its rows.
 BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
 
@@ -34,15 +26,13 @@ class ConfidenceFeatures:
     """`similarity`: of the nearest match, 0..1; `coverage`: the largest share, weighted by rarity, of the
     question's content words in one sentence, 0..1; `missing`: names, numbers, dates and identifiers of the
     question that no match contains, as the question writes them; `lacks_negation`: the question negates a
-    word that no match negates; `relevance`: a reranker's best score, 0..1; `is_superseded`: a sentence with
-    much of the question says that something was withdrawn or replaced."""
+    word that no match negates; `relevance`: a reranker's best score, 0..1."""
 
     similarity: float
     coverage: float
     missing: tuple[str, ...] = ()
     lacks_negation: bool = False
     relevance: float | None = None
-    is_superseded: bool = False
 
 
 def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
@@ -50,48 +40,24 @@ def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
     if not matches:
         return ConfidenceFeatures(0.0, 0.0)
     passages = SourcePassages(matches)
-    coverage, is_superseded = _coverage(content_words(question), passages)
     return ConfidenceFeatures(
         max(match.similarity or 0.0 for match in matches),
-        coverage,
+        _coverage(content_words(question), passages),
         _missing(question, passages),
         _lacks_negation(question, passages),
         max((match.relevance for match in matches if match.relevance is not None), default=None),
-        is_superseded,
     )
 
 
-def _coverage(words: frozenset[str], passages: SourcePassages) -> tuple[float, bool]:
-    """The coverage, and whether the best sentence is superseded: by itself, or by a sentence with much of its
-    share in a document that is not older. A word's rarity is log(1 + n / (1 + f)), for f of the n sentences
-    that contain it."""
-    sentences = [
-        (passage.match, passage.match.text[sentence.start : sentence.end])
-        for passage in passages.all
-        for sentence in passage.sentences
-    ]
-    stems = [stems for passage in passages.all for stems in _stems_by_sentence(passage)]
-    frequency = Counter(stem for sentence in stems for stem in sentence & words)
-    rarity = {word: math.log(1 + len(stems) / (1 + frequency[word])) for word in words}
+def _coverage(words: frozenset[str], passages: SourcePassages) -> float:
+    """The largest share of the words in one sentence. A word's rarity is log(1 + n / (1 + f)), for f of the n
+    sentences that contain it."""
+    sentences = [stems for passage in passages.all for stems in _stems_by_sentence(passage)]
+    frequency = Counter(stem for sentence in sentences for stem in sentence & words)
+    rarity = {word: math.log(1 + len(sentences) / (1 + frequency[word])) for word in words}
     total = math.fsum(rarity.values())
-    shares = [math.fsum(rarity[word] for word in sentence & words) for sentence in stems]
-    if not total or not shares:
-        return 0.0, False
-    best = max(shares)
-    # Without dates the order of the documents is unknown.
-    dates = [
-        match.occurred_at
-        for (match, _), share in zip(sentences, shares, strict=True)
-        if share == best and match.occurred_at
-    ]
-    return best / total, any(
-        share >= MIN_SUPERSEDING_SHARE * best
-        and match.occurred_at is not None
-        and match.occurred_at >= max(dates)
-        and _SUPERSEDES.search(text)
-        for (match, text), share in zip(sentences, shares, strict=True)
-        if dates
-    )
+    shares = (math.fsum(rarity[word] for word in sentence & words) for sentence in sentences)
+    return max(shares, default=0.0) / total if total else 0.0
 
 
 def _stems_by_sentence(passage: SourcePassage) -> Iterator[frozenset[str]]:

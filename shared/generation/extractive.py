@@ -324,7 +324,9 @@ def _asks_for_several(question: str) -> bool:
 
 
 def _asks_for_something(question: str) -> bool:
-    return _first_words(question)[0] in _WORDS["asks_which"]
+    """Also words without a question mark, as in "partner api endpoints"."""
+    is_question = question.rstrip().endswith(("?", "？"))
+    return not is_question or _first_words(question)[0] in _WORDS["asks_which"]
 
 
 def _first_words(text: str) -> tuple[str, str]:

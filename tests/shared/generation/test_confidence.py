@@ -121,9 +121,6 @@ def test_confidence_is_medium_at_most_over_a_gap(calibration: Calibration | None
     assert missing.because[-1] == "No passage found mentions FL-900, 2026."
     denied = judge(ConfidenceFeatures(1.0, 1.0, lacks_negation=True), certain, calibration)
     assert denied.confidence is Confidence.MEDIUM
-    superseded = judge(ConfidenceFeatures(1.0, 1.0, is_superseded=True), certain, calibration)
-    assert superseded.confidence is Confidence.MEDIUM
-    assert superseded.because[-1] == "A passage says that something was withdrawn or replaced."
     assert denied.because[-1] == "No passage found denies what the question denies."
 
 

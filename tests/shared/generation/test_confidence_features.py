@@ -111,24 +111,6 @@ def test_a_negation_that_no_match_has_is_a_gap():
     assert not features_of("What does it measure?", [MANUAL]).lacks_negation
 
 
-def test_a_sentence_on_the_same_subject_in_a_document_that_is_not_older_supersedes(subtests: pytest.Subtests):
-    old, new = datetime(2025, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
-    value, question = "The gym allowance is 30 euros a month.", "How much is the gym allowance?"
-    cases = (
-        ("The gym allowance has been discontinued.", old, new, True),
-        ("The gym allowance is no longer paid.", old, new, True),
-        ("The gym allowance is no longer paid.", old, old, True),
-        ("The gym allowance is no longer paid.", new, old, False),
-        ("The gym allowance is no longer paid.", None, None, False),
-        ("The gym allowance is paid with the salary.", old, new, False),
-        ("The bicycle lease has been discontinued.", old, new, False),
-    )
-    for text, of_value, of_text, expected in cases:
-        with subtests.test(text=text, of_value=of_value, of_text=of_text):
-            matches = match(value, "one", occurred_at=of_value), match(text, "two", occurred_at=of_text)
-            assert features_of(question, matches).is_superseded is expected
-
-
 def test_the_relevance_is_the_reranker_s_best():
     matches = [match(relevance=relevance) for relevance in (0.2, 0.7)]
     assert features_of("Where is it?", matches).relevance == 0.7
