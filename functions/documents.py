@@ -96,8 +96,7 @@ def address(caller: Writer, core: Core, once: Once, body: wire.NewUrlDocument) -
 def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Upload:
     fields = body.model_dump(exclude={"collection_id", "size_bytes"}, exclude_none=True)
     collection = id_of(body.collection_id, "collection")
-    pending = _uploads(core).begin(caller, collection, body.size_bytes, NewUpload(b"", **fields))
-    return wire.Upload(upload_url=pending.upload_url, upload=pending.ticket, expires_at=pending.expires_at)
+    return wire.Upload(**_uploads(core).begin(caller, collection, body.size_bytes, NewUpload(b"", **fields)))
 
 
 @app.post("/api/v1/documents/uploaded", status_code=202, response_model=wire.Document)

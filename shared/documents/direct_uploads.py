@@ -25,24 +25,14 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class PendingUpload:
-    """The URL for the PUT request, the ticket for `finish`, and the expiry of both."""
-
-    upload_url: str
-    ticket: str
-    expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Uploads:
     database: Database
     storage: Storage
     signer: Signer
 
-    def begin(
-        self, caller: Principal, collection_id: str, size_bytes: int, upload: NewUpload
-    ) -> PendingUpload:
-        """Raises NotFound for another org's collection, BodyTooLarge, UnsupportedFileType, Forbidden,
+    def begin(self, caller: Principal, collection_id: str, size_bytes: int, upload: NewUpload) -> Row:
+        """`upload_url` for the PUT request, `upload`, the ticket for `finish`, and `expires_at` of both.
+        Raises NotFound for another org's collection, BodyTooLarge, UnsupportedFileType, Forbidden,
         StorageFailed."""
         _require_size(size_bytes)
         name = file_name(upload.filename)
@@ -55,7 +45,8 @@ class Uploads:
         fields = asdict(replace(upload, filename=name, content_type=content_type))
         del fields["data"]
         ticket = [caller.user_id, row["path"], expires.timestamp(), collection_id, fields]
-        return PendingUpload(link, self.signer.sign(PURPOSE, ticket), expires)
+        signed = self.signer.sign(PURPOSE, ticket)
+        return {"upload_url": link, "upload": signed, "expires_at": expires}
 
     def collection_of(self, caller: Principal, ticket: str) -> str:
         """The collection of a ticket, which may be expired. Raises InvalidRequest, NotFound."""
