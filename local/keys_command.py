@@ -76,7 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create_parser.set_defaults(action=create)
     create_parser.add_argument("--name", required=True)
     create_parser.add_argument(
-        "--scope", required=True, action="append", choices=list(Scope), help="repeat it for several scopes"
+        "--scope",
+        required=True,
+        action="append",
+        choices=[str(scope) for scope in Scope],
+        help="repeat it for several scopes",
     )
     create_parser.add_argument("--kind", default="live", choices=list(PREFIXES))
     create_parser.add_argument("--org", metavar="ORG", help="required for members of several orgs")

@@ -181,7 +181,9 @@ def _key_or_user(core: Services, authorization: str | None) -> Principal:
     if is_key(credential):
         return require_keys(core).principal(credential)
     if not is_token(credential):
-        raise Unauthorized("A user token or an API key is required: Authorization: Bearer <JWT or API key>.")
+        raise Unauthorized(
+            "A valid user token or API key is required: Authorization: Bearer <JWT or API key>."
+        )
     return core.verifier.principal(authorization)
 
 

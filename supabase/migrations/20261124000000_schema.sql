@@ -2651,7 +2651,7 @@ begin
     and originals.owner_id is not distinct from stored.owner_id
     and originals.content_hash = check_not_duplicate.content_hash and originals.document_id <> stored.id;
   if found then
-    raise exception 'The collection already has a document of the same content. Delete that document to replace it.'
+    raise exception 'The collection already has a document of the same content. No second one was stored.'
       using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
   end if;
 end;

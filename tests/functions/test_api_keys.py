@@ -906,7 +906,7 @@ def test_a_signing_key_that_the_project_rejects_is_a_server_error(people: People
 def test_a_refused_credential_names_what_the_route_takes(subtests: pytest.Subtests, people: People):
     key = create(people.ada, scopes=["admin"])["key"]
     cases = {
-        ("GET", PATH, "mn_live_wrong"): "A user token or an API key is required: "
+        ("GET", PATH, "mn_live_wrong"): "A valid user token or API key is required: "
         "Authorization: Bearer <JWT or API key>.",
         ("POST", "/api/rag/search", key): "This route takes no API keys. Send a signed-in user's token.",
     }

@@ -26,8 +26,9 @@ FULL_LINE = 0.75
 # The least gap of two cells, and the greatest distance of two lines of a heading, relative to their height.
 CELL_GAP, HEADING_LEADING = 1.0, 1.2
 # pdfium's marks for a hyphen at a line break.
-_SOFT_BREAK = re.compile("[\ufffe\u0002]")
-_HYPHEN = re.compile(r"(?<=[a-z])-$")
+_SOFT_BREAK = re.compile("(\\w*)[\ufffe\u0002](\\w*)")
+_HYPHEN = re.compile(r"(\w*[a-z])-$")
+_COMPOUND = re.compile(r"\w+-\w+")
 _WORD = re.compile(r"\S+")
 _ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
@@ -106,6 +107,17 @@ def _heading_levels(lines: Iterable[Line]) -> dict[float, int]:
     return {size: min(place, 6) for place, size in enumerate(larger, 1)}
 
 
+def _without_soft_breaks(text: str, compounds: frozenset[str]) -> str:
+    """The text, where a word that the end of a line divides is one word, or has the hyphen that it has
+    elsewhere on the page."""
+
+    def joined(parts: re.Match[str]) -> str:
+        compound = f"{parts[1]}-{parts[2]}"
+        return compound if compound.casefold() in compounds else f"{parts[1]}{parts[2]}"
+
+    return _SOFT_BREAK.sub(joined, text)
+
+
 def _paragraphs(lines: list[Line], levels: dict[float, int]) -> str:
     """The text with lines joined that the page's width had broken, and with tables as Markdown."""
     lengths = [len(line.text) for line in lines]
@@ -116,20 +128,26 @@ def _paragraphs(lines: list[Line], levels: dict[float, int]) -> str:
     )
     starts = {places.start: markdown for places, markdown in tables}
     in_tables = {place for places, _ in tables for place in places}
+    compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
     paragraphs: list[str] = []
     continues = False
     before: Line | None = None
     for place, (line, level) in enumerate(zip(lines, headings, strict=True)):
-        text = _SOFT_BREAK.sub("", line.text)
+        text = _without_soft_breaks(line.text, compounds)
         if place in in_tables:
-            paragraphs += [f"\n{_SOFT_BREAK.sub('', starts[place])}\n"] if place in starts else []
+            table = _without_soft_breaks(starts.get(place, ""), compounds)
+            paragraphs += [f"\n{table}\n"] if table else []
         elif level and before and _is_one_heading(before, line, len(paragraphs[-1]) + len(text)):
             paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
         elif level:
             paragraphs.append(f"\n{'#' * level} {text}\n")
         elif continues and not _ITEM.match(text):
-            hyphen = _HYPHEN.search(paragraphs[-1][-2:]) and text[:1].islower()
-            paragraphs[-1] = f"{paragraphs[-1][:-1]}{text}" if hyphen else f"{paragraphs[-1]} {text}"
+            last, hyphen = paragraphs[-1], _HYPHEN.search(paragraphs[-1][-50:])
+            if hyphen and text[:1].islower():
+                text = _without_soft_breaks(f"{hyphen[1]}\ufffe{text}", compounds)
+                paragraphs[-1] = f"{last[: -len(hyphen[0])]}{text}"
+            else:
+                paragraphs[-1] = f"{last} {text}"
         else:
             paragraphs.append(text)
         continues = not level and place not in in_tables and len(line.text) >= full
