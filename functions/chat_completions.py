@@ -6,7 +6,7 @@ from typing import Annotated
 from starlette.responses import Response
 
 from shared.answering.chat_completions import available_models
-from shared.answering.chat_completions import complete as completions
+from shared.answering.chat_completions import completion as completions
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import FreshCaller, require_scope, with_scope
 from shared.api.contracts.index import chat_completions as wire

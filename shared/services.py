@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from shared.access.anonymous_access import warn_if_anonymous
+from shared.access.anonymous_index_caller import warn_if_anonymous
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.access.jwks import KeySet

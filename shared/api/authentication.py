@@ -12,7 +12,7 @@ from fastapi import Depends, Header, Request
 from limits import parse
 from pydantic import SecretStr
 
-from shared.access.anonymous_access import anonymous_principal
+from shared.access.anonymous_index_caller import anonymous_principal
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of

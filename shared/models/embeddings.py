@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from shared.clients.http_client import deadline, openai_client, retry_service
 from shared.config import LOCAL_MODEL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
-from shared.models.chunk_limits import MINILM, OPENAI, EmbedderLimits
+from shared.models.chunk_size_and_window import MINILM, OPENAI, EmbedderLimits
 from shared.models.openai_model import OpenAIModel
 from shared.text.token_count import count_tokens
 

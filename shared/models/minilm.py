@@ -22,7 +22,7 @@ from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 from tokenizers import Encoding, Tokenizer
 
 from shared.config import LOCAL_MODEL
-from shared.models.chunk_limits import MINILM
+from shared.models.chunk_size_and_window import MINILM
 
 START, END = 101, 102  # [CLS] and [SEP]
 # Padded tokens in a batch. With fewer, every few short texts read all weights from memory. With more, the

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Any, TypeGuard
 
-from shared.answering.chat_completions.conversation import (
+from shared.answering.chat_completions.openai_request import (
     MODEL_CHARACTERS,
     RAG_MODEL,
     RAG_PREFIX,

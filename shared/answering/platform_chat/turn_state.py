@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.answering.chat_completions.conversation import truncate_question
+from shared.answering.chat_completions.openai_request import truncate_question
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.multi_step_search import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn

@@ -11,7 +11,7 @@ from shared.ingestion.chunking.page_and_section import Outline
 from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
-from shared.models.chunk_limits import ChunkSizes, EmbedderLimits, configured_sizes
+from shared.models.chunk_size_and_window import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder, vector_literal
 
 # Of the title, which precedes every passage: a chunk alone often does not name its subject.

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from shared.answering.chat_completions.complete import JudgedMatches
-from shared.answering.chat_completions.conversation import (
+from shared.answering.chat_completions.completion import JudgedMatches
+from shared.answering.chat_completions.openai_request import (
     MODEL_CHARACTERS,
     RAG_MODEL,
     RAG_PREFIX,

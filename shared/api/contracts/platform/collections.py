@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from shared.api.contracts.metadata import WithMetadata
 from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import Flag, WithoutNul
-from shared.models.chunk_limits import (
+from shared.models.chunk_size_and_window import (
     MAX_OVERLAP,
     MAX_SIZE,
     MIN_SIZE,

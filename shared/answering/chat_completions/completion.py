@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.answering.chat_completions import openai_response_format as response
-from shared.answering.chat_completions.conversation import Conversation, truncate_question, with_context
+from shared.answering.chat_completions.openai_request import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
 from shared.generation.confidence import JUDGED_MATCHES
 from shared.generation.refusals import insufficient
