@@ -56,7 +56,7 @@ comment on column rag.settings.embedding_model is
 comment on column rag.settings.other_embedding_models is
   'Further models whose embeddings may be stored, while a deployment changes its model.';
 comment on column rag.settings.exact_rows is
-  'Up to this many candidate rows a match scans them all; above, it asks the HNSW index.';
+  'The largest number of candidate rows that a search compares exactly. For more rows it uses the HNSW index.';
 comment on column rag.settings.ef_search is
   'The candidates that the HNSW index considers (pgvector''s hnsw.ef_search) for an org with half of the table; '
   'more for smaller orgs (rag.ef_search_for).';
@@ -69,12 +69,12 @@ comment on column rag.settings.phrase_share is
 comment on column rag.settings.similarity_share is
   'The share of a hybrid score that is the similarity; the rest is the keyword score.';
 comment on column rag.settings.postings_read is
-  'How many documents of a word are read at most, those with the most of it first; of a question eight times as '
-  'many.';
-comment on column rag.settings.graph_share is 'How much of a score is the graph''s, where it has a part in a search.';
+  'The maximum number of postings that a search reads for a term, highest impact first; for a whole query, eight '
+  'times as many.';
+comment on column rag.settings.graph_share is 'The weight of the graph score in a search that uses the graph.';
 comment on column rag.settings.mentions_read is
-  'How many chunks that name an entity are read at most, those where it is most prominent first.';
-comment on column rag.settings.graph_milliseconds is 'After so many milliseconds the graph is followed no further.';
+  'The maximum number of mentions of an entity that a search reads, most prominent first.';
+comment on column rag.settings.graph_milliseconds is 'Time limit of graph expansion in a search, in milliseconds.';
 comment on column rag.settings.calibrations is
   'Calibrations of confidence by embedding model, in the place of the built-in ones, or by "MODEL + RERANKER": slope, '
   'intercept, high, medium, ceiling_high, ceiling_medium, and relevance, the weight of a reranker''s best score; also '

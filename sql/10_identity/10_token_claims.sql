@@ -57,8 +57,8 @@ end;
 $$;
 
 comment on function rag.bound_collection is
-  'The one collection that the token is bound to; null when it is not, no collection''s id when it is to something '
-  'that is no id.';
+  'The collection that the token is bound to; null for an unbound token; for a malformed claim, an id that no '
+  'collection has.';
 
 create function rag.caller_id()
 returns uuid

@@ -14,13 +14,13 @@ create table rag.tiers (
 
 comment on table rag.tiers is 'Tiers of service: limits that orgs share, written by the deployer.';
 comment on column rag.tiers.requests_per_day is
-  'A user''s requests a day, those of all their API keys included; null is no limit by day.';
+  'Requests per user and day, including those of all the user''s API keys; null: no daily limit.';
 comment on column rag.tiers.rag_requests_per_minute is
-  'A user''s over the rag pair, and a user''s or a key''s over all other functions; null leaves it to the '
-  'deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
+  'Requests per user and minute to rag-search and rag-answer together; the next column: per user or key to all other '
+  'functions. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
 comment on column rag.tiers.collections is
-  'How much an org may keep: collections, and documents in each; null is no limit.';
-comment on column rag.tiers.file_bytes is 'The largest file that it may bring.';
+  'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
+comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
 
 alter table rag.tiers enable row level security;
 alter table rag.tiers force row level security;

@@ -60,8 +60,8 @@ as $$
 $$;
 
 comment on function rag.current_org_ids is
-  'The orgs that the caller''s token is for: all of the memberships, or the one in the claim {"rag": {"org": '
-  '"<uuid>"}} of an API key''s token. A malformed claim is for none.';
+  'The orgs that the caller''s token permits: those of all memberships, or only the org in the claim {"rag": {"org": '
+  '"<uuid>"}} of an API key''s token. A malformed claim permits none.';
 
 create function rag.admin_org_ids()
 returns setof uuid
@@ -80,7 +80,7 @@ create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
 
--- Not by current_org_ids(): that would read this table again, for ever.
+-- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships" on rag.members
   for select to authenticated
   using (user_id = (select auth.uid()));

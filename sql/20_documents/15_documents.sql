@@ -49,13 +49,13 @@ comment on column rag.documents.occurred_at is
   'The document''s own date (of the call, of the mail), not the date of its ingestion. Within what readers in other '
   'languages can represent: one document must not break a whole search.';
 comment on column rag.documents.origin is
-  'Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).';
+  'The source system of the document (github, slack); the next columns: its author and its state (open, merged).';
 comment on column rag.documents.content_hash is
   'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
-  'Whether the latest version has become chunks. Until then, searches find the chunks of the previous one.';
-comment on column rag.documents.error_code is 'Why not: a code, and a sentence for people.';
-comment on column rag.documents.filename is 'The file that it came in, if it did, and how it was read.';
+  'The ingestion status of the latest version. Until it is completed, searches find the chunks of the previous version.';
+comment on column rag.documents.error_code is 'The error of a failed ingestion: a code, and in the next column a message.';
+comment on column rag.documents.filename is 'The name of the uploaded file; null for a document without a file.';
 
 -- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
 -- neither blocks nor betrays another's.

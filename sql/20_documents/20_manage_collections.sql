@@ -259,5 +259,5 @@ $$;
 
 comment on function public.rag_update_collection is
   'Change a collection. Null leaves a field as it is. metadata replaces the previous one; config is merged by '
-  'key, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
-  'graph (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';
+  'key, and a null removes a key. enable_knowledge_graph adds the documents to the graph, or removes them from '
+  'it (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';

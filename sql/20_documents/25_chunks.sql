@@ -50,13 +50,13 @@ comment on column rag.chunks.metadata is 'The position in the document: page_num
 comment on column rag.chunks.in_hnsw is
   'Whether the HNSW index has it; the worker adds chunks later (57_chunks_outside_hnsw.sql).';
 
--- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
--- times the scan. A page has room for two rows: a text that fits into half a page beside its vector stays in the row, and
+-- Vectors are stored in the row: an exact scan reads every vector, and fetching each from TOAST takes 2 to 5
+-- times as long. A page has room for two rows: a text that fits into half a page beside its vector stays in the row, and
 -- a longer text moves to TOAST.
 alter table rag.chunks alter column embedding set storage plain;
 alter table rag.chunks set (toast_tuple_target = 4080);
 
--- rag_match, counting and scanning what the caller and the filters leave.
+-- rag_match: counts and scans the rows that row security and the filters leave.
 create index chunks_by_scope on rag.chunks (org_id, embedding_model, source_type, occurred_at)
   include (owner_id, lang, collection_id, document_id);
 

@@ -20,13 +20,13 @@ create table rag.originals (
 
 comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
 comment on column rag.originals.bytes is 'Null for an address that is not fetched yet.';
-comment on column rag.originals.path is 'Of the object that a large file is: org/collection/user/anything new/name.';
-comment on column rag.originals.content_hash is 'Of an object or an address it is known once the worker has read it.';
+comment on column rag.originals.path is 'The path of a large file''s Storage object: org/collection/user/unique part/name.';
+comment on column rag.originals.content_hash is 'SHA-256 of the bytes. For an object or an address, the worker sets it after reading the content.';
 
--- Files are packed already: compressing them once more costs time and saves nothing.
+-- Most file formats are compressed: further compression takes time and saves little.
 alter table rag.originals alter column bytes set storage external;
 
--- The same bytes twice are one document. The owner is part of the key, so that no user learns of another's files.
+-- Duplicate content is refused. The owner is part of the key, so that no user learns of another user's files.
 create unique index originals_content
   on rag.originals (org_id, collection_id, owner_id, content_hash) nulls not distinct
   where content_hash is not null;

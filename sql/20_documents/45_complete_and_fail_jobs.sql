@@ -31,8 +31,8 @@ $$;
 
 comment on function public.rag_open_job is
   'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
-  'address or an uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting '
-  'where the original is here.';
+  'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
+  'database has the original.';
 
 create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
 returns void
@@ -62,9 +62,9 @@ end;
 $$;
 
 comment on function public.rag_store_content is
-  'The hash of the content of the document''s object or address, when the worker has read it: a second document of '
-  'the same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step '
-  'is then converting, and the lease lasts so much longer.';
+  'Store the hash of the content that the worker has read from the document''s object or address, set the step to '
+  'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
+  'document is in hint.';
 
 create function public.rag_extend_job(step text, lease_seconds integer)
 returns void

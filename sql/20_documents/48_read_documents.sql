@@ -24,7 +24,7 @@ as $$
         where originals.org_id = document.org_id and originals.document_id = document.id) end,
       document.content_hash),
     document.status,
-    -- While it is worked on: why it did not work at once.
+    -- During ingestion: the error of the previous attempt.
     coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
     document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
     document.updated_at,

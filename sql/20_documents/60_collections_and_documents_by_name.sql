@@ -30,7 +30,7 @@ end;
 $$;
 
 comment on function rag.require_collection is
-  'The collection of that name; PT404 where there is none, PT403 for another user''s own.';
+  'The collection of that name; PT404 if there is none, PT403 for another user''s private collection.';
 
 create function rag.documents_by_name(home rag.collections, names text[])
 returns setof rag.documents
@@ -148,9 +148,9 @@ end;
 $$;
 
 comment on function public.rag_put_documents is
-  'Store documents in the collection, which is made when it is new: each in the place of the one of its name. '
+  'Store documents in the collection, which is created if it is new. A document replaces the document of its name. '
   'documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: '
-  'those that are not there are passed over. place counts from 1.';
+  'documents that do not exist are skipped. place counts from 1.';
 
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,

@@ -92,7 +92,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 declare
-  -- Lambda gives back six megabytes at most.
+  -- Lambda returns at most six megabytes.
   room bigint := 4500000;
   documents jsonb[] := '{}';
   passages jsonb[] := '{}';
@@ -110,7 +110,7 @@ begin
   end if;
   for own in select * from rag.contents_by_id(org_id, kinds, ids, collection_id) loop
     room := room - octet_length(coalesce(own.document, own.passage)::text);
-    -- A text far too long is not even read.
+    -- A text that is larger than the whole response is not read.
     size := case when (text or own.document is null) and octet_length(own.content) <= room
       then rag.text_bytes(own.content) end;
     fits := coalesce(size <= room, false);

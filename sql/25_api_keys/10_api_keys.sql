@@ -28,7 +28,7 @@ create table rag.api_keys (
 
 comment on table rag.api_keys is 'API keys: the hash, owner, scopes and validity of each.';
 comment on column rag.api_keys.owner_id is
-  'Whom the key acts as: it can never do what its owner cannot, and ends with their membership.';
+  'The user as whom the key acts. A key never has more rights than its owner, and is invalid without the membership.';
 comment on column rag.api_keys.prefix is 'The first characters of the key, which distinguish keys in a list.';
 comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
 comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
@@ -36,9 +36,9 @@ comment on column rag.api_keys.requests_per_minute is
   'Set by the deployer: this key''s own limit a minute over the functions that take keys.';
 comment on column rag.api_keys.last_used_at is
   'As exact as the functions'' caches, which keep a key for less than a minute.';
-comment on column rag.api_keys.replaced_at is 'When a new key took its place; it may still go on for a while.';
+comment on column rag.api_keys.replaced_at is 'When a new key replaced it. The old key may stay valid until expires_at.';
 
--- Deleting a user, or a collection, with the keys that go with it.
+-- Cascades from a deleted user or collection.
 create index api_keys_by_owner on rag.api_keys (owner_id);
 create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
 
@@ -58,7 +58,7 @@ create policy "owners and admins use their keys, and a key finds itself" on rag.
     or hash = (select rag.lookup_hash()));
 
 -- An admin's key for another user would act in that person's name; and a key that could make keys would
--- outlive its own end in them. (The caller of a key's token is the key.)
+-- create keys that are valid after its own expiry. (The caller of a key's token is the key.)
 create policy "keys are made for oneself, by oneself" on rag.api_keys
   as restrictive for insert to authenticated
   with check (owner_id = (select rag.caller_id()));
@@ -92,6 +92,6 @@ $$;
 comment on function rag.prevent_key_revival is
   'Trigger that raises PT400 for an update which would make a revoked, replaced or expired key valid again.';
 
--- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
+-- Applies to every update that the policies permit: no key becomes valid again, or valid for longer.
 create trigger key_only_ends before update on rag.api_keys
   for each row execute function rag.prevent_key_revival();

@@ -37,7 +37,7 @@ as $$
 $$;
 
 comment on function public.rag_list_keys is
-  'The keys that the caller may manage, or the one: working ones first, then the newest.';
+  'The keys that the caller may manage, or the one with the given id: valid keys first, then the newest.';
 
 create function rag.check_key_quota(org_id uuid)
 returns void
@@ -62,8 +62,8 @@ end;
 $$;
 
 comment on function rag.check_key_quota is
-  'Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at once do '
-  'not both see room for the last.';
+  'Raises an error if the caller has the maximum number of keys, or is not the owner. It locks, so that two concurrent '
+  'calls do not both count the last place as free.';
 
 create function public.rag_create_key(
   name text, prefix text, hash text, scopes text[],
@@ -108,8 +108,8 @@ end;
 $$;
 
 comment on function public.rag_create_key is
-  'A new key of the caller''s, in their only org unless it is named. collection is the name of one, or null for '
-  'all.';
+  'Create a key of the caller, in the caller''s only org unless one is given. collection: a collection''s name, or null '
+  'for all.';
 
 create function public.rag_rotate_key(
   key_id uuid, prefix text, hash text, overlap_seconds integer default 0
@@ -174,7 +174,7 @@ as $$
   select exists (select from ended);
 $$;
 
-comment on function public.rag_revoke_key is 'True when the caller has such a key; it has ended then, now or before.';
+comment on function public.rag_revoke_key is 'Revoke a key; true if the caller has a key of that id, also if it was revoked before.';
 
 create function public.rag_open_key()
 returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],

@@ -47,7 +47,7 @@ end;
 $$;
 
 comment on function rag.index_words is
-  'Make the documents'' postings anew. A document''s title counts as part of each of its chunks, as it does for '
+  'Rewrite the documents'' postings. A document''s title counts as part of each of its chunks, as it does for '
   'their embeddings.';
 
 create function rag.index_changed_chunks()
@@ -119,7 +119,7 @@ create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id u
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  -- Term by term, and by the rows' places: under row security the planner believes that hardly a row is left,
+  -- Term by term, and by the rows' places: under row security the planner expects very few rows,
   -- and would compare each with every term. A document has tens of thousands.
   with mine as (
     select counts.place

@@ -22,9 +22,9 @@ create table rag.object_removals (
 comment on table rag.object_removals is
   'Objects of Supabase Storage to delete, and announced uploads that no document has.';
 comment on column rag.object_removals.expected_until is
-  'Until then the user who uploads it may make a document of it; null after that.';
+  'Until then the user who announced the upload may create a document from it; null afterwards.';
 comment on column rag.object_removals.storable_until is
-  'Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.';
+  'Until then the upload link may store the object again. After that time the worker deletes the object once more.';
 
 -- rag_claim_removals: those that are due.
 create index object_removals_due on rag.object_removals (due_at);
@@ -91,7 +91,7 @@ $$;
 comment on function rag.enqueue_object_removal is
   'Trigger that enqueues the removal of an object whose document was deleted or has another object.';
 
--- Whatever takes the document away: who deletes it, its collection's end, its org's.
+-- For every deletion of a document: by a user, with its collection, or with its org.
 create trigger remove_object after delete on rag.originals
   for each row when (old.path is not null) execute function rag.enqueue_object_removal();
 
@@ -138,7 +138,7 @@ end;
 $$;
 
 comment on function public.rag_claim_removals is
-  'For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later, '
+  'For the worker: due objects to delete, the same number of every org. A removal is due again, after growing pauses, '
   'until rag_end_removal.';
 
 create function public.rag_end_removal(org_id uuid, path text)

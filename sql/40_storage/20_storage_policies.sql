@@ -73,7 +73,7 @@ begin
     as restrictive for all to anon
     using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
 exception when insufficient_privilege then
-  -- All of it or nothing: without its policies there is no bucket.
+  -- One transaction: the bucket never exists without its policies.
   raise warning 'rag: for large files, run the end of sql/40_storage/20_storage_policies.sql as the owner of storage.objects';
 end;
 $$;

@@ -22,7 +22,7 @@ end;
 $$;
 
 comment on function public.rag_begin_upload is
-  'Expect an upload into the collection: where it goes, and until when a document may be made of it. name: of ASCII '
+  'Announce an upload into the collection: its path, and until when the caller may create a document. name: ASCII '
   'letters, digits, dots, dashes and underscores. PT413 for a larger file than the org''s tier takes.';
 
 create function rag.take_upload(home rag.collections, path text)

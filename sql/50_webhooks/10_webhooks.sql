@@ -44,11 +44,11 @@ create table rag.endpoints (
 comment on table rag.endpoints is
   'Addresses and signing secrets of webhooks. A secret is returned once, when it is created; after that only the '
   'worker reads it.';
-comment on column rag.endpoints.old_secret is 'The one before, for as long as both sign.';
+comment on column rag.endpoints.old_secret is 'The previous secret, while both secrets sign.';
 comment on column rag.endpoints.failing_since is
-  'Since when nothing has arrived there, and how long it is left alone for that.';
+  'The time of the first failure since the last success; the next column: the end of the pause before a new attempt.';
 
--- Old secrets whose time is over.
+-- Expired old secrets.
 create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
 
 alter table rag.webhooks enable row level security;
@@ -118,6 +118,6 @@ $$;
 comment on function rag.store_old_secret is
   'Trigger that keeps the previous secret while both are valid. The admin who rotates a secret cannot read it.';
 
--- Who has it renewed cannot read it.
+-- The admin who rotates a secret cannot read the old one.
 create trigger keep_old_secret before update on rag.endpoints
   for each row when (new.secret <> old.secret) execute function rag.store_old_secret();

@@ -44,7 +44,7 @@ returns table (org_id uuid, id uuid, place bigint)
 language sql stable security invoker set search_path = ''
 as $$
   with recursive busy (org_id, webhook_id) as (
-    -- The next address with something to send, by the index: there may be much for few.
+    -- The next address with due deliveries, by the index: there may be many deliveries for few addresses.
     (select first.org_id, first.webhook_id
       from rag.deliveries as first
       where first.state in ('waiting', 'running')
@@ -85,9 +85,8 @@ as $$
 $$;
 
 comment on function rag.due_deliveries is
-  'Due deliveries, in the order in which they are sent: of each org as many as of any other, within it of each address '
-  'as many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
-  'it with.';
+  'Due deliveries in the order of their claim: the same number of every org, and of every address of an org, the '
+  'longest waiting first. For an address that has failed recently, only one delivery.';
 
 create function public.rag_claim_deliveries(max_items integer default 16, lease_seconds integer default 60)
 returns table (

@@ -5,7 +5,7 @@ create type rag.webhook as (
   failing_since timestamptz, created_at timestamptz, updated_at timestamptz
 );
 
-comment on type rag.webhook is 'What a list shows of a webhook. (No function returns its secret.)';
+comment on type rag.webhook is 'A webhook as a list returns it, without its secret.';
 
 create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
@@ -40,7 +40,7 @@ begin
 end;
 $$;
 
-comment on function rag.get_webhook is 'The one of that id; PT404 for one that the caller does not keep.';
+comment on function rag.get_webhook is 'The webhook of that id; PT404 for one that the caller does not administer.';
 
 create function public.rag_create_webhook(
   url text, secret text, events text[], collection_id uuid default null, description text default null,
@@ -81,8 +81,8 @@ end;
 $$;
 
 comment on function public.rag_create_webhook is
-  'A new webhook of the caller''s only org, unless it is named. collection_id: only what happens in and to that '
-  'one. PT403 for who is no admin of it, PT400 for the twenty-first.';
+  'Create a webhook, in the caller''s only org unless one is given. collection_id: only events of that collection. '
+  'PT403 for a caller who is no admin of the org, PT400 above twenty webhooks.';
 
 create function public.rag_update_webhook(
   webhook_id uuid, url text default null, events text[] default null, description text default null,
@@ -112,7 +112,7 @@ end;
 $$;
 
 comment on function public.rag_update_webhook is
-  'Null leaves a field as it is. A webhook that is turned on again begins anew.';
+  'Change a webhook. Null leaves a field as it is. A webhook that is enabled again has no failures.';
 
 create function public.rag_rotate_webhook(webhook_id uuid, secret text, overlap_seconds integer default 86400)
 returns setof rag.webhook
@@ -135,7 +135,7 @@ begin
 end;
 $$;
 
-comment on function public.rag_rotate_webhook is 'Another secret; the one before signs beside it for so long.';
+comment on function public.rag_rotate_webhook is 'Create a new secret. The old secret signs too, until the given time has passed.';
 
 create function public.rag_delete_webhook(webhook_id uuid)
 returns void

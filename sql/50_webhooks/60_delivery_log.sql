@@ -63,5 +63,5 @@ end;
 $$;
 
 comment on function public.rag_repeat_delivery is
-  'Have one sent again that has ended, however it ended. PT404 for one that there is not, PT409 for one that is '
-  'still under way, and while the webhook is off.';
+  'Enqueue a finished delivery again, delivered or failed. PT404 for an unknown delivery, PT409 for one that is not '
+  'finished, or whose webhook is disabled.';

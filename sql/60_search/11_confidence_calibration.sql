@@ -1,5 +1,5 @@
--- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes it; the functions read it once a
--- minute.
+-- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes
+-- the calibration; the functions read it once a minute.
 
 create function public.rag_get_calibration(model text)
 returns jsonb

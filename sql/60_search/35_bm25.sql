@@ -42,16 +42,16 @@ $$;
 comment on function rag.rank_documents is
   'The documents that match the question best, by all their postings.';
 
--- A document that is not among them may hold the term too, about half as much as the last that is (its rest). So
--- much less is each of those worth than where all were read, or a document would gain by common words that
--- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
--- org, where all were read.
+-- A document whose posting was not read may contain the term too. Its estimated impact is half of the lowest impact
+-- that was read (the rest). The rest is subtracted from each read posting of the term, so that a document does not gain
+-- by common words that other documents only seem to lack. And it is added to every document of the org, so that none
+-- loses to documents of a smaller org, whose postings were all read.
 create function rag.top_postings(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = ''
   set enable_seqscan = off
-  -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
+  -- Because of row security the planner expects very few postings, and would read and sort them all.
   set enable_sort = off
 as $$
 declare

@@ -1,4 +1,4 @@
--- What changes a fused score (the age of the document, and preferred source types) before the page is cut.
+-- Changes of a fused score by the document's age and by preferred source types, before the page is cut.
 
 create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
 returns rag.candidate[]

@@ -39,9 +39,8 @@ end;
 $$;
 
 comment on function rag.expand_neighbours is
-  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
-  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
-  'twice.';
+  'The hits, each text extended by so many chunks on both sides, within its document and at most half-way to the '
+  'document''s next hit. Where chunks overlap, a text begins after the previous hit, so that no text is repeated.';
 
 create function public.rag_widen(chunk_ids uuid[], neighbours integer)
 returns table (chunk_id uuid, content text, span_start integer, span_end integer)

@@ -82,7 +82,7 @@ end;
 $$;
 
 comment on function public.rag_open_session is
-  'Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", '
+  'The session of a turn, before the turn: {"session_id", "org_id", "collection_id", "title", "message_count", '
   '"messages"}, messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in '
   'all at most. A collection narrows the turn where the session has none. Without a session, a new one''s place: in '
   'the collection, or in the caller''s only org; nothing is made yet. PT404 for a session or a collection that is '

@@ -10,7 +10,7 @@ create table rag.org_calls (
 );
 
 comment on table rag.org_calls is 'Calls of each user in an org today.';
-comment on column rag.org_calls.owner_id is 'Who calls.';
+comment on column rag.org_calls.owner_id is 'The user who calls.';
 comment on column rag.org_calls.day is 'In UTC, as is the midnight that starts it.';
 
 alter table rag.org_calls enable row level security;

@@ -28,16 +28,16 @@ comment on table rag.stored_responses is 'Stored responses of requests with an I
 comment on column rag.stored_responses.caller_id is
   'The API key that sent the request, else the user: rag.caller_id().';
 comment on column rag.stored_responses.key_hash is 'SHA-256 of the key and the request.';
-comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
+comment on column rag.stored_responses.collection_id is 'The collection that the API key of the request is bound to.';
 comment on column rag.stored_responses.claim is
   'The claim of the request that computes the response, until due_at. Both are null in a finished response.';
-comment on column rag.stored_responses.body is 'As it was sent, the order of its keys too.';
+comment on column rag.stored_responses.body is 'The body as it was sent, with the order of its keys.';
 comment on column rag.stored_responses.chunk_ids is
   'The chunks that the response shows. It is replayed only if the caller still sees all of them.';
 comment on column rag.stored_responses.scope is
   'The scope that an API key needs for the request, and for the stored response.';
 
--- rag_claim_response: what of the caller's is too old.
+-- rag_claim_response: the caller's expired responses.
 create index stored_responses_by_age on rag.stored_responses (org_id, owner_id, caller_id, created_at);
 
 alter table rag.stored_responses enable row level security;

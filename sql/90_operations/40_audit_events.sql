@@ -18,11 +18,11 @@ create table rag.audit_events (
 );
 
 comment on table rag.audit_events is 'Audit events of the knowledge API.';
-comment on column rag.audit_events.owner_id is 'Whose own the namespace is; null: the org''s.';
-comment on column rag.audit_events.user_id is 'Who did it.';
+comment on column rag.audit_events.owner_id is 'The owner of a private namespace; null for a shared one.';
+comment on column rag.audit_events.user_id is 'The user who sent the request.';
 comment on column rag.audit_events.collection_id is
   'Null where there was none of that name. The event remains when the collection is deleted.';
-comment on column rag.audit_events.top_score is 'Of the best chunk; null where there was none.';
+comment on column rag.audit_events.top_score is 'The score of the best chunk; null without a chunk.';
 
 -- rag_list_events; and pruning, org by org.
 create index audit_events_by_time on rag.audit_events (org_id, created_at desc, id);
@@ -85,7 +85,7 @@ end;
 $$;
 
 comment on function public.rag_record_event is
-  'Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.';
+  'Record a request of the caller in a namespace, and add its metrics; measures: as rag_record_metrics takes them.';
 
 create function public.rag_list_events(
   "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null

@@ -170,7 +170,7 @@ comment on column rag.settings.embedding_model is
 comment on column rag.settings.other_embedding_models is
   'Further models whose embeddings may be stored, while a deployment changes its model.';
 comment on column rag.settings.exact_rows is
-  'Up to this many candidate rows a match scans them all; above, it asks the HNSW index.';
+  'The largest number of candidate rows that a search compares exactly. For more rows it uses the HNSW index.';
 comment on column rag.settings.ef_search is
   'The candidates that the HNSW index considers (pgvector''s hnsw.ef_search) for an org with half of the table; '
   'more for smaller orgs (rag.ef_search_for).';
@@ -183,12 +183,12 @@ comment on column rag.settings.phrase_share is
 comment on column rag.settings.similarity_share is
   'The share of a hybrid score that is the similarity; the rest is the keyword score.';
 comment on column rag.settings.postings_read is
-  'How many documents of a word are read at most, those with the most of it first; of a question eight times as '
-  'many.';
-comment on column rag.settings.graph_share is 'How much of a score is the graph''s, where it has a part in a search.';
+  'The maximum number of postings that a search reads for a term, highest impact first; for a whole query, eight '
+  'times as many.';
+comment on column rag.settings.graph_share is 'The weight of the graph score in a search that uses the graph.';
 comment on column rag.settings.mentions_read is
-  'How many chunks that name an entity are read at most, those where it is most prominent first.';
-comment on column rag.settings.graph_milliseconds is 'After so many milliseconds the graph is followed no further.';
+  'The maximum number of mentions of an entity that a search reads, most prominent first.';
+comment on column rag.settings.graph_milliseconds is 'Time limit of graph expansion in a search, in milliseconds.';
 comment on column rag.settings.calibrations is
   'Calibrations of confidence by embedding model, in the place of the built-in ones, or by "MODEL + RERANKER": slope, '
   'intercept, high, medium, ceiling_high, ceiling_medium, and relevance, the weight of a reranker''s best score; also '
@@ -351,8 +351,8 @@ end;
 $$;
 
 comment on function rag.bound_collection is
-  'The one collection that the token is bound to; null when it is not, no collection''s id when it is to something '
-  'that is no id.';
+  'The collection that the token is bound to; null for an unbound token; for a malformed claim, an id that no '
+  'collection has.';
 
 create function rag.caller_id()
 returns uuid
@@ -624,13 +624,13 @@ create table rag.tiers (
 
 comment on table rag.tiers is 'Tiers of service: limits that orgs share, written by the deployer.';
 comment on column rag.tiers.requests_per_day is
-  'A user''s requests a day, those of all their API keys included; null is no limit by day.';
+  'Requests per user and day, including those of all the user''s API keys; null: no daily limit.';
 comment on column rag.tiers.rag_requests_per_minute is
-  'A user''s over the rag pair, and a user''s or a key''s over all other functions; null leaves it to the '
-  'deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
+  'Requests per user and minute to rag-search and rag-answer together; the next column: per user or key to all other '
+  'functions. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
 comment on column rag.tiers.collections is
-  'How much an org may keep: collections, and documents in each; null is no limit.';
-comment on column rag.tiers.file_bytes is 'The largest file that it may bring.';
+  'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
+comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
 
 alter table rag.tiers enable row level security;
 alter table rag.tiers force row level security;
@@ -704,8 +704,8 @@ as $$
 $$;
 
 comment on function rag.current_org_ids is
-  'The orgs that the caller''s token is for: all of the memberships, or the one in the claim {"rag": {"org": '
-  '"<uuid>"}} of an API key''s token. A malformed claim is for none.';
+  'The orgs that the caller''s token permits: those of all memberships, or only the org in the claim {"rag": {"org": '
+  '"<uuid>"}} of an API key''s token. A malformed claim permits none.';
 
 create function rag.admin_org_ids()
 returns setof uuid
@@ -724,7 +724,7 @@ create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
 
--- Not by current_org_ids(): that would read this table again, for ever.
+-- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships" on rag.members
   for select to authenticated
   using (user_id = (select auth.uid()));
@@ -1032,13 +1032,13 @@ comment on column rag.documents.occurred_at is
   'The document''s own date (of the call, of the mail), not the date of its ingestion. Within what readers in other '
   'languages can represent: one document must not break a whole search.';
 comment on column rag.documents.origin is
-  'Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).';
+  'The source system of the document (github, slack); the next columns: its author and its state (open, merged).';
 comment on column rag.documents.content_hash is
   'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
-  'Whether the latest version has become chunks. Until then, searches find the chunks of the previous one.';
-comment on column rag.documents.error_code is 'Why not: a code, and a sentence for people.';
-comment on column rag.documents.filename is 'The file that it came in, if it did, and how it was read.';
+  'The ingestion status of the latest version. Until it is completed, searches find the chunks of the previous version.';
+comment on column rag.documents.error_code is 'The error of a failed ingestion: a code, and in the next column a message.';
+comment on column rag.documents.filename is 'The name of the uploaded file; null for a document without a file.';
 
 -- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
 -- neither blocks nor betrays another's.
@@ -1350,8 +1350,8 @@ $$;
 
 comment on function public.rag_update_collection is
   'Change a collection. Null leaves a field as it is. metadata replaces the previous one; config is merged by '
-  'key, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
-  'graph (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';
+  'key, and a null removes a key. enable_knowledge_graph adds the documents to the graph, or removes them from '
+  'it (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';
 
 -- Deletion of collections, with or without their documents. Private documents of other users stay, and keep the deleted
 -- collection until the last of them is gone.
@@ -1530,13 +1530,13 @@ comment on column rag.chunks.metadata is 'The position in the document: page_num
 comment on column rag.chunks.in_hnsw is
   'Whether the HNSW index has it; the worker adds chunks later (57_chunks_outside_hnsw.sql).';
 
--- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
--- times the scan. A page has room for two rows: a text that fits into half a page beside its vector stays in the row, and
+-- Vectors are stored in the row: an exact scan reads every vector, and fetching each from TOAST takes 2 to 5
+-- times as long. A page has room for two rows: a text that fits into half a page beside its vector stays in the row, and
 -- a longer text moves to TOAST.
 alter table rag.chunks alter column embedding set storage plain;
 alter table rag.chunks set (toast_tuple_target = 4080);
 
--- rag_match, counting and scanning what the caller and the filters leave.
+-- rag_match: counts and scans the rows that row security and the filters leave.
 create index chunks_by_scope on rag.chunks (org_id, embedding_model, source_type, occurred_at)
   include (owner_id, lang, collection_id, document_id);
 
@@ -1690,13 +1690,13 @@ create table rag.originals (
 
 comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
 comment on column rag.originals.bytes is 'Null for an address that is not fetched yet.';
-comment on column rag.originals.path is 'Of the object that a large file is: org/collection/user/anything new/name.';
-comment on column rag.originals.content_hash is 'Of an object or an address it is known once the worker has read it.';
+comment on column rag.originals.path is 'The path of a large file''s Storage object: org/collection/user/unique part/name.';
+comment on column rag.originals.content_hash is 'SHA-256 of the bytes. For an object or an address, the worker sets it after reading the content.';
 
--- Files are packed already: compressing them once more costs time and saves nothing.
+-- Most file formats are compressed: further compression takes time and saves little.
 alter table rag.originals alter column bytes set storage external;
 
--- The same bytes twice are one document. The owner is part of the key, so that no user learns of another's files.
+-- Duplicate content is refused. The owner is part of the key, so that no user learns of another user's files.
 create unique index originals_content
   on rag.originals (org_id, collection_id, owner_id, content_hash) nulls not distinct
   where content_hash is not null;
@@ -2204,8 +2204,8 @@ $$;
 
 comment on function public.rag_open_job is
   'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
-  'address or an uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting '
-  'where the original is here.';
+  'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
+  'database has the original.';
 
 create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
 returns void
@@ -2235,9 +2235,9 @@ end;
 $$;
 
 comment on function public.rag_store_content is
-  'The hash of the content of the document''s object or address, when the worker has read it: a second document of '
-  'the same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step '
-  'is then converting, and the lease lasts so much longer.';
+  'Store the hash of the content that the worker has read from the document''s object or address, set the step to '
+  'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
+  'document is in hint.';
 
 create function public.rag_extend_job(step text, lease_seconds integer)
 returns void
@@ -2371,7 +2371,7 @@ as $$
         where originals.org_id = document.org_id and originals.document_id = document.id) end,
       document.content_hash),
     document.status,
-    -- While it is worked on: why it did not work at once.
+    -- During ingestion: the error of the previous attempt.
     coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
     document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
     document.updated_at,
@@ -2719,9 +2719,9 @@ end;
 $$;
 
 comment on function public.rag_update_document is
-  'Change a document''s title and metadata. changes: title, metadata and the fields that metadata fill; missing '
-  'and null ones stay. New metadata take the place of the old, and so do the fields that they fill, null ones '
-  'too.';
+  'Change a document''s title and metadata. changes: title, metadata and the fields derived from metadata. A missing or '
+  'null title or metadata stays unchanged. New metadata replace the old, and all fields derived from metadata, also by '
+  'null.';
 
 create function public.rag_delete_document(document_id uuid)
 returns boolean
@@ -3181,7 +3181,7 @@ end;
 $$;
 
 comment on function rag.require_collection is
-  'The collection of that name; PT404 where there is none, PT403 for another user''s own.';
+  'The collection of that name; PT404 if there is none, PT403 for another user''s private collection.';
 
 create function rag.documents_by_name(home rag.collections, names text[])
 returns setof rag.documents
@@ -3299,9 +3299,9 @@ end;
 $$;
 
 comment on function public.rag_put_documents is
-  'Store documents in the collection, which is made when it is new: each in the place of the one of its name. '
+  'Store documents in the collection, which is created if it is new. A document replaces the document of its name. '
   'documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: '
-  'those that are not there are passed over. place counts from 1.';
+  'documents that do not exist are skipped. place counts from 1.';
 
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
@@ -3485,7 +3485,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 declare
-  -- Lambda gives back six megabytes at most.
+  -- Lambda returns at most six megabytes.
   room bigint := 4500000;
   documents jsonb[] := '{}';
   passages jsonb[] := '{}';
@@ -3503,7 +3503,7 @@ begin
   end if;
   for own in select * from rag.contents_by_id(org_id, kinds, ids, collection_id) loop
     room := room - octet_length(coalesce(own.document, own.passage)::text);
-    -- A text far too long is not even read.
+    -- A text that is larger than the whole response is not read.
     size := case when (text or own.document is null) and octet_length(own.content) <= room
       then rag.text_bytes(own.content) end;
     fits := coalesce(size <= room, false);
@@ -3602,7 +3602,7 @@ create table rag.api_keys (
 
 comment on table rag.api_keys is 'API keys: the hash, owner, scopes and validity of each.';
 comment on column rag.api_keys.owner_id is
-  'Whom the key acts as: it can never do what its owner cannot, and ends with their membership.';
+  'The user as whom the key acts. A key never has more rights than its owner, and is invalid without the membership.';
 comment on column rag.api_keys.prefix is 'The first characters of the key, which distinguish keys in a list.';
 comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
 comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
@@ -3610,9 +3610,9 @@ comment on column rag.api_keys.requests_per_minute is
   'Set by the deployer: this key''s own limit a minute over the functions that take keys.';
 comment on column rag.api_keys.last_used_at is
   'As exact as the functions'' caches, which keep a key for less than a minute.';
-comment on column rag.api_keys.replaced_at is 'When a new key took its place; it may still go on for a while.';
+comment on column rag.api_keys.replaced_at is 'When a new key replaced it. The old key may stay valid until expires_at.';
 
--- Deleting a user, or a collection, with the keys that go with it.
+-- Cascades from a deleted user or collection.
 create index api_keys_by_owner on rag.api_keys (owner_id);
 create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
 
@@ -3632,7 +3632,7 @@ create policy "owners and admins use their keys, and a key finds itself" on rag.
     or hash = (select rag.lookup_hash()));
 
 -- An admin's key for another user would act in that person's name; and a key that could make keys would
--- outlive its own end in them. (The caller of a key's token is the key.)
+-- create keys that are valid after its own expiry. (The caller of a key's token is the key.)
 create policy "keys are made for oneself, by oneself" on rag.api_keys
   as restrictive for insert to authenticated
   with check (owner_id = (select rag.caller_id()));
@@ -3666,7 +3666,7 @@ $$;
 comment on function rag.prevent_key_revival is
   'Trigger that raises PT400 for an update which would make a revoked, replaced or expired key valid again.';
 
--- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
+-- Applies to every update that the policies permit: no key becomes valid again, or valid for longer.
 create trigger key_only_ends before update on rag.api_keys
   for each row execute function rag.prevent_key_revival();
 
@@ -3709,7 +3709,7 @@ as $$
 $$;
 
 comment on function public.rag_list_keys is
-  'The keys that the caller may manage, or the one: working ones first, then the newest.';
+  'The keys that the caller may manage, or the one with the given id: valid keys first, then the newest.';
 
 create function rag.check_key_quota(org_id uuid)
 returns void
@@ -3734,8 +3734,8 @@ end;
 $$;
 
 comment on function rag.check_key_quota is
-  'Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at once do '
-  'not both see room for the last.';
+  'Raises an error if the caller has the maximum number of keys, or is not the owner. It locks, so that two concurrent '
+  'calls do not both count the last place as free.';
 
 create function public.rag_create_key(
   name text, prefix text, hash text, scopes text[],
@@ -3780,8 +3780,8 @@ end;
 $$;
 
 comment on function public.rag_create_key is
-  'A new key of the caller''s, in their only org unless it is named. collection is the name of one, or null for '
-  'all.';
+  'Create a key of the caller, in the caller''s only org unless one is given. collection: a collection''s name, or null '
+  'for all.';
 
 create function public.rag_rotate_key(
   key_id uuid, prefix text, hash text, overlap_seconds integer default 0
@@ -3846,7 +3846,7 @@ as $$
   select exists (select from ended);
 $$;
 
-comment on function public.rag_revoke_key is 'True when the caller has such a key; it has ended then, now or before.';
+comment on function public.rag_revoke_key is 'Revoke a key; true if the caller has a key of that id, also if it was revoked before.';
 
 create function public.rag_open_key()
 returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],
@@ -3965,8 +3965,8 @@ comment on column rag.postings.places is
   'For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.';
 comment on column rag.postings.length is 'Terms in the whole document.';
 comment on column rag.postings.impact is
-  'About what the best chunk scores for this term, among passages of 100 terms in documents of 500: which to read '
-  'first where a term has more postings than a search reads.';
+  'An estimate of the best chunk''s score for this term, among passages of 100 terms in documents of 500. If a term has '
+  'more postings than a search reads, the search reads those with the highest impact.';
 
 -- rag.candidate_documents: the postings of a term, those with the most of it first.
 create index postings_by_term on rag.postings (org_id, term, impact desc)
@@ -4128,7 +4128,7 @@ end;
 $$;
 
 comment on function rag.index_words is
-  'Make the documents'' postings anew. A document''s title counts as part of each of its chunks, as it does for '
+  'Rewrite the documents'' postings. A document''s title counts as part of each of its chunks, as it does for '
   'their embeddings.';
 
 create function rag.index_changed_chunks()
@@ -4200,7 +4200,7 @@ create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id u
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  -- Term by term, and by the rows' places: under row security the planner believes that hardly a row is left,
+  -- Term by term, and by the rows' places: under row security the planner expects very few rows,
   -- and would compare each with every term. A document has tens of thousands.
   with mine as (
     select counts.place
@@ -4281,9 +4281,9 @@ create table rag.object_removals (
 comment on table rag.object_removals is
   'Objects of Supabase Storage to delete, and announced uploads that no document has.';
 comment on column rag.object_removals.expected_until is
-  'Until then the user who uploads it may make a document of it; null after that.';
+  'Until then the user who announced the upload may create a document from it; null afterwards.';
 comment on column rag.object_removals.storable_until is
-  'Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.';
+  'Until then the upload link may store the object again. After that time the worker deletes the object once more.';
 
 -- rag_claim_removals: those that are due.
 create index object_removals_due on rag.object_removals (due_at);
@@ -4350,7 +4350,7 @@ $$;
 comment on function rag.enqueue_object_removal is
   'Trigger that enqueues the removal of an object whose document was deleted or has another object.';
 
--- Whatever takes the document away: who deletes it, its collection's end, its org's.
+-- For every deletion of a document: by a user, with its collection, or with its org.
 create trigger remove_object after delete on rag.originals
   for each row when (old.path is not null) execute function rag.enqueue_object_removal();
 
@@ -4397,7 +4397,7 @@ end;
 $$;
 
 comment on function public.rag_claim_removals is
-  'For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later, '
+  'For the worker: due objects to delete, the same number of every org. A removal is due again, after growing pauses, '
   'until rag_end_removal.';
 
 create function public.rag_end_removal(org_id uuid, path text)
@@ -4494,7 +4494,7 @@ begin
     as restrictive for all to anon
     using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
 exception when insufficient_privilege then
-  -- All of it or nothing: without its policies there is no bucket.
+  -- One transaction: the bucket never exists without its policies.
   raise warning 'rag: for large files, run the end of sql/40_storage/20_storage_policies.sql as the owner of storage.objects';
 end;
 $$;
@@ -4523,7 +4523,7 @@ end;
 $$;
 
 comment on function public.rag_begin_upload is
-  'Expect an upload into the collection: where it goes, and until when a document may be made of it. name: of ASCII '
+  'Announce an upload into the collection: its path, and until when the caller may create a document. name: ASCII '
   'letters, digits, dots, dashes and underscores. PT413 for a larger file than the org''s tier takes.';
 
 create function rag.take_upload(home rag.collections, path text)
@@ -4592,11 +4592,11 @@ create table rag.endpoints (
 comment on table rag.endpoints is
   'Addresses and signing secrets of webhooks. A secret is returned once, when it is created; after that only the '
   'worker reads it.';
-comment on column rag.endpoints.old_secret is 'The one before, for as long as both sign.';
+comment on column rag.endpoints.old_secret is 'The previous secret, while both secrets sign.';
 comment on column rag.endpoints.failing_since is
-  'Since when nothing has arrived there, and how long it is left alone for that.';
+  'The time of the first failure since the last success; the next column: the end of the pause before a new attempt.';
 
--- Old secrets whose time is over.
+-- Expired old secrets.
 create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
 
 alter table rag.webhooks enable row level security;
@@ -4666,7 +4666,7 @@ $$;
 comment on function rag.store_old_secret is
   'Trigger that keeps the previous secret while both are valid. The admin who rotates a secret cannot read it.';
 
--- Who has it renewed cannot read it.
+-- The admin who rotates a secret cannot read the old one.
 create trigger keep_old_secret before update on rag.endpoints
   for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
 
@@ -4920,7 +4920,7 @@ returns table (org_id uuid, id uuid, place bigint)
 language sql stable security invoker set search_path = ''
 as $$
   with recursive busy (org_id, webhook_id) as (
-    -- The next address with something to send, by the index: there may be much for few.
+    -- The next address with due deliveries, by the index: there may be many deliveries for few addresses.
     (select first.org_id, first.webhook_id
       from rag.deliveries as first
       where first.state in ('waiting', 'running')
@@ -4961,9 +4961,8 @@ as $$
 $$;
 
 comment on function rag.due_deliveries is
-  'Due deliveries, in the order in which they are sent: of each org as many as of any other, within it of each address '
-  'as many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
-  'it with.';
+  'Due deliveries in the order of their claim: the same number of every org, and of every address of an org, the '
+  'longest waiting first. For an address that has failed recently, only one delivery.';
 
 create function public.rag_claim_deliveries(max_items integer default 16, lease_seconds integer default 60)
 returns table (
@@ -5080,7 +5079,7 @@ create type rag.webhook as (
   failing_since timestamptz, created_at timestamptz, updated_at timestamptz
 );
 
-comment on type rag.webhook is 'What a list shows of a webhook. (No function returns its secret.)';
+comment on type rag.webhook is 'A webhook as a list returns it, without its secret.';
 
 create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
@@ -5115,7 +5114,7 @@ begin
 end;
 $$;
 
-comment on function rag.get_webhook is 'The one of that id; PT404 for one that the caller does not keep.';
+comment on function rag.get_webhook is 'The webhook of that id; PT404 for one that the caller does not administer.';
 
 create function public.rag_create_webhook(
   url text, secret text, events text[], collection_id uuid default null, description text default null,
@@ -5156,8 +5155,8 @@ end;
 $$;
 
 comment on function public.rag_create_webhook is
-  'A new webhook of the caller''s only org, unless it is named. collection_id: only what happens in and to that '
-  'one. PT403 for who is no admin of it, PT400 for the twenty-first.';
+  'Create a webhook, in the caller''s only org unless one is given. collection_id: only events of that collection. '
+  'PT403 for a caller who is no admin of the org, PT400 above twenty webhooks.';
 
 create function public.rag_update_webhook(
   webhook_id uuid, url text default null, events text[] default null, description text default null,
@@ -5187,7 +5186,7 @@ end;
 $$;
 
 comment on function public.rag_update_webhook is
-  'Null leaves a field as it is. A webhook that is turned on again begins anew.';
+  'Change a webhook. Null leaves a field as it is. A webhook that is enabled again has no failures.';
 
 create function public.rag_rotate_webhook(webhook_id uuid, secret text, overlap_seconds integer default 86400)
 returns setof rag.webhook
@@ -5210,7 +5209,7 @@ begin
 end;
 $$;
 
-comment on function public.rag_rotate_webhook is 'Another secret; the one before signs beside it for so long.';
+comment on function public.rag_rotate_webhook is 'Create a new secret. The old secret signs too, until the given time has passed.';
 
 create function public.rag_delete_webhook(webhook_id uuid)
 returns void
@@ -5291,8 +5290,8 @@ end;
 $$;
 
 comment on function public.rag_repeat_delivery is
-  'Have one sent again that has ended, however it ended. PT404 for one that there is not, PT409 for one that is '
-  'still under way, and while the webhook is off.';
+  'Enqueue a finished delivery again, delivered or failed. PT404 for an unknown delivery, PT409 for one that is not '
+  'finished, or whose webhook is disabled.';
 
 -- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
 -- of the embedding model. The functions write and read it as their user.
@@ -5395,8 +5394,8 @@ comment on function public.rag_put_query_embedding is
   'Store a vector in the caller''s cache, in the place of an older one of that hash, and delete the caller''s '
   'expired vectors and the oldest above 64.';
 
--- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes it; the functions read it once a
--- minute.
+-- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes
+-- the calibration; the functions read it once a minute.
 
 create function public.rag_get_calibration(model text)
 returns jsonb
@@ -6407,16 +6406,16 @@ $$;
 comment on function rag.rank_documents is
   'The documents that match the question best, by all their postings.';
 
--- A document that is not among them may hold the term too, about half as much as the last that is (its rest). So
--- much less is each of those worth than where all were read, or a document would gain by common words that
--- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
--- org, where all were read.
+-- A document whose posting was not read may contain the term too. Its estimated impact is half of the lowest impact
+-- that was read (the rest). The rest is subtracted from each read posting of the term, so that a document does not gain
+-- by common words that other documents only seem to lack. And it is added to every document of the org, so that none
+-- loses to documents of a smaller org, whose postings were all read.
 create function rag.top_postings(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = ''
   set enable_seqscan = off
-  -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
+  -- Because of row security the planner expects very few postings, and would read and sort them all.
   set enable_sort = off
 as $$
 declare
@@ -6752,7 +6751,7 @@ $$;
 
 comment on function rag.best_per_document is 'The best candidate of each document, best first.';
 
--- What changes a fused score (the age of the document, and preferred source types) before the page is cut.
+-- Changes of a fused score by the document's age and by preferred source types, before the page is cut.
 
 create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
 returns rag.candidate[]
@@ -7017,9 +7016,8 @@ end;
 $$;
 
 comment on function rag.expand_neighbours is
-  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
-  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
-  'twice.';
+  'The hits, each text extended by so many chunks on both sides, within its document and at most half-way to the '
+  'document''s next hit. Where chunks overlap, a text begins after the previous hit, so that no text is repeated.';
 
 create function public.rag_widen(chunk_ids uuid[], neighbours integer)
 returns table (chunk_id uuid, content text, span_start integer, span_end integer)
@@ -10114,7 +10112,7 @@ end;
 $$;
 
 comment on function public.rag_open_session is
-  'Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", '
+  'The session of a turn, before the turn: {"session_id", "org_id", "collection_id", "title", "message_count", '
   '"messages"}, messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in '
   'all at most. A collection narrows the turn where the session has none. Without a session, a new one''s place: in '
   'the collection, or in the caller''s only org; nothing is made yet. PT404 for a session or a collection that is '
@@ -11075,7 +11073,7 @@ create table rag.org_calls (
 );
 
 comment on table rag.org_calls is 'Calls of each user in an org today.';
-comment on column rag.org_calls.owner_id is 'Who calls.';
+comment on column rag.org_calls.owner_id is 'The user who calls.';
 comment on column rag.org_calls.day is 'In UTC, as is the midnight that starts it.';
 
 alter table rag.org_calls enable row level security;
@@ -11145,16 +11143,16 @@ comment on table rag.stored_responses is 'Stored responses of requests with an I
 comment on column rag.stored_responses.caller_id is
   'The API key that sent the request, else the user: rag.caller_id().';
 comment on column rag.stored_responses.key_hash is 'SHA-256 of the key and the request.';
-comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
+comment on column rag.stored_responses.collection_id is 'The collection that the API key of the request is bound to.';
 comment on column rag.stored_responses.claim is
   'The claim of the request that computes the response, until due_at. Both are null in a finished response.';
-comment on column rag.stored_responses.body is 'As it was sent, the order of its keys too.';
+comment on column rag.stored_responses.body is 'The body as it was sent, with the order of its keys.';
 comment on column rag.stored_responses.chunk_ids is
   'The chunks that the response shows. It is replayed only if the caller still sees all of them.';
 comment on column rag.stored_responses.scope is
   'The scope that an API key needs for the request, and for the stored response.';
 
--- rag_claim_response: what of the caller's is too old.
+-- rag_claim_response: the caller's expired responses.
 create index stored_responses_by_age on rag.stored_responses (org_id, owner_id, caller_id, created_at);
 
 alter table rag.stored_responses enable row level security;
@@ -11428,11 +11426,11 @@ create table rag.audit_events (
 );
 
 comment on table rag.audit_events is 'Audit events of the knowledge API.';
-comment on column rag.audit_events.owner_id is 'Whose own the namespace is; null: the org''s.';
-comment on column rag.audit_events.user_id is 'Who did it.';
+comment on column rag.audit_events.owner_id is 'The owner of a private namespace; null for a shared one.';
+comment on column rag.audit_events.user_id is 'The user who sent the request.';
 comment on column rag.audit_events.collection_id is
   'Null where there was none of that name. The event remains when the collection is deleted.';
-comment on column rag.audit_events.top_score is 'Of the best chunk; null where there was none.';
+comment on column rag.audit_events.top_score is 'The score of the best chunk; null without a chunk.';
 
 -- rag_list_events; and pruning, org by org.
 create index audit_events_by_time on rag.audit_events (org_id, created_at desc, id);
@@ -11495,7 +11493,7 @@ end;
 $$;
 
 comment on function public.rag_record_event is
-  'Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.';
+  'Record a request of the caller in a namespace, and add its metrics; measures: as rag_record_metrics takes them.';
 
 create function public.rag_list_events(
   "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
