@@ -51,8 +51,8 @@ comment on column rag.chunks.in_hnsw is
   'Whether the HNSW index has it; the worker adds chunks later (57_chunks_outside_hnsw.sql).';
 
 -- Vectors are stored in the row: an exact scan reads every vector, and fetching each from TOAST takes 2 to 5
--- times as long. A page has room for two rows: a text that fits into half a page beside its vector stays in the row, and
--- a longer text moves to TOAST.
+-- times as long. A page has room for two rows. A text that fits into half a page together with its
+-- vector stays in the row; a longer text moves to TOAST.
 alter table rag.chunks alter column embedding set storage plain;
 alter table rag.chunks set (toast_tuple_target = 4080);
 

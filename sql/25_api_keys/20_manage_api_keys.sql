@@ -108,8 +108,8 @@ end;
 $$;
 
 comment on function public.rag_create_key is
-  'Create a key of the caller, in the caller''s only org unless one is given. collection: a collection''s name, or null '
-  'for all.';
+  'Create a key of the caller, in the caller''s only org unless one is given. collection: a collection''s name, or '
+  'null for all.';
 
 create function public.rag_rotate_key(
   key_id uuid, prefix text, hash text, overlap_seconds integer default 0

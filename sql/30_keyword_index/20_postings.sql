@@ -24,8 +24,8 @@ comment on column rag.postings.places is
   'For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.';
 comment on column rag.postings.length is 'Terms in the whole document.';
 comment on column rag.postings.impact is
-  'An estimate of the best chunk''s score for this term, among passages of 100 terms in documents of 500. If a term has '
-  'more postings than a search reads, the search reads those with the highest impact.';
+  'An estimate of the best chunk''s score for this term, among passages of 100 terms in documents of 500. If a term '
+  'has more postings than a search reads, the search reads those with the highest impact.';
 
 -- rag.candidate_documents: the postings of a term, those with the most of it first.
 create index postings_by_term on rag.postings (org_id, term, impact desc)

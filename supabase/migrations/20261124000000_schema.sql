@@ -1036,7 +1036,7 @@ comment on column rag.documents.origin is
 comment on column rag.documents.content_hash is
   'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
-  'The ingestion status of the latest version. Until it is completed, searches find the chunks of the previous version.';
+  'The ingestion status of the latest version. Before completion, searches find the previous version.';
 comment on column rag.documents.error_code is 'The error of a failed ingestion: a code, and in the next column a message.';
 comment on column rag.documents.filename is 'The name of the uploaded file; null for a document without a file.';
 
@@ -1531,8 +1531,8 @@ comment on column rag.chunks.in_hnsw is
   'Whether the HNSW index has it; the worker adds chunks later (57_chunks_outside_hnsw.sql).';
 
 -- Vectors are stored in the row: an exact scan reads every vector, and fetching each from TOAST takes 2 to 5
--- times as long. A page has room for two rows: a text that fits into half a page beside its vector stays in the row, and
--- a longer text moves to TOAST.
+-- times as long. A page has room for two rows. A text that fits into half a page together with its
+-- vector stays in the row; a longer text moves to TOAST.
 alter table rag.chunks alter column embedding set storage plain;
 alter table rag.chunks set (toast_tuple_target = 4080);
 
@@ -2719,8 +2719,8 @@ end;
 $$;
 
 comment on function public.rag_update_document is
-  'Change a document''s title and metadata. changes: title, metadata and the fields derived from metadata. A missing or '
-  'null title or metadata stays unchanged. New metadata replace the old, and all fields derived from metadata, also by '
+  'Change a document''s title and metadata. changes: title, metadata and the fields derived from metadata. A '
+  'missing or null title or metadata stays unchanged. New metadata replace the old, and all fields derived from metadata, also by '
   'null.';
 
 create function public.rag_delete_document(document_id uuid)
@@ -3780,8 +3780,8 @@ end;
 $$;
 
 comment on function public.rag_create_key is
-  'Create a key of the caller, in the caller''s only org unless one is given. collection: a collection''s name, or null '
-  'for all.';
+  'Create a key of the caller, in the caller''s only org unless one is given. collection: a collection''s name, or '
+  'null for all.';
 
 create function public.rag_rotate_key(
   key_id uuid, prefix text, hash text, overlap_seconds integer default 0
@@ -3965,8 +3965,8 @@ comment on column rag.postings.places is
   'For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.';
 comment on column rag.postings.length is 'Terms in the whole document.';
 comment on column rag.postings.impact is
-  'An estimate of the best chunk''s score for this term, among passages of 100 terms in documents of 500. If a term has '
-  'more postings than a search reads, the search reads those with the highest impact.';
+  'An estimate of the best chunk''s score for this term, among passages of 100 terms in documents of 500. If a term '
+  'has more postings than a search reads, the search reads those with the highest impact.';
 
 -- rag.candidate_documents: the postings of a term, those with the most of it first.
 create index postings_by_term on rag.postings (org_id, term, impact desc)
