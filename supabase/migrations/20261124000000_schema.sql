@@ -2719,9 +2719,9 @@ end;
 $$;
 
 comment on function public.rag_update_document is
-  'Change a document''s title and metadata. changes: title, metadata and the fields derived from metadata. A '
-  'missing or null title or metadata stays unchanged. New metadata replace the old, and all fields derived from metadata, also by '
-  'null.';
+  'Change a document''s title and metadata. changes: title, metadata and the fields derived from metadata. A missing '
+  'or null title or metadata stays unchanged. New metadata replace the old, and all fields derived from metadata, '
+  'also by null.';
 
 create function public.rag_delete_document(document_id uuid)
 returns boolean
