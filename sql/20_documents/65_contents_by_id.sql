@@ -23,7 +23,7 @@ declare
 begin
   taken := 0;
   complete := true;
-  -- A loop reads no more texts than there is room for, however many there are.
+  -- The loop stops reading texts when the response is full.
   for part in
     select present.id, present.document_id, present.ordinal, present.content as text, present.span_start,
       present.span_end

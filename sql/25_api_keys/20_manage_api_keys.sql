@@ -62,8 +62,8 @@ end;
 $$;
 
 comment on function rag.check_key_quota is
-  'Raises an error if the caller has the maximum number of keys, or is not the owner. It locks, so that two concurrent '
-  'calls do not both count the last place as free.';
+  'Raises PT403 for a token of an API key, and PT400 for a user with 100 valid keys in the org. It locks, so that two '
+  'concurrent calls do not both count the last place as free.';
 
 create function public.rag_create_key(
   name text, prefix text, hash text, scopes text[],

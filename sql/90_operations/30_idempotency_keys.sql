@@ -182,7 +182,7 @@ declare
 begin
   perform rag.check_response_claim(home, key_hash, scope, lease_seconds);
   answer.org_id := home;
-  -- Again, should what stood in the way be released before it was read.
+  -- Retry, in case the conflicting claim was released before this call read it.
   for attempt in 1..5 loop
     answer.claim := rag.try_claim_response(home, key_hash, body_hash, scope, lease_seconds);
     if answer.claim is not null then

@@ -3416,7 +3416,7 @@ declare
 begin
   taken := 0;
   complete := true;
-  -- A loop reads no more texts than there is room for, however many there are.
+  -- The loop stops reading texts when the response is full.
   for part in
     select present.id, present.document_id, present.ordinal, present.content as text, present.span_start,
       present.span_end
@@ -3734,8 +3734,8 @@ end;
 $$;
 
 comment on function rag.check_key_quota is
-  'Raises an error if the caller has the maximum number of keys, or is not the owner. It locks, so that two concurrent '
-  'calls do not both count the last place as free.';
+  'Raises PT403 for a token of an API key, and PT400 for a user with 100 valid keys in the org. It locks, so that two '
+  'concurrent calls do not both count the last place as free.';
 
 create function public.rag_create_key(
   name text, prefix text, hash text, scopes text[],
@@ -11297,7 +11297,7 @@ declare
 begin
   perform rag.check_response_claim(home, key_hash, scope, lease_seconds);
   answer.org_id := home;
-  -- Again, should what stood in the way be released before it was read.
+  -- Retry, in case the conflicting claim was released before this call read it.
   for attempt in 1..5 loop
     answer.claim := rag.try_claim_response(home, key_hash, body_hash, scope, lease_seconds);
     if answer.claim is not null then
