@@ -40,13 +40,14 @@ from pg_constraint where connamespace = 'rag'::regnamespace and contype <> 'n'
 def database(stack: Stack) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(stack.database_url(), autocommit=True) as connection:
         models = "update rag.settings set other_embedding_models = %s"
+        before = connection.execute("select other_embedding_models from rag.settings").fetchone()
         connection.execute(models, [[HashEmbedder.model]])
         connection.execute(
             "insert into rag.webhooks (org_id, events) values (%s, %s)",
             [ORG, ["document.processing_completed"]],
         )
         yield connection
-        connection.execute(models, [[]])
+        connection.execute(models, before)
         connection.execute("delete from rag.webhooks")
         empty(connection)
 
