@@ -26,7 +26,7 @@ as $$
   select 16;
 $$;
 
-comment on function rag.max_attempts is 'The number of claims after which an item without a result fails.';
+comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
 
 create function rag.lock_leased(queue anyelement, with_document boolean default true)
 returns anyelement

@@ -264,7 +264,7 @@ as $$
   select 16;
 $$;
 
-comment on function rag.max_attempts is 'The number of claims after which an item without a result fails.';
+comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
 
 create function rag.lock_leased(queue anyelement, with_document boolean default true)
 returns anyelement
@@ -2550,7 +2550,7 @@ comment on function public.rag_add_document is
   'Add a document: its row, its original and its job, all or none. document: title; optionally private, '
   'external_id, source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, '
   'content_type, size_bytes; and bytes in base64, url, or the path of an object that the caller has uploaded '
-  '(rag_begin_upload). A repeated path is the same document. A document of the same external_id replaces the older, '
+  '(rag_begin_upload). The same path again adds no second one. A document of the same external_id replaces the older, '
   'which searches find until the job is done. PT409 for bytes that the collection has already, with the id of the '
   'document in hint, and for a deleted collection; PT429 for more documents and PT413 for larger files than the '
   'org''s tier allows; PT404 for an unknown upload.';
