@@ -5,16 +5,16 @@ create type rag.query_term as (
 );
 
 comment on type rag.query_term is
-  'A term of a query. Terms of one slot are the same word as several languages stem it, often to the same term; '
-  'place is its first position in the query, null for identifiers. config: a regconfig, which no type should hold '
-  'that an upgrade carries over. weight: its IDF times its frequency in the query. documents: the number of '
-  'documents that contain it.';
+  'A term of a query. slot: the same for all terms of one word, which each language stems in its own way. config: '
+  'the OID of the text search configuration; not a regconfig, which pg_upgrade does not support in stored types. '
+  'place: the first position of the term in the query, null for identifiers. weight: the IDF of the term times its '
+  'frequency in the query. documents: the number of documents that contain the term.';
 
 create type rag.word_pair as (
   config oid, first text, second text, gap integer, weight double precision
 );
 
-comment on type rag.word_pair is 'Two words that follow each other in a question, that many places apart.';
+comment on type rag.word_pair is 'Two consecutive words of a query. gap: the distance of their positions.';
 
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], weight_sum double precision,
@@ -22,9 +22,10 @@ create type rag.keyword_query as (
 );
 
 comment on type rag.keyword_query is
-  'A parsed query: the terms of its 100 words with the largest weights, in that order; its pairs of adjacent words; the sum of the '
-  'weights of a chunk that contains every word; the mean lengths, in terms, that BM25 compares with; and, if there '
-  'are other embedding models too, the terms that stand for a whole document of the requested one.';
+  'A parsed query. terms: those of the 100 words with the largest weights, in that order. pairs: the consecutive '
+  'words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
+  'in terms. totals: the terms that mark documents of the requested embedding model; null if the scope has no other '
+  'model.';
 
 create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
@@ -65,7 +66,7 @@ begin
     from rag.identifiers(query_text) as identifiers (term)
     group by 1
   ), part as (
-    -- The parts of identifiers, those of abbreviations (e.g., U.S.) twice.
+    -- The parts of identifiers. Parts of abbreviations (e.g., U.S.) are repeated, so that their frequency becomes 0.
     select languages.config, word.lexeme as term, cardinality(word.positions) as occurrences
     from (
       select string_agg(repeat(identifier.term || ' ',
@@ -135,10 +136,10 @@ end;
 $$;
 
 comment on function rag.parse_keyword_query is
-  'Parses a query for the documents of a scope; a term that no visible chunk contains is left out. Each language of '
-  'the documents stems the query in its own way, and a stop word of one of them ("the", "der") counts in none. A word '
-  'weighs its IDF times its frequency in the query, as in BM25. An identifier and its parts are one word, so each '
-  'counts half; the letters of an abbreviation (e.g., U.S.) do not count.';
+  'Parses a query for the documents of a scope and omits terms that no visible chunk contains. Each language of the '
+  'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
+  'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
+  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
@@ -166,5 +167,5 @@ end;
 $$;
 
 comment on function rag.phrase_proximity is
-  'The share of the question''s adjacent words that are adjacent in each text, 0 to 1: higher for more and for '
-  'rarer words, and for fewer words between them. Texts without two such words are omitted.';
+  'The share of the query''s adjacent words that are adjacent in each text, 0 to 1. More and rarer pairs increase the '
+  'share; words between the two words of a pair decrease it. Texts without a pair are omitted.';

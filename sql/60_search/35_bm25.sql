@@ -5,15 +5,15 @@ create type rag.document_key as (org_id uuid, document_id uuid);
 
 comment on type rag.document_key is 'The key of a document.';
 
--- PostgREST's connections keep their plans. A plan that was made while rag.postings was empty would scan the table for
--- each term once it is full, until autovacuum has counted its rows: so no function here scans it.
+-- PostgREST's connections cache plans. A plan made while rag.postings was empty would scan the filled table for each
+-- term until autovacuum has analyzed the table. So these functions disable sequential scans.
 create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
   -- A nested loop would compare each posting with each term of a long query.
   set enable_nestloop = off
-  -- A cached plan expects every word to be rare: for each document, it would read all postings of the word from the
-  -- index of terms, which has all columns that are needed.
+  -- A cached plan estimates that every word is rare. For each document it would read all postings of the word from the
+  -- index of terms, which has all columns of the query.
   set enable_indexonlyscan = off
 as $$
 declare
@@ -40,18 +40,18 @@ end;
 $$;
 
 comment on function rag.rank_documents is
-  'The documents that match the question best, by all their postings.';
+  'The `wanted` documents that match the query best, scored by all their postings.';
 
--- A document whose posting was not read may contain the term too. Its estimated impact is half of the lowest impact
--- that was read (the rest). The rest is subtracted from each read posting of the term, so that a document does not gain
--- by common words that other documents only seem to lack. And it is added to every document of the org, so that none
--- loses to documents of a smaller org, whose postings were all read.
+-- Only the postings with the highest impacts are read. A document without a read posting may contain the term too: its
+-- impact is estimated as half of the lowest impact that was read (rest). The function subtracts rest from each read
+-- posting of the term, so that a common word does not favor the documents whose postings were read. With several orgs
+-- it adds rest to every document of the org, so that a small org whose postings were all read has no advantage.
 create function rag.top_postings(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = ''
   set enable_seqscan = off
-  -- Because of row security the planner expects very few postings, and would read and sort them all.
+  -- Because of row security the planner estimates very few postings, and would read and sort all of them.
   set enable_sort = off
 as $$
 declare
@@ -59,7 +59,7 @@ declare
   each constant integer := greatest(wanted, read / greatest(1, orgs));
 begin
   return (with list as materialized (
-    -- As arrays: windows over so many rows take longer than reading them.
+    -- Arrays, because window functions over so many rows take longer than reading the rows.
     select org.id as org_id, query_term.weight, taken.ids, taken.impacts, query_term.weight * taken.rest as rest
     from (
       select term, weight, sum(least(documents, each * orgs)) over (order by weight desc, term)
@@ -99,9 +99,9 @@ end;
 $$;
 
 comment on function rag.top_postings is
-  'The documents, of those allowed (null: all), that match the question best, by a bounded number of postings: the '
-  '`read` highest of each term and org, terms with the largest weights first, and about eight times as many in '
-  'all.';
+  'The `wanted` allowed documents (null: all) that match the query best, scored by a bounded number of postings: '
+  'about `read` of each term, with the highest impacts, and about eight times `read` in total. The terms with the '
+  'largest weights come first.';
 
 create function rag.collection_share(scope rag.search_scope)
 returns double precision
@@ -116,7 +116,7 @@ end;
 $$;
 
 comment on function rag.collection_share is
-  'How much of all that its orgs have the scope''s collections hold, in chunks, by the log of term counts.';
+  'The share of its orgs'' chunks that are in the scope''s collections, by the log of term counts.';
 
 create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
 returns rag.document_key[]
@@ -129,7 +129,7 @@ begin
   if scope.collection_ids is not null and keywords.totals is null and not rag.filters_documents(scope)
     and rag.collection_share(scope) >= 0.1
   then
-    -- Postings know their collection. Of one that is a large part of its org, the first are soon read.
+    -- Postings have the id of their collection. If the collection is a large part of its org, few others are read.
     return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   elsif scope.collection_ids is not null or rag.filters_documents(scope) then
     execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s %s)',
@@ -155,9 +155,8 @@ end;
 $$;
 
 comment on function rag.candidate_documents is
-  'The documents of a scope that match the question best: all that hold a term of it, or about the best `wanted`.';
+  'The documents of a scope that match the query best: all that contain a term, or about the best `wanted`.';
 
---     weight * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
@@ -173,13 +172,13 @@ declare
   by_document double precision;
   terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
-  -- A mean of 0: texts without a single term.
+  -- The mean length is 0 if no text has a term.
   select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
     bm25_k1 * bm25_b / nullif(keywords.chunk_length, 0), bm25_k1 * bm25_b / nullif(keywords.document_length, 0)
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
-  -- Windows instead of joins, which the planner would nest: it expects hardly a row.
+  -- Window functions instead of joins: the planner estimates few rows and would choose nested loops.
   return query
   with posting as materialized (
     select wanted.org_id, wanted.document_id, found.places, query_term.weight / keywords.weight_sum as weight,
@@ -206,8 +205,8 @@ begin
     from whole, unnest(whole.places) as place
     group by 1, 2, 3, 4
   )
-  -- k1 + 1 stands above and below, in a term's score and in the best that there could be. A sum may
-  -- leave 1 behind by its last bits.
+  -- The factor k1 + 1 is in a term's score and in the highest possible score, so it cancels out. Rounding may make a
+  -- sum slightly greater than 1.
   select part.org_id, part.document_id, part.ordinal,
     least(1, own_share * part.score + (1 - own_share) * part.whole_score)
   from part;
@@ -215,6 +214,7 @@ end;
 $$;
 
 comment on function rag.bm25_scores is
-  'The documents'' chunks that hold a term of the question, and their scores: 0 to 1, where 1 would be '
-  'all terms, infinitely often. A chunk''s score is in part its whole document''s, which tells what '
-  'a short passage leaves unsaid. For n occurrences in a text of length l, a term''s is';
+  'The scores, 0 to 1, of the documents'' chunks that contain a term of the query. 1 is the limit for infinitely many '
+  'occurrences of all terms. The score of the whole document is part of a chunk''s score, because a short passage may '
+  'lack its context. The score of a term that occurs n times in a text of length l, before the division by the highest '
+  'possible score: weight * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length)).';

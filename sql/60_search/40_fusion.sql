@@ -1,9 +1,9 @@
 -- Fusion of vector and keyword scores.
 --
--- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
--- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
--- the score of a perfect chunk. So their mean is too, and has the same meaning for every query and page. Reciprocal
--- rank fusion, which knows only ranks, was worse on the whole (docs/decisions/search.md); a caller may choose it.
+-- Each leg returns its best candidates. Every candidate then gets both scores, and their weighted mean sorts the list.
+-- Both scores are 0 to 1: the cosine similarity, and BM25 divided by the highest possible score. So their mean is 0 to
+-- 1 too, and has the same meaning for every query and page. Reciprocal rank fusion, which uses only ranks, was worse
+-- overall (docs/decisions/search.md); a caller may choose it.
 
 create function rag.load_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer, whole_documents boolean)
@@ -15,7 +15,7 @@ as $$
 begin
   return query
   with candidate as (
-    -- Grouped and not joined: the planner would compare each with every scored chunk.
+    -- Group by instead of a join: the planner would compare each candidate with every scored chunk.
     select brought.org_id, brought.document_id, brought.ordinal, max(brought.score) as word_score
     from (
       select scores.*, row_number() over (order by score desc, document_id, ordinal) <= row_limit as is_candidate
@@ -55,8 +55,8 @@ end;
 $$;
 
 comment on function rag.load_candidates is
-  'The candidates of both legs, with their text, their similarity and their score by words. row_limit: the number of '
-  'candidates that the words bring; whole_documents: the nearest chunks of each document too.';
+  'The candidates of both legs with their text, similarity and keyword score. row_limit: the number of candidates of '
+  'the keyword leg. whole_documents: whether the nearest chunks of each document are candidates too.';
 
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, row_limit integer,
@@ -67,7 +67,7 @@ as $$
 declare
   settings constant rag.settings := (select deployment from rag.settings as deployment);
   legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
-  -- A leg without a query (no document has any of its words) has no part in the score.
+  -- If no document has a word of the query, the similarity is the whole score.
   similarity_share constant double precision := case
     when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
   candidates rag.candidate[];
@@ -77,7 +77,7 @@ begin
     from rag.load_candidates(
       keywords, documents, near, query_embedding, scope, row_limit, whole_documents) as loaded
   ), close as (
-    -- Reading texts is slow: only those of the best, whose order it can change.
+    -- Parsing texts is slow, so only the best candidates are compared.
     select closeness.*
     from (
       select array_agg(candidate.id) as ids, array_agg(candidate.content) as contents,
@@ -119,5 +119,5 @@ end;
 $$;
 
 comment on function rag.score_candidates is
-  'The candidates of both legs, scored, best first. row_limit and whole_documents: as rag.load_candidates takes them; '
-  'phrase_limit: the number of the best by words whose phrases are compared.';
+  'The candidates of both legs with their scores, best first. row_limit, whole_documents: as in rag.load_candidates. '
+  'phrase_limit: the number of candidates, by keyword score, whose phrases are compared.';

@@ -8,7 +8,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   started timestamptz := clock_timestamp();
-  -- The words find a subject too, which then takes the place of something else.
+  -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
   spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
   by_words rag.search_scope := scope;
   near rag.candidate[];
@@ -25,7 +25,7 @@ begin
   if mode <> 'semantic' then
     started := clock_timestamp();
     keywords := rag.parse_keyword_query(query_text, scope);
-    -- Left out afterwards: as a condition it would have every document of the org looked at.
+    -- The subject is removed afterwards: with this filter, rag.candidate_documents would read all the org's documents.
     by_words.without_document := null;
     documents := array(
       select (document.org_id, document.document_id)::rag.document_key
@@ -47,10 +47,10 @@ end;
 $$;
 
 comment on function rag.two_leg_search is
-  'The hits of both legs, best first: of the nearest, and of those with most of the words, `row_limit` each. mode and '
-  'fusion: as rag_search takes them. shown: how many the caller will see, whose order matters most. complete: whether '
-  'asking for more would bring no more. '
-  'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';
+  'The candidates of both legs, best first: the `row_limit` nearest, and the `row_limit` with the highest keyword '
+  'scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns. complete: whether a '
+  'larger row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword '
+  'leg includes the fusion.';
 
 create function rag.uses_keywords(scope rag.search_scope)
 returns boolean

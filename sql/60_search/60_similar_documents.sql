@@ -40,9 +40,8 @@ end;
 $$;
 
 comment on function rag.load_similarity_query is
-  'The vector and the text of the subject: those of the query or the chunk, or for a document the mean of its '
-  'vectors and the beginning of its text. The subject may be outside the filters. PT404 for a subject that the '
-  'caller does not see.';
+  'The vector and the text of the query or chunk; for a document, the mean of its vectors and the beginning of its '
+  'text. The filters do not apply to the subject. PT404 for a subject that the caller may not read.';
 
 create function public.rag_similar(
   chunk_id uuid default null,
@@ -62,7 +61,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 declare
-  -- What each leg brings, where the order in which it does is not the last.
+  -- The candidates of each leg: more than top_k if fusion or `prefer` changes their order.
   row_limit integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
     else greatest(20, 2 * top_k) end;
   scope rag.search_scope;
@@ -87,7 +86,7 @@ begin
   loop
     search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, 'mean', row_limit, top_k);
     candidates := search.candidates;
-    -- All rounds took their time; where there was no such leg, nothing plus null is null.
+    -- The sum of all rounds; null for a leg that the search does not have.
     vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
     lexical_ms := coalesce(lexical_ms, 0) + search.lexical_ms;
     if prefer <> '{}' then
@@ -95,7 +94,7 @@ begin
     end if;
     exit when result = 'chunks';
     candidates := rag.best_per_document(candidates);
-    -- Enough documents, or all there are.
+    -- Until there are enough documents or no further candidates.
     exit when cardinality(candidates) >= top_k or search.complete;
     row_limit := row_limit * 4;
   end loop;
@@ -106,9 +105,9 @@ $$;
 
 comment on function public.rag_similar is
   'Chunks or documents similar to a text, or to a stored chunk or document. The subject: chunk_id, document_id, or '
-  'a text by query_text, query_vector or both, as the mode needs. It is never in the result, nor is any chunk '
-  'of a document that is the subject. mode: semantic, keyword or hybrid. result: chunks, or documents, each by its '
-  'best chunk. prefer: as rag_search takes it.';
+  'a text as query_text, query_vector or both, as the mode requires. The result contains neither the subject nor the '
+  'chunks of a document that is the subject. mode: semantic, keyword or hybrid. result: chunks, or documents, each '
+  'with its best chunk. prefer: as in rag_search.';
 
 create function rag.check_similarity_query(chunk_id uuid, document_id uuid, query_text text,
   query_vector extensions.vector, result text, mode text)

@@ -26,7 +26,7 @@ end;
 $$;
 
 comment on function rag.check_messages is
-  'Raises PT400 unless the messages are [{role, content, details}], with a known role each; details may be absent.';
+  'Raises PT400 unless the messages are [{role, content, details}] with valid roles; details may be absent.';
 
 create function public.rag_open_session(
   session_id uuid default null, collection_id uuid default null, history integer default 100
@@ -65,7 +65,7 @@ begin
       select coalesce(jsonb_agg(jsonb_build_object('role', latest.role, 'content', latest.content)
         order by latest.ordinal), '[]')
       from (
-        -- The sizes, which are read from where the texts begin: texts that are too far back are not read.
+        -- octet_length reads only the size of a long text, not the text, so older texts beyond the limit are not read.
         select newest.*, sum(octet_length(newest.content)) over (order by newest.ordinal desc) as bytes
         from (
           select messages.role, messages.content, messages.ordinal
@@ -76,17 +76,17 @@ begin
           limit history
         ) as newest
       ) as latest
-      -- More than any model receives, and at least the longest message.
+      -- More bytes than the request to a model has, and enough for the longest message.
       where latest.bytes <= 400000));
 end;
 $$;
 
 comment on function public.rag_open_session is
-  'The session of a turn, before the turn: {"session_id", "org_id", "collection_id", "title", "message_count", '
-  '"messages"}, messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in '
-  'all at most. A collection narrows the turn where the session has none. Without a session, a new one''s place: in '
-  'the collection, or in the caller''s only org; nothing is made yet. PT404 for a session or a collection that is '
-  'not the caller''s, PT409 for a session of another collection than the one given.';
+  'The session for a new turn: {"session_id", "org_id", "collection_id", "title", "message_count", "messages"}. '
+  'messages: the last `history` messages in their order, as {"role", "content"}, at most 400,000 bytes in total. If '
+  'the session has no collection, collection_id restricts this turn to one. Without session_id the function returns '
+  'the org and collection of a new session, by default the caller''s only org, and stores nothing. PT404 for a '
+  'session or collection that the caller may not read; PT409 if the session belongs to another collection.';
 
 create function rag.collection_in(org_id uuid, collection_id uuid)
 returns rag.collections
@@ -109,8 +109,8 @@ end;
 $$;
 
 comment on function rag.collection_in is
-  'The collection of that id, in the given org if any; null without an id. PT404 for one that the caller does not '
-  'see.';
+  'The collection of that id, in the given org if org_id is set; null without an id. PT404 for a collection that the '
+  'caller may not read.';
 
 create function public.rag_save_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
 returns jsonb
@@ -134,7 +134,7 @@ begin
     returning * into home;
   else
     home := rag.get_session(session_id);
-    -- The row is locked from here on: another turn of the session counts from there.
+    -- The update locks the session's row, so that a concurrent turn gets the ordinals behind this one's.
     update rag.sessions as grown
     set message_count = grown.message_count + added,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())
@@ -153,8 +153,7 @@ end;
 $$;
 
 comment on function public.rag_save_turn is
-  'Store the messages of a turn, in order, at the end of the session, or in a new session of that org, collection and '
-  'title if session_id is null: {"session_id", "message_count"}. A session keeps its scope: a session about the org '
-  'gets no collection later, or a key that is bound to the collection would read messages about others. Of two '
-  'concurrent turns of a session, the later is stored behind the other. PT404 for a session or a collection that was '
-  'deleted meanwhile.';
+  'Store the messages of a turn, in order, at the end of the session, or in a new session with that org, collection '
+  'and title if session_id is null. Returns {"session_id", "message_count"}. A session without a collection never '
+  'gets one: a key that is bound to the collection would read messages about other collections. Two concurrent turns '
+  'of a session are stored one after the other. PT404 for a session or a collection that was deleted meanwhile.';

@@ -6198,16 +6198,16 @@ create type rag.query_term as (
 );
 
 comment on type rag.query_term is
-  'A term of a query. Terms of one slot are the same word as several languages stem it, often to the same term; '
-  'place is its first position in the query, null for identifiers. config: a regconfig, which no type should hold '
-  'that an upgrade carries over. weight: its IDF times its frequency in the query. documents: the number of '
-  'documents that contain it.';
+  'A term of a query. slot: the same for all terms of one word, which each language stems in its own way. config: '
+  'the OID of the text search configuration; not a regconfig, which pg_upgrade does not support in stored types. '
+  'place: the first position of the term in the query, null for identifiers. weight: the IDF of the term times its '
+  'frequency in the query. documents: the number of documents that contain the term.';
 
 create type rag.word_pair as (
   config oid, first text, second text, gap integer, weight double precision
 );
 
-comment on type rag.word_pair is 'Two words that follow each other in a question, that many places apart.';
+comment on type rag.word_pair is 'Two consecutive words of a query. gap: the distance of their positions.';
 
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], weight_sum double precision,
@@ -6215,9 +6215,10 @@ create type rag.keyword_query as (
 );
 
 comment on type rag.keyword_query is
-  'A parsed query: the terms of its 100 words with the largest weights, in that order; its pairs of adjacent words; the sum of the '
-  'weights of a chunk that contains every word; the mean lengths, in terms, that BM25 compares with; and, if there '
-  'are other embedding models too, the terms that stand for a whole document of the requested one.';
+  'A parsed query. terms: those of the 100 words with the largest weights, in that order. pairs: the consecutive '
+  'words. weight_sum: the sum of the weights of all words. chunk_length, document_length: the mean lengths for BM25, '
+  'in terms. totals: the terms that mark documents of the requested embedding model; null if the scope has no other '
+  'model.';
 
 create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
@@ -6258,7 +6259,7 @@ begin
     from rag.identifiers(query_text) as identifiers (term)
     group by 1
   ), part as (
-    -- The parts of identifiers, those of abbreviations (e.g., U.S.) twice.
+    -- The parts of identifiers. Parts of abbreviations (e.g., U.S.) are repeated, so that their frequency becomes 0.
     select languages.config, word.lexeme as term, cardinality(word.positions) as occurrences
     from (
       select string_agg(repeat(identifier.term || ' ',
@@ -6328,10 +6329,10 @@ end;
 $$;
 
 comment on function rag.parse_keyword_query is
-  'Parses a query for the documents of a scope; a term that no visible chunk contains is left out. Each language of '
-  'the documents stems the query in its own way, and a stop word of one of them ("the", "der") counts in none. A word '
-  'weighs its IDF times its frequency in the query, as in BM25. An identifier and its parts are one word, so each '
-  'counts half; the letters of an abbreviation (e.g., U.S.) do not count.';
+  'Parses a query for the documents of a scope and omits terms that no visible chunk contains. Each language of the '
+  'documents stems the query in its own way. A stop word of one language ("the", "der") is omitted in all languages. '
+  'The weight of a word is its IDF times its frequency in the query, as in BM25. An identifier and its parts count '
+  'half each, because they are one word. The letters of an abbreviation (e.g., U.S.) do not count.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
@@ -6359,8 +6360,8 @@ end;
 $$;
 
 comment on function rag.phrase_proximity is
-  'The share of the question''s adjacent words that are adjacent in each text, 0 to 1: higher for more and for '
-  'rarer words, and for fewer words between them. Texts without two such words are omitted.';
+  'The share of the query''s adjacent words that are adjacent in each text, 0 to 1. More and rarer pairs increase the '
+  'share; words between the two words of a pair decrease it. Texts without a pair are omitted.';
 
 -- BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two steps: the documents that contain most of the query,
 -- with a bounded number of postings for each term; then the exact scores of those documents' chunks.
@@ -6369,15 +6370,15 @@ create type rag.document_key as (org_id uuid, document_id uuid);
 
 comment on type rag.document_key is 'The key of a document.';
 
--- PostgREST's connections keep their plans. A plan that was made while rag.postings was empty would scan the table for
--- each term once it is full, until autovacuum has counted its rows: so no function here scans it.
+-- PostgREST's connections cache plans. A plan made while rag.postings was empty would scan the filled table for each
+-- term until autovacuum has analyzed the table. So these functions disable sequential scans.
 create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
   -- A nested loop would compare each posting with each term of a long query.
   set enable_nestloop = off
-  -- A cached plan expects every word to be rare: for each document, it would read all postings of the word from the
-  -- index of terms, which has all columns that are needed.
+  -- A cached plan estimates that every word is rare. For each document it would read all postings of the word from the
+  -- index of terms, which has all columns of the query.
   set enable_indexonlyscan = off
 as $$
 declare
@@ -6404,18 +6405,18 @@ end;
 $$;
 
 comment on function rag.rank_documents is
-  'The documents that match the question best, by all their postings.';
+  'The `wanted` documents that match the query best, scored by all their postings.';
 
--- A document whose posting was not read may contain the term too. Its estimated impact is half of the lowest impact
--- that was read (the rest). The rest is subtracted from each read posting of the term, so that a document does not gain
--- by common words that other documents only seem to lack. And it is added to every document of the org, so that none
--- loses to documents of a smaller org, whose postings were all read.
+-- Only the postings with the highest impacts are read. A document without a read posting may contain the term too: its
+-- impact is estimated as half of the lowest impact that was read (rest). The function subtracts rest from each read
+-- posting of the term, so that a common word does not favor the documents whose postings were read. With several orgs
+-- it adds rest to every document of the org, so that a small org whose postings were all read has no advantage.
 create function rag.top_postings(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = ''
   set enable_seqscan = off
-  -- Because of row security the planner expects very few postings, and would read and sort them all.
+  -- Because of row security the planner estimates very few postings, and would read and sort all of them.
   set enable_sort = off
 as $$
 declare
@@ -6423,7 +6424,7 @@ declare
   each constant integer := greatest(wanted, read / greatest(1, orgs));
 begin
   return (with list as materialized (
-    -- As arrays: windows over so many rows take longer than reading them.
+    -- Arrays, because window functions over so many rows take longer than reading the rows.
     select org.id as org_id, query_term.weight, taken.ids, taken.impacts, query_term.weight * taken.rest as rest
     from (
       select term, weight, sum(least(documents, each * orgs)) over (order by weight desc, term)
@@ -6463,9 +6464,9 @@ end;
 $$;
 
 comment on function rag.top_postings is
-  'The documents, of those allowed (null: all), that match the question best, by a bounded number of postings: the '
-  '`read` highest of each term and org, terms with the largest weights first, and about eight times as many in '
-  'all.';
+  'The `wanted` allowed documents (null: all) that match the query best, scored by a bounded number of postings: '
+  'about `read` of each term, with the highest impacts, and about eight times `read` in total. The terms with the '
+  'largest weights come first.';
 
 create function rag.collection_share(scope rag.search_scope)
 returns double precision
@@ -6480,7 +6481,7 @@ end;
 $$;
 
 comment on function rag.collection_share is
-  'How much of all that its orgs have the scope''s collections hold, in chunks, by the log of term counts.';
+  'The share of its orgs'' chunks that are in the scope''s collections, by the log of term counts.';
 
 create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
 returns rag.document_key[]
@@ -6493,7 +6494,7 @@ begin
   if scope.collection_ids is not null and keywords.totals is null and not rag.filters_documents(scope)
     and rag.collection_share(scope) >= 0.1
   then
-    -- Postings know their collection. Of one that is a large part of its org, the first are soon read.
+    -- Postings have the id of their collection. If the collection is a large part of its org, few others are read.
     return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   elsif scope.collection_ids is not null or rag.filters_documents(scope) then
     execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s %s)',
@@ -6519,9 +6520,8 @@ end;
 $$;
 
 comment on function rag.candidate_documents is
-  'The documents of a scope that match the question best: all that hold a term of it, or about the best `wanted`.';
+  'The documents of a scope that match the query best: all that contain a term, or about the best `wanted`.';
 
---     weight * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
@@ -6537,13 +6537,13 @@ declare
   by_document double precision;
   terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
-  -- A mean of 0: texts without a single term.
+  -- The mean length is 0 if no text has a term.
   select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
     bm25_k1 * bm25_b / nullif(keywords.chunk_length, 0), bm25_k1 * bm25_b / nullif(keywords.document_length, 0)
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
-  -- Windows instead of joins, which the planner would nest: it expects hardly a row.
+  -- Window functions instead of joins: the planner estimates few rows and would choose nested loops.
   return query
   with posting as materialized (
     select wanted.org_id, wanted.document_id, found.places, query_term.weight / keywords.weight_sum as weight,
@@ -6570,8 +6570,8 @@ begin
     from whole, unnest(whole.places) as place
     group by 1, 2, 3, 4
   )
-  -- k1 + 1 stands above and below, in a term's score and in the best that there could be. A sum may
-  -- leave 1 behind by its last bits.
+  -- The factor k1 + 1 is in a term's score and in the highest possible score, so it cancels out. Rounding may make a
+  -- sum slightly greater than 1.
   select part.org_id, part.document_id, part.ordinal,
     least(1, own_share * part.score + (1 - own_share) * part.whole_score)
   from part;
@@ -6579,16 +6579,17 @@ end;
 $$;
 
 comment on function rag.bm25_scores is
-  'The documents'' chunks that hold a term of the question, and their scores: 0 to 1, where 1 would be '
-  'all terms, infinitely often. A chunk''s score is in part its whole document''s, which tells what '
-  'a short passage leaves unsaid. For n occurrences in a text of length l, a term''s is';
+  'The scores, 0 to 1, of the documents'' chunks that contain a term of the query. 1 is the limit for infinitely many '
+  'occurrences of all terms. The score of the whole document is part of a chunk''s score, because a short passage may '
+  'lack its context. The score of a term that occurs n times in a text of length l, before the division by the highest '
+  'possible score: weight * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length)).';
 
 -- Fusion of vector and keyword scores.
 --
--- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
--- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
--- the score of a perfect chunk. So their mean is too, and has the same meaning for every query and page. Reciprocal
--- rank fusion, which knows only ranks, was worse on the whole (docs/decisions/search.md); a caller may choose it.
+-- Each leg returns its best candidates. Every candidate then gets both scores, and their weighted mean sorts the list.
+-- Both scores are 0 to 1: the cosine similarity, and BM25 divided by the highest possible score. So their mean is 0 to
+-- 1 too, and has the same meaning for every query and page. Reciprocal rank fusion, which uses only ranks, was worse
+-- overall (docs/decisions/search.md); a caller may choose it.
 
 create function rag.load_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer, whole_documents boolean)
@@ -6600,7 +6601,7 @@ as $$
 begin
   return query
   with candidate as (
-    -- Grouped and not joined: the planner would compare each with every scored chunk.
+    -- Group by instead of a join: the planner would compare each candidate with every scored chunk.
     select brought.org_id, brought.document_id, brought.ordinal, max(brought.score) as word_score
     from (
       select scores.*, row_number() over (order by score desc, document_id, ordinal) <= row_limit as is_candidate
@@ -6640,8 +6641,8 @@ end;
 $$;
 
 comment on function rag.load_candidates is
-  'The candidates of both legs, with their text, their similarity and their score by words. row_limit: the number of '
-  'candidates that the words bring; whole_documents: the nearest chunks of each document too.';
+  'The candidates of both legs with their text, similarity and keyword score. row_limit: the number of candidates of '
+  'the keyword leg. whole_documents: whether the nearest chunks of each document are candidates too.';
 
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, row_limit integer,
@@ -6652,7 +6653,7 @@ as $$
 declare
   settings constant rag.settings := (select deployment from rag.settings as deployment);
   legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
-  -- A leg without a query (no document has any of its words) has no part in the score.
+  -- If no document has a word of the query, the similarity is the whole score.
   similarity_share constant double precision := case
     when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
   candidates rag.candidate[];
@@ -6662,7 +6663,7 @@ begin
     from rag.load_candidates(
       keywords, documents, near, query_embedding, scope, row_limit, whole_documents) as loaded
   ), close as (
-    -- Reading texts is slow: only those of the best, whose order it can change.
+    -- Parsing texts is slow, so only the best candidates are compared.
     select closeness.*
     from (
       select array_agg(candidate.id) as ids, array_agg(candidate.content) as contents,
@@ -6704,8 +6705,8 @@ end;
 $$;
 
 comment on function rag.score_candidates is
-  'The candidates of both legs, scored, best first. row_limit and whole_documents: as rag.load_candidates takes them; '
-  'phrase_limit: the number of the best by words whose phrases are compared.';
+  'The candidates of both legs with their scores, best first. row_limit, whole_documents: as in rag.load_candidates. '
+  'phrase_limit: the number of candidates, by keyword score, whose phrases are compared.';
 
 -- Candidates by document: the best documents of a hierarchical search, and the best chunk of each document.
 
@@ -6830,7 +6831,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   started timestamptz := clock_timestamp();
-  -- The words find a subject too, which then takes the place of something else.
+  -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
   spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
   by_words rag.search_scope := scope;
   near rag.candidate[];
@@ -6847,7 +6848,7 @@ begin
   if mode <> 'semantic' then
     started := clock_timestamp();
     keywords := rag.parse_keyword_query(query_text, scope);
-    -- Left out afterwards: as a condition it would have every document of the org looked at.
+    -- The subject is removed afterwards: with this filter, rag.candidate_documents would read all the org's documents.
     by_words.without_document := null;
     documents := array(
       select (document.org_id, document.document_id)::rag.document_key
@@ -6869,10 +6870,10 @@ end;
 $$;
 
 comment on function rag.two_leg_search is
-  'The hits of both legs, best first: of the nearest, and of those with most of the words, `row_limit` each. mode and '
-  'fusion: as rag_search takes them. shown: how many the caller will see, whose order matters most. complete: whether '
-  'asking for more would bring no more. '
-  'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';
+  'The candidates of both legs, best first: the `row_limit` nearest, and the `row_limit` with the highest keyword '
+  'scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns. complete: whether a '
+  'larger row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword '
+  'leg includes the fusion.';
 
 create function rag.uses_keywords(scope rag.search_scope)
 returns boolean
@@ -7090,9 +7091,8 @@ end;
 $$;
 
 comment on function rag.load_similarity_query is
-  'The vector and the text of the subject: those of the query or the chunk, or for a document the mean of its '
-  'vectors and the beginning of its text. The subject may be outside the filters. PT404 for a subject that the '
-  'caller does not see.';
+  'The vector and the text of the query or chunk; for a document, the mean of its vectors and the beginning of its '
+  'text. The filters do not apply to the subject. PT404 for a subject that the caller may not read.';
 
 create function public.rag_similar(
   chunk_id uuid default null,
@@ -7112,7 +7112,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 declare
-  -- What each leg brings, where the order in which it does is not the last.
+  -- The candidates of each leg: more than top_k if fusion or `prefer` changes their order.
   row_limit integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
     else greatest(20, 2 * top_k) end;
   scope rag.search_scope;
@@ -7137,7 +7137,7 @@ begin
   loop
     search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, 'mean', row_limit, top_k);
     candidates := search.candidates;
-    -- All rounds took their time; where there was no such leg, nothing plus null is null.
+    -- The sum of all rounds; null for a leg that the search does not have.
     vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
     lexical_ms := coalesce(lexical_ms, 0) + search.lexical_ms;
     if prefer <> '{}' then
@@ -7145,7 +7145,7 @@ begin
     end if;
     exit when result = 'chunks';
     candidates := rag.best_per_document(candidates);
-    -- Enough documents, or all there are.
+    -- Until there are enough documents or no further candidates.
     exit when cardinality(candidates) >= top_k or search.complete;
     row_limit := row_limit * 4;
   end loop;
@@ -7156,9 +7156,9 @@ $$;
 
 comment on function public.rag_similar is
   'Chunks or documents similar to a text, or to a stored chunk or document. The subject: chunk_id, document_id, or '
-  'a text by query_text, query_vector or both, as the mode needs. It is never in the result, nor is any chunk '
-  'of a document that is the subject. mode: semantic, keyword or hybrid. result: chunks, or documents, each by its '
-  'best chunk. prefer: as rag_search takes it.';
+  'a text as query_text, query_vector or both, as the mode requires. The result contains neither the subject nor the '
+  'chunks of a document that is the subject. mode: semantic, keyword or hybrid. result: chunks, or documents, each '
+  'with its best chunk. prefer: as in rag_search.';
 
 create function rag.check_similarity_query(chunk_id uuid, document_id uuid, query_text text,
   query_vector extensions.vector, result text, mode text)
@@ -10056,7 +10056,7 @@ end;
 $$;
 
 comment on function rag.check_messages is
-  'Raises PT400 unless the messages are [{role, content, details}], with a known role each; details may be absent.';
+  'Raises PT400 unless the messages are [{role, content, details}] with valid roles; details may be absent.';
 
 create function public.rag_open_session(
   session_id uuid default null, collection_id uuid default null, history integer default 100
@@ -10095,7 +10095,7 @@ begin
       select coalesce(jsonb_agg(jsonb_build_object('role', latest.role, 'content', latest.content)
         order by latest.ordinal), '[]')
       from (
-        -- The sizes, which are read from where the texts begin: texts that are too far back are not read.
+        -- octet_length reads only the size of a long text, not the text, so older texts beyond the limit are not read.
         select newest.*, sum(octet_length(newest.content)) over (order by newest.ordinal desc) as bytes
         from (
           select messages.role, messages.content, messages.ordinal
@@ -10106,17 +10106,17 @@ begin
           limit history
         ) as newest
       ) as latest
-      -- More than any model receives, and at least the longest message.
+      -- More bytes than the request to a model has, and enough for the longest message.
       where latest.bytes <= 400000));
 end;
 $$;
 
 comment on function public.rag_open_session is
-  'The session of a turn, before the turn: {"session_id", "org_id", "collection_id", "title", "message_count", '
-  '"messages"}, messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in '
-  'all at most. A collection narrows the turn where the session has none. Without a session, a new one''s place: in '
-  'the collection, or in the caller''s only org; nothing is made yet. PT404 for a session or a collection that is '
-  'not the caller''s, PT409 for a session of another collection than the one given.';
+  'The session for a new turn: {"session_id", "org_id", "collection_id", "title", "message_count", "messages"}. '
+  'messages: the last `history` messages in their order, as {"role", "content"}, at most 400,000 bytes in total. If '
+  'the session has no collection, collection_id restricts this turn to one. Without session_id the function returns '
+  'the org and collection of a new session, by default the caller''s only org, and stores nothing. PT404 for a '
+  'session or collection that the caller may not read; PT409 if the session belongs to another collection.';
 
 create function rag.collection_in(org_id uuid, collection_id uuid)
 returns rag.collections
@@ -10139,8 +10139,8 @@ end;
 $$;
 
 comment on function rag.collection_in is
-  'The collection of that id, in the given org if any; null without an id. PT404 for one that the caller does not '
-  'see.';
+  'The collection of that id, in the given org if org_id is set; null without an id. PT404 for a collection that the '
+  'caller may not read.';
 
 create function public.rag_save_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
 returns jsonb
@@ -10164,7 +10164,7 @@ begin
     returning * into home;
   else
     home := rag.get_session(session_id);
-    -- The row is locked from here on: another turn of the session counts from there.
+    -- The update locks the session's row, so that a concurrent turn gets the ordinals behind this one's.
     update rag.sessions as grown
     set message_count = grown.message_count + added,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())
@@ -10183,11 +10183,10 @@ end;
 $$;
 
 comment on function public.rag_save_turn is
-  'Store the messages of a turn, in order, at the end of the session, or in a new session of that org, collection and '
-  'title if session_id is null: {"session_id", "message_count"}. A session keeps its scope: a session about the org '
-  'gets no collection later, or a key that is bound to the collection would read messages about others. Of two '
-  'concurrent turns of a session, the later is stored behind the other. PT404 for a session or a collection that was '
-  'deleted meanwhile.';
+  'Store the messages of a turn, in order, at the end of the session, or in a new session with that org, collection '
+  'and title if session_id is null. Returns {"session_id", "message_count"}. A session without a collection never '
+  'gets one: a key that is bound to the collection would read messages about other collections. Two concurrent turns '
+  'of a session are stored one after the other. PT404 for a session or a collection that was deleted meanwhile.';
 
 -- Functions to list sessions and their messages, and to delete a session. They run as their caller.
 
