@@ -11,7 +11,7 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
   bytes bytea;
-  -- Unknown for an object or an address until the worker has read it (rag_store_content).
+  -- Null for an object or a URL until the worker has read the content (rag_store_content).
   hash text;
   input record;
   stored rag.documents;
@@ -43,7 +43,7 @@ begin
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
     coalesce(hash, repeat('0', 64)), 'processing')
-  -- Until the job is done, searches find the earlier version unchanged.
+  -- Until the job is done, searches return the earlier version.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
@@ -62,13 +62,13 @@ end;
 $$;
 
 comment on function public.rag_add_document is
-  'Add a document: its row, its original and its job, all or none. document: title; optionally private, '
+  'Add a document: its row, its original and its job, in one transaction. document: title; optionally private, '
   'external_id, source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, '
   'content_type, size_bytes; and bytes in base64, url, or the path of an object that the caller has uploaded '
-  '(rag_begin_upload). The same path again adds no second one. A document of the same external_id replaces the older, '
-  'which searches find until the job is done. PT409 for bytes that the collection has already, with the id of the '
-  'document in hint, and for a deleted collection; PT429 for more documents and PT413 for larger files than the '
-  'org''s tier allows; PT404 for an unknown upload.';
+  '(rag_begin_upload). A second call with the same path returns the same document. A document replaces the earlier one '
+  'with the same external_id, which searches return until the job is done. PT409 for a deleted collection, and for '
+  'bytes that a document of the collection already has; hint has the id of that document. PT429 for more documents '
+  'and PT413 for larger files than the org''s tier allows; PT404 for an unknown upload.';
 
 create function rag.check_file_size(org_id uuid, size_bytes bigint)
 returns void
@@ -111,8 +111,8 @@ end;
 $$;
 
 comment on function rag.take_upload_once is
-  'The document that an earlier call made of the upload; otherwise null, and the upload, if there is one, is taken '
-  '(rag.take_upload).';
+  'The document that an earlier call created from the upload. Without such a document, the function takes the upload '
+  '(rag.take_upload) and returns null.';
 
 create function rag.store_original(stored rag.documents, bytes bytea, url text, path text, content_hash text)
 returns void
@@ -124,7 +124,7 @@ begin
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, store_original.bytes, store_original.url,
     store_original.path, store_original.content_hash)
   on conflict (org_id, document_id)
-  -- The content of an earlier fetch stays until the address is fetched again.
+  -- For a URL, the bytes of an earlier fetch stay until the URL is fetched again.
   do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
     url = excluded.url, path = excluded.path, created_at = now(),
     content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
@@ -195,5 +195,5 @@ end;
 $$;
 
 comment on function rag.check_document_quota is
-  'Raises PT429 if a document that was just inserted exceeds the tier''s number. It locks, so that two concurrent '
-  'calls do not both count the last place as free.';
+  'Raises PT429 if the documents of the collection, with the one just inserted, exceed the tier''s limit. A lock per '
+  'collection prevents two concurrent calls from both passing the check.';

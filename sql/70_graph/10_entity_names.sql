@@ -1,7 +1,6 @@
--- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
--- long as a row that the caller sees names it, for a document's title (15_title_entities.sql) or a chunk
--- (20_mentions.sql). So an entity of a private document does not exist for others, and a name in two orgs connects
--- nothing.
+-- Normalization of entity names. An entity is a normalized name within an org and has no table of its own: it exists
+-- for a caller who sees a row with its name, of a title (15_title_entities.sql) or a chunk (20_mentions.sql). So other
+-- users do not see the entities of a private document, and a name in two orgs does not connect them.
 
 create function rag.fold_text(content text)
 returns text
@@ -9,14 +8,14 @@ language sql immutable security invoker set search_path = ''
 as $$
   select normalize(btrim(regexp_replace(regexp_replace(translate(replace(replace(replace(
       regexp_replace(lower(normalize(replace(content, '´', ''''), nfkd)),
-        -- Accents; points of Hebrew and Arabic; joiners, directions, variants.
+        -- Accents; Hebrew and Arabic points; joiners, direction marks, variation selectors.
         '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f'
         '\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc'
         '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]',
         '', 'g'),
       'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðıς', 'olddiσ'),
     '[''’‘`ʼ](?:s\M)?', '', 'g'),
-    -- Of ASCII and Latin-1, of other alphabets, of all of them, of East Asia; emoji.
+    -- Punctuation and symbols: ASCII, Latin-1, other alphabets, general, East Asian; emoji.
     '[\u0001-"$-*,-/:-@[-`{-¿×÷\u055a-\u055f\u0589\u058a\u05be\u05c0\u05c3\u05c6\u05f3\u05f4\u0609-\u060d'
     '\u061b-\u061f\u066a-\u066d\u06d4\u0964\u0965\u0970\u0df4\u0e3f\u0e4f\u0e5a\u0e5b\u0f04-\u0f14\u0f3a-\u0f3d'
     '\u104a-\u104f\u10fb\u1360-\u1368\u17d4-\u17d6\u17d8-\u17db\u1800-\u180a\u2000-\u20cf\u2190-\u2bff'
@@ -25,10 +24,10 @@ as $$
 $$;
 
 comment on function rag.fold_text is
-  'The text without case, accents and invisible characters; between words is one blank. An apostrophe is removed '
-  '(O''Brien), and so is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks that belong to '
-  'letters, as in Devanagari and Thai, stay. The characters of punctuation are listed, because versions of '
-  'Postgres differ.';
+  'The text in lower case, without accents and invisible characters, with one blank between words. Apostrophes '
+  '(O''Brien) and English genitives (Boritzer''s) are removed. + and # stay, for C++ and C#, and so do marks that '
+  'belong to letters, as in Devanagari and Thai. Punctuation is listed by character, because the character classes of '
+  'Postgres versions differ.';
 
 create function rag.entity_key(name text)
 returns text
@@ -41,8 +40,8 @@ as $$
 $$;
 
 comment on function rag.entity_key is
-  'The key of a name: the folded name without an article before it and without parentheses behind it, unless '
-  'nothing else is left. The key of a key is itself.';
+  'The key of a name: the folded name without a leading article and without trailing parentheses, unless the rest '
+  'would be empty. The key of a key is the same key.';
 
 create function rag.phonetic_key(entity text)
 returns text
@@ -55,9 +54,9 @@ as $$
 $$;
 
 comment on function rag.phonetic_key is
-  'How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels '
-  'count at the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and '
-  'z, v and w.';
+  'A rough phonetic key of a folded name: most misspelled words have the key of the correct word. Vowels are kept only '
+  'at the beginning of a word, and all vowels are equal, also Greek and Cyrillic ones. c, k and q are equal, and so '
+  'are s and z, v and w.';
 
 create function rag.bigram_similarity(name text, others text[])
 returns table (entity text, likeness double precision)
@@ -86,8 +85,8 @@ end;
 $$;
 
 comment on function rag.bigram_similarity is
-  'How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in '
-  'common (Dice, 1945). Those that are not as long, by a third, are left out.';
+  'The similarity, 0 to 1, of a folded name to each of others: the share of common letter bigrams (Dice, 1945). Names '
+  'whose length differs by more than a third are omitted.';
 
 create function rag.title_names(title text)
 returns table (entity text, name text, weight real)
@@ -99,7 +98,7 @@ as $$
     union all
     select rtrim(left(regexp_replace(rag.fold_text(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
     union all
-    -- A file's name without its ending.
+    -- A file name without its extension.
     select rag.entity_key(named.base), named.base, 0.9, 0
     from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
     where named.base <> title
@@ -114,8 +113,8 @@ as $$
 $$;
 
 comment on function rag.title_names is
-  'The names in a title, each with its certainty: the title itself, with and without parentheses, and its parts. '
-  '"Incident 42: Billing outage" has both.';
+  'The names in a title, each with its probability: the title with and without parentheses, and parts of the title. '
+  '"Incident 42: Billing outage" has the parts "Incident 42" and "Billing outage".';
 
 create function rag.path_name(path text)
 returns text
@@ -126,16 +125,16 @@ as $$
   from (select regexp_replace(regexp_replace(left(path, 2000), '^https?://[^/]*|[?#].*$', '', 'g'), '/+$', ''))
     as address (path)
   cross join lateral (
-    -- The file, or of a file that every folder may have, the folder.
+    -- The file name; the folder name for common files such as README.
     select regexp_replace(address.path, '(?:^|/)(?:readme|index|codeowners|main|default)(?:\.[a-z]{1,5})?$', '', 'i')
   ) as place (path)
   cross join lateral (
-    -- Without the ending, and the date before the name.
+    -- The extension and a leading date are removed.
     select btrim(regexp_replace(regexp_replace(translate(regexp_replace(place.path, '^.*/', ''), '_+', '  '),
       '\.[A-Za-z][A-Za-z0-9]{0,4}$', ''), '^[0-9]{4}-?[0-9]{2}(?:-?[0-9]{2})?[- ]+', '')) as name
   ) as part;
 $$;
 
 comment on function rag.path_name is
-  'The name that a path or URL ends with, without date and ending: notes/2025-03-04-marram.md is about marram, '
-  'inkwell/README.md about inkwell. Null for a number or a hash.';
+  'The last name in a path or URL, without date and extension: marram for notes/2025-03-04-marram.md, inkwell for '
+  'inkwell/README.md. Null for a number or a hash.';

@@ -1,6 +1,6 @@
--- Subjects: the entities that a document's title, file name, external_id and URL name. Triggers on documents write
--- them. A graph search goes from an entity to the documents about it, and from the entities that these name to the
--- documents about those.
+-- Subjects: the entities that a document's title, file name, external_id and URL name. Triggers on documents write the
+-- rows. A graph search goes from an entity to the documents about it, and from the entities in these documents to
+-- further documents.
 
 create table rag.title_entities (
   org_id uuid not null,
@@ -17,7 +17,7 @@ create table rag.title_entities (
 );
 
 comment on table rag.title_entities is 'Entities that documents'' titles, file names, external_ids and URLs name.';
-comment on column rag.title_entities.weight is '1 is the whole title.';
+comment on column rag.title_entities.weight is '0 to 1; the whole title has 1.';
 
 -- rag.link_entities and rag.expand_graph: the documents about an entity.
 create index title_entities_by_entity on rag.title_entities (org_id, entity, weight desc)
@@ -27,7 +27,7 @@ create index title_entities_by_entity on rag.title_entities (org_id, entity, wei
 create index title_entities_by_collection on rag.title_entities (org_id, collection_id, entity, weight desc)
   include (document_id, owner_id);
 
--- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
+-- rag.link_entities: names with the same phonetic key, or a key with the same beginning or end (the key reversed).
 create index title_entities_by_sound on rag.title_entities (org_id, sound) include (entity, collection_id, owner_id);
 create index title_entities_by_ending on rag.title_entities (org_id, ending) include (entity, collection_id, owner_id);
 
@@ -67,7 +67,7 @@ as $$
 $$;
 
 comment on function rag.is_in_graph is
-  'Whether the documents of a collection are in the graph: unless its config excludes them.';
+  'Whether the documents of a collection are in the graph. The collection''s config may exclude them.';
 
 create function rag.subject_names(document rag.documents)
 returns table (entity text, name text, weight real)
@@ -130,7 +130,7 @@ end;
 $$;
 
 comment on function rag.index_new_titles is
-  'Trigger that writes the title entities of inserted documents, once a statement.';
+  'Trigger that writes the title entities of inserted documents, once per statement.';
 
 create trigger index_title_entities_of_new_documents after insert on rag.documents
   referencing new table as added

@@ -1,5 +1,5 @@
--- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
--- (53_write_chunks.sql), or later from the worker (40_complete_and_fail_extractions.sql).
+-- Mentions: the entities that a chunk names, which are the evidence that an entity exists. The rows are written with
+-- the chunks (53_write_chunks.sql), or later by the worker (40_complete_and_fail_extractions.sql).
 
 create table rag.mentions (
   org_id uuid not null,
@@ -20,12 +20,12 @@ create table rag.mentions (
 
 comment on table rag.mentions is 'Entities that chunks name.';
 comment on column rag.mentions.kind is
-  'person, organization, team, place, service, work, identifier, email, date, or name: not known which.';
+  'person, organization, team, place, service, work, identifier, email, date, or name if the kind is unknown.';
 comment on column rag.mentions.surfaces is
-  'As the chunk writes it, where it does so differently: a surname alone, an abbreviation.';
-comment on column rag.mentions.weight is 'How prominent it is there, 0 to 1.';
+  'Other spellings of the name in the chunk, e.g., a surname alone or an abbreviation.';
+comment on column rag.mentions.weight is 'The prominence of the entity in the chunk, 0 to 1.';
 
--- rag.link_entities and rag.expand_graph: the chunks that name an entity, those where it is most prominent first.
+-- rag.link_entities and rag.expand_graph: the chunks that name an entity, highest weight first.
 create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
   include (document_id, ordinal, collection_id, owner_id);
 
@@ -33,7 +33,7 @@ create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
 create index mentions_by_collection on rag.mentions (org_id, collection_id, entity, weight desc)
   include (document_id, ordinal, owner_id);
 
--- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
+-- rag.link_entities: names with the same phonetic key, or a key with the same beginning or end (the key reversed).
 create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
 create index mentions_by_ending on rag.mentions (org_id, ending) include (entity, collection_id, owner_id);
 

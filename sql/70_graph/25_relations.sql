@@ -19,7 +19,7 @@ create table rag.relations (
 comment on table rag.relations is 'Relations between entities that chunks state.';
 comment on column rag.relations.type is 'Read forwards: subject OWNED_BY object.';
 
--- rag.edges_among, both ways; the surest first.
+-- rag.edges_among, in both directions; highest confidence first.
 create index relations_by_subject on rag.relations (org_id, subject, confidence desc)
   include (type, object, document_id, ordinal, collection_id, owner_id);
 create index relations_by_object on rag.relations (org_id, object, confidence desc)
@@ -74,8 +74,7 @@ end;
 $$;
 
 comment on function rag.move_graph_of_document is
-  'Mentions, relations and how far they are read follow their document, should it go to another collection or '
-  'owner.';
+  'Trigger that moves the mentions, relations and extraction of a document to its new collection or owner.';
 
 create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
   for each row
@@ -122,4 +121,4 @@ end;
 $$;
 
 comment on function rag.delete_dangling_relations is
-  'Delete a document''s relations with an end that nothing in the document names any more.';
+  'Delete a document''s relations if the document no longer names the subject or the object.';

@@ -1,5 +1,5 @@
 -- Mentions and relations of chunks, written from the JSON that the functions or the worker send. Invalid entries are
--- left out: no document fails because of its entities.
+-- omitted, so that no document fails because of its entities.
 
 create function rag.list_entries(body jsonb, list text)
 returns table (entry jsonb, number bigint)
@@ -12,7 +12,7 @@ as $$
 $$;
 
 comment on function rag.list_entries is
-  'The numbered entries of a list in a chunk''s JSON that are objects; 200 are looked at.';
+  'The objects among the first 200 entries of a list in a chunk''s JSON, with their numbers.';
 
 create function rag.name_value(value jsonb)
 returns text
@@ -24,7 +24,7 @@ as $$
 $$;
 
 comment on function rag.name_value is
-  'A text in a list''s entry that may be shown and is no longer than a name; null otherwise.';
+  'A text in a list''s entry, if it is printable and no longer than a name; otherwise null.';
 
 create function rag.weight_value(value jsonb)
 returns real
@@ -42,7 +42,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  -- Materialized, so that what costs is done once for each name.
+  -- Materialized, so that expensive functions are called once for each name.
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight,
     sound, ending)
   with listed as materialized (

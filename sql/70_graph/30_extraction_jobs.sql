@@ -21,13 +21,14 @@ create table rag.extractions (
 );
 
 comment on table rag.extractions is 'Progress of entity extraction, one row for each document in the graph.';
-comment on column rag.extractions.user_id is 'The user in whose name the worker reads it; null until one requests it (rag_build_graph).';
+comment on column rag.extractions.user_id is
+  'The user as whom the worker extracts the document; null until a user requests it (rag_build_graph).';
 comment on column rag.extractions.is_extracted is 'Whether the entities of all chunks are stored.';
-comment on column rag.extractions.next_ordinal is 'The chunk that comes next, while it is being read.';
+comment on column rag.extractions.next_ordinal is 'The ordinal of the next chunk to extract.';
 comment on column rag.extractions.due_at is
-  'Not before this. While it is read: when the lease ends and any worker may claim it again. Null: given up.';
+  'The earliest time of a claim; for a leased extraction, the end of the lease. Null: given up.';
 
--- rag_claim_extractions: the orgs with waiting rows, and the due ones of each.
+-- rag_claim_extractions: the orgs with waiting rows, and the due rows of each org.
 create index extractions_due on rag.extractions (org_id, due_at)
   where not is_extracted and user_id is not null and due_at is not null;
 
@@ -63,7 +64,7 @@ create policy "a bound key stays in its collection" on rag.extractions
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- No user's own token names a lease: only the worker's for one document does.
+-- Only the worker's token for one document has a lease; a user's own token has none.
 create policy "documents are read in the name of who asks" on rag.extractions
   as restrictive for all to authenticated
   using (true)

@@ -8,7 +8,7 @@ as $$
 begin
   return query
   with recursive busy (org_id) as (
-    -- The next org with some, by the index: there may be many documents and few orgs.
+    -- The next org with extractions, by the index: there may be many documents and few orgs.
     (select extractions.org_id
     from rag.extractions
     where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
@@ -46,8 +46,8 @@ end;
 $$;
 
 comment on function rag.due_extractions is
-  'Due extractions in the order of their claim: the same number of every org, the longest waiting first. is_expired: '
-  'the extraction was claimed, and its lease has expired.';
+  'Due extractions in the order of their claim: the same number of every org, earliest due first. is_expired: whether '
+  'the lease of a claimed extraction has expired.';
 
 create function public.rag_claim_extractions(max_items integer default 1, lease_seconds integer default 60)
 returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)

@@ -75,7 +75,7 @@ begin
   set next_ordinal = case when is_more then behind else 0 end, is_extracted = not is_more,
     lease = case when is_more then held.lease end,
     due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
-    -- It went on.
+    -- A stored part resets the count of attempts.
     attempts = 0, error_code = null, error_message = null, updated_at = clock_timestamp()
   where known.org_id = held.org_id and known.document_id = held.document_id;
   return is_more;
@@ -83,8 +83,8 @@ end;
 $$;
 
 comment on function public.rag_store_extraction is
-  'Store the names and relations of the chunks from `first` on (as rag_put_document takes them), in the place of '
-  'their previous entities. Returns whether further chunks follow; then the lease is extended, otherwise it ends.';
+  'Replace the names and relations of the chunks from the ordinal `first` on (format: rag_put_document). Returns '
+  'whether further chunks follow. If so, the lease is extended; otherwise it ends.';
 
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
@@ -108,6 +108,6 @@ end;
 $$;
 
 comment on function public.rag_fail_extraction is
-  'End an extraction that failed, with its error, or that is postponed, without one. The extraction is due again after '
-  'retry_seconds; null: never. is_attempt: false does not count the attempt. The document is not locked, since its lock '
-  'may be the one that the extraction could not get.';
+  'End the attempt of an extraction that failed (with an error) or is postponed (without one). The extraction is due '
+  'again after retry_seconds; null: never. is_attempt: whether the attempt counts. The function does not lock the '
+  'document, because the extraction may have failed for that lock.';

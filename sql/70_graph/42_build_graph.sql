@@ -1,5 +1,5 @@
--- A collection's documents enter the graph or leave it: on request, or because the collection's config changed. The
--- worker extracts them, and deletes the extracted rows of a collection that left the graph.
+-- Addition of a collection's documents to the graph and their removal: on request, or after a change of its config.
+-- The worker extracts the documents, and deletes the extracted rows of a removed collection.
 
 create function public.rag_build_graph(collection_id uuid, again boolean default false)
 returns bigint
@@ -23,8 +23,8 @@ end;
 $$;
 
 comment on function public.rag_build_graph is
-  'Have a collection''s documents read in the caller''s name, as far as the caller sees them: those that have '
-  'not been requested yet, and those that were given up; `again`: all of them, from the beginning. Returns their number. '
+  'Enqueue the extraction, as the caller, of the collection''s documents that the caller sees and that no user has '
+  'requested yet or whose extraction was given up. `again`: all documents, from the beginning. Returns their number. '
   'PT409 for a collection that is not in the graph.';
 
 create function rag.enqueue_collection(home rag.collections, again boolean)
@@ -35,7 +35,7 @@ as $$
 declare
   asked bigint;
 begin
-  -- The documents first, in the order in which writers lock them.
+  -- Documents are locked first and by id, as other writers do.
   perform from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   order by documents.id
@@ -44,7 +44,7 @@ begin
   select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), false
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
-  -- In one order, so that of two calls for the same documents one waits for the other.
+  -- Sorted, so that two calls for the same documents do not deadlock.
   order by documents.id
   on conflict (org_id, document_id) do update
   set is_extracted = known.is_extracted and not again,
@@ -58,7 +58,7 @@ end;
 $$;
 
 comment on function rag.enqueue_collection is
-  'Enqueue the extraction of all documents of a collection that the caller sees; their number.';
+  'Enqueue the extraction of a collection''s documents that the caller sees (rag_build_graph). Returns their number.';
 
 create function rag.on_graph_setting_changed(home rag.collections, was_graphed boolean)
 returns void
@@ -89,8 +89,8 @@ end;
 $$;
 
 comment on function rag.on_graph_setting_changed is
-  'A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that '
-  'reads them, and that removes their entities; those of a few documents are removed at once.';
+  'Enqueue the extraction of the documents that the caller sees, after their collection was added to the graph or '
+  'removed from it. The worker extracts their entities or deletes them; up to 200 documents'' are deleted at once.';
 
 create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
 returns void

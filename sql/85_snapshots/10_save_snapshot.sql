@@ -67,8 +67,8 @@ end;
 $$;
 
 comment on function public.rag_snapshot_documents is
-  '[{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have '
-  'never become chunks are left out.';
+  '[{id, created_at}]: up to 2,000 documents that the whole org sees, oldest first, after the given created_at and id. '
+  'Documents that are not completed and have no chunks are omitted.';
 
 create function rag.snapshot_chunk(chunk rag.chunks)
 returns jsonb
@@ -80,8 +80,8 @@ as $$
 $$;
 
 comment on function rag.snapshot_chunk is
-  'A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document''s. The embedding: its values '
-  'in half precision, high byte first, as base64, without the zeros at its end.';
+  'A chunk in the format of a snapshot, at most 8,192 bytes. The text of the chunk is a part of the document''s text. '
+  'embedding: the values in half precision, high byte first, as base64, without trailing zeros.';
 
 create function rag.snapshot_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
@@ -99,14 +99,14 @@ as $$
 $$;
 
 comment on function rag.snapshot_chunks is
-  'A document''s chunks from `first` on: at most `most`, and at most 512, which are four megabytes.';
+  'A document''s chunks from the ordinal `first` on: at most `most` and at most 512, which are four megabytes.';
 
 create function rag.snapshot_document(home rag.collections, document_id uuid, first_character integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
   select jsonb_build_object('id', documents.id,
-    -- A document without an external_id has its id as its name, unless another document has that as its external_id.
+    -- The name is the external_id, or else the id, unless the id is another document's external_id.
     'name', case when documents.external_id is not null or not exists (
         select from rag.documents as other
         where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
@@ -132,8 +132,8 @@ as $$
 $$;
 
 comment on function rag.snapshot_document is
-  'One document: a million characters of its text from first_character on, the text''s length, the number of its '
-  'chunks, and with the first part of the text the first chunks.';
+  'One document: a million characters of its text from first_character on, the length of the text, and the number of '
+  'chunks. The first part of the text comes with the first chunks.';
 
 create function public.rag_read_snapshot_documents(
   collection_id uuid, document_ids uuid[], first_character integer default 0
@@ -170,8 +170,8 @@ end;
 $$;
 
 comment on function public.rag_read_snapshot_documents is
-  'The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends '
-  'after four megabytes: the caller asks again for the rest.';
+  'The documents that still exist, oldest first, each as rag.snapshot_document returns it. A response ends after four '
+  'megabytes; the caller requests the rest with another call.';
 
 create function public.rag_read_snapshot_chunks(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
@@ -198,4 +198,4 @@ end;
 $$;
 
 comment on function public.rag_read_snapshot_chunks is
-  'A document''s chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.';
+  'A document''s chunks from the ordinal `first` on (rag.snapshot_chunks); PT409 if the document has changed.';

@@ -30,8 +30,8 @@ end;
 $$;
 
 comment on function rag.check_load is
-  'The caller''s org, once it is certain that a snapshot may become its collection of that name. PT409 for a name '
-  'that is taken, without overwrite; PT400 for the name of another user''s collection.';
+  'The caller''s org, if a snapshot may be loaded into a collection of that name. PT409 if the name is taken and '
+  'overwrite is false; PT400 for the name of a private collection.';
 
 create function public.rag_check_load(name text, overwrite boolean default false)
 returns jsonb
@@ -49,8 +49,8 @@ as $$
 $$;
 
 comment on function public.rag_check_load is
-  '{"org_id", "left_behind"}: whose snapshots the caller may load under that name, and the collections that loads '
-  'have left without a name and an hour ago.';
+  '{"org_id", "left_behind"}: the org whose snapshots the caller may load under that name, and the unnamed collections '
+  'of loads that stopped more than an hour ago.';
 
 create function public.rag_begin_load(name text, overwrite boolean, documents integer, collection jsonb)
 returns uuid
@@ -86,9 +86,9 @@ end;
 $$;
 
 comment on function public.rag_begin_load is
-  'Create a collection without a name, to be filled; returns its id. PT429 if the tier of the org has no room for '
-  'it, or for so many documents. The collection that it will replace does not count, so that the org may have one '
-  'more for a while.';
+  'Create an unnamed collection for a load and return its id. PT429 if the tier of the org does not allow another '
+  'collection or that many documents. The collection that the load will replace does not count, so the org may exceed '
+  'its tier by one collection until the load ends.';
 
 create function rag.running_load(collection_id uuid)
 returns rag.collections
@@ -111,8 +111,8 @@ end;
 $$;
 
 comment on function rag.running_load is
-  'The collection that is being loaded, locked for the rest of the transaction, so that no other '
-  'call ends it. PT404 when it is none, or none any more.';
+  'The collection of a running load, locked until the end of the transaction, so that no other call ends the load. '
+  'PT404 if no load into the collection is running.';
 
 create function rag.id_at_position(place bigint)
 returns uuid
@@ -122,8 +122,7 @@ as $$
 $$;
 
 comment on function rag.id_at_position is
-  'The id of a document by its place among those of a load, so that they keep their order where they are of one '
-  'moment.';
+  'The id of a document from its position in the load, so that documents with the same created_at keep their order.';
 
 create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
 returns setof rag.stored_document
@@ -163,8 +162,8 @@ end;
 $$;
 
 comment on function public.rag_load_documents is
-  'Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 '
-  'for two of one name.';
+  'Store documents in the format of rag_read_snapshot_documents. first: the position of the first one in the load. '
+  'PT400 if two documents have the same name.';
 
 create function public.rag_load_chunks(
   collection_id uuid, document_id uuid, chunks jsonb, embedding_model text, last boolean
@@ -201,8 +200,8 @@ end;
 $$;
 
 comment on function public.rag_load_chunks is
-  'More chunks of a document that has some, as rag_load_documents takes them. Its words are counted with the last '
-  'of them: each time anew, a long document would take hours.';
+  'Store further chunks of a document, in the format of rag_load_documents. The words of the document are counted with '
+  'its last chunks: counting them again at each call would take hours for a long document.';
 
 create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
 returns void
@@ -222,7 +221,7 @@ begin
   set name = home.loading_name, loading_name = null
   where collections.org_id = home.org_id and collections.id = home.id;
 exception when unique_violation then
-  -- Another call has created it meanwhile.
+  -- Another call has created a collection of the name.
   raise exception 'A collection of this name already exists. Choose another name.'
     using errcode = 'PT409', detail = 'duplicate_collection';
 when lock_not_available then
@@ -231,8 +230,8 @@ end;
 $$;
 
 comment on function public.rag_finish_load is
-  'Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls '
-  'load under one name, the second waits here, and then the name is taken.';
+  'End the load and name the collection. With overwrite, the earlier collection of that name is deleted as by '
+  'rag_delete_collection. Of two loads under one name, the second waits, and without overwrite gets PT409.';
 
 create function public.rag_cancel_load(collection_id uuid)
 returns boolean
@@ -258,4 +257,4 @@ end;
 $$;
 
 comment on function public.rag_cancel_load is
-  'Delete a collection that was not loaded completely, a hundred documents at a time; whether there are more.';
+  'Delete an incompletely loaded collection, a hundred documents per call. Returns whether more remain.';

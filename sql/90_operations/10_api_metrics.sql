@@ -1,5 +1,5 @@
 -- Metrics of the index and knowledge APIs, counted in the database for all instances; /metrics sums them over all
--- users. Each user has rows of their own, so that no user waits for others or writes theirs.
+-- users. Each user has separate rows, so that users neither wait for each other nor write each other's rows.
 
 create function rag.histogram_bounds(measure text)
 returns double precision[]
@@ -30,9 +30,9 @@ create table rag.api_metrics (
 );
 
 comment on table rag.api_metrics is 'Counters and histograms of the index and knowledge APIs, by user.';
-comment on column rag.api_metrics.label is 'success or failure of a request, prompt or completion of tokens.';
+comment on column rag.api_metrics.label is 'For requests: success or failure. For tokens: prompt or completion.';
 comment on column rag.api_metrics.sum is 'The value of a counter; the sum of all values of a histogram.';
-comment on column rag.api_metrics.total is 'How often; and how often up to each bound.';
+comment on column rag.api_metrics.total is 'The number of values; in buckets, the number of values up to each bound.';
 
 alter table rag.api_metrics enable row level security;
 alter table rag.api_metrics force row level security;
@@ -58,7 +58,7 @@ begin
   )
   insert into rag.api_metrics as present (user_id, name, label, sum, total, buckets)
   select auth.uid(), measured.name, measured.label, 
-    -- Of one that cannot be there is no sum.
+    -- An invalid value makes the sum null, which the table refuses.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
       from unnest(rag.histogram_bounds(measured.name)) as bound)

@@ -1,7 +1,7 @@
 -- Rate limits, counted in the database for all instances. A row is one caller's current window in one bucket; the
 -- window starts with the first request, and an expired row is reused, so the table has at most callers x buckets x
--- windows rows. The token, never an argument, identifies the caller, and no exposed function decreases a count. (A
--- deleted user's few rows stay.)
+-- windows rows. The caller is taken from the token, never from an argument. A caller cannot decrease a count. (The few
+-- rows of a deleted user remain.)
 
 create table rag.rate_limits (
   caller_id uuid not null,
@@ -15,8 +15,9 @@ create table rag.rate_limits (
 comment on table rag.rate_limits is 'Windows of rate limits, by caller and bucket.';
 comment on column rag.rate_limits.caller_id is 'A user, or an API key: rag.caller_id().';
 comment on column rag.rate_limits.bucket is
-  'rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: '
-  'kilobytes of text that a user, with all keys, sent to functions that store it before they answer.';
+  'rag: rag-search and rag-answer; api: all other functions; day: all functions, for a user and all keys of the user, '
+  'by the tier. ingest: kilobytes of text that a user and the user''s keys sent to functions that store it before '
+  'they respond.';
 
 alter table rag.rate_limits enable row level security;
 alter table rag.rate_limits force row level security;
@@ -35,10 +36,10 @@ create table rag.request_counts (
 );
 
 comment on table rag.request_counts is
-  'Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its counters are '
-  'true over all instances. Each user has rows of their own, so that no request waits for another user.';
+  'All requests by user, function and outcome. /metrics sums them over all users, so its counters cover all instances. '
+  'Each user has separate rows, so that no request waits for another user.';
 comment on column rag.request_counts.function is
-  'The deployed function. A user has at most 64 names, because a direct caller may choose any (rag.count_request).';
+  'The function''s name. A user has at most 64 names, because a direct caller may send any name (rag.count_request).';
 
 alter table rag.request_counts enable row level security;
 alter table rag.request_counts force row level security;
@@ -82,10 +83,10 @@ as $$
 $$;
 
 comment on function rag.caller_limits is
-  'The limits of the caller: the deployment''s own for the bucket (`requests` in `window_seconds`), unless a tier '
-  'or, with precedence, the API key sets a limit for each minute; and the tier''s limit for each day. Of several '
-  'orgs'' tiers the most generous counts. (A user has one daily count for all orgs: a key of an org with a smaller '
-  'tier may find it exhausted by requests in other orgs.)';
+  'The limits of the caller: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
+  'the API key''s limit per minute, else the tier''s, else `requests` in `window_seconds`. A user in several orgs '
+  'has the highest limit of their tiers. (The daily count of a user covers all orgs, so requests in other orgs may '
+  'exhaust the daily limit of a key.)';
 
 create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
@@ -143,8 +144,8 @@ end;
 $$;
 
 comment on function rag.count_request is
-  'Count a request of the caller by function and outcome. It does not count further names above 64 of one user, so '
-  'that a direct caller cannot create any number of rows.';
+  'Count a request of the caller by function and outcome. After 64 names of one user, requests with further names are '
+  'not counted, so that a direct caller cannot create an unlimited number of rows.';
 
 create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
@@ -165,14 +166,14 @@ begin
     raise exception 'bucket must be rag, api or ingest, and window_seconds 1, 60, 3600 or 86400'
       using errcode = 'PT400', detail = 'invalid_limit';
   elsif bucket = 'ingest' then
-    -- This call belongs to a request that has been counted.
+    -- The request of this call is counted already.
     return query
     select requests, window_seconds, counted.*
     from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
 
-  -- The minute before the day, always: two requests lock their rows in the same order.
+  -- The daily window is always last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
     order by named.bucket = 'day'
@@ -186,7 +187,7 @@ begin
   end loop;
 
   if not admitted and paid is not null then
-    -- The day's limit is reached: the minute's count of this request is undone.
+    -- The daily limit is reached, so the count of this request in the earlier window is undone.
     update rag.rate_limits as spent set hits = spent.hits - amount
     where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
       and spent.window_seconds = paid.window_seconds;
@@ -200,13 +201,12 @@ end;
 $$;
 
 comment on function public.rag_check_rate_limit is
-  'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the '
-  'caller, with the state of its window. The call is admitted only if all windows have room, and then counted in '
-  'all, else in none. One round trip. It returns rows and never raises for a limit, since raising would roll the '
-  'count back.';
+  'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest. Returns a row for each limit of '
+  'the caller, with the state of its window. A call is admitted if no limit is exceeded; otherwise it is counted in no '
+  'window. The function does not raise for an exceeded limit, because an error would roll the counts back.';
 
--- value: of a counter what it counts, of a histogram the sum of all values; total: how many those were, and buckets
--- how many of them were at most as large as each of the bounds.
+-- value: the value of a counter, or the sum of a histogram's values; total: the number of values; buckets: the number
+-- of values up to each bound.
 create function public.rag_metrics()
 returns table (
   name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
@@ -245,5 +245,5 @@ as $$
 $$;
 
 comment on function public.rag_metrics is
-  'Metrics of /metrics, summed over all users, with the 64 functions that have most requests by name and all others '
-  'as "other". Only for the functions'' own token, which has no user and a claim for it; others get no row.';
+  'Metrics of /metrics, summed over all users. The 64 functions with the most requests have their names; all others '
+  'are summed as "other". Only the functions'' own token, which has no user and a claim for metrics, gets rows.';

@@ -2496,7 +2496,7 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
   bytes bytea;
-  -- Unknown for an object or an address until the worker has read it (rag_store_content).
+  -- Null for an object or a URL until the worker has read the content (rag_store_content).
   hash text;
   input record;
   stored rag.documents;
@@ -2528,7 +2528,7 @@ begin
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
     coalesce(hash, repeat('0', 64)), 'processing')
-  -- Until the job is done, searches find the earlier version unchanged.
+  -- Until the job is done, searches return the earlier version.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
@@ -2547,13 +2547,13 @@ end;
 $$;
 
 comment on function public.rag_add_document is
-  'Add a document: its row, its original and its job, all or none. document: title; optionally private, '
+  'Add a document: its row, its original and its job, in one transaction. document: title; optionally private, '
   'external_id, source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, '
   'content_type, size_bytes; and bytes in base64, url, or the path of an object that the caller has uploaded '
-  '(rag_begin_upload). The same path again adds no second one. A document of the same external_id replaces the older, '
-  'which searches find until the job is done. PT409 for bytes that the collection has already, with the id of the '
-  'document in hint, and for a deleted collection; PT429 for more documents and PT413 for larger files than the '
-  'org''s tier allows; PT404 for an unknown upload.';
+  '(rag_begin_upload). A second call with the same path returns the same document. A document replaces the earlier one '
+  'with the same external_id, which searches return until the job is done. PT409 for a deleted collection, and for '
+  'bytes that a document of the collection already has; hint has the id of that document. PT429 for more documents '
+  'and PT413 for larger files than the org''s tier allows; PT404 for an unknown upload.';
 
 create function rag.check_file_size(org_id uuid, size_bytes bigint)
 returns void
@@ -2596,8 +2596,8 @@ end;
 $$;
 
 comment on function rag.take_upload_once is
-  'The document that an earlier call made of the upload; otherwise null, and the upload, if there is one, is taken '
-  '(rag.take_upload).';
+  'The document that an earlier call created from the upload. Without such a document, the function takes the upload '
+  '(rag.take_upload) and returns null.';
 
 create function rag.store_original(stored rag.documents, bytes bytea, url text, path text, content_hash text)
 returns void
@@ -2609,7 +2609,7 @@ begin
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, store_original.bytes, store_original.url,
     store_original.path, store_original.content_hash)
   on conflict (org_id, document_id)
-  -- The content of an earlier fetch stays until the address is fetched again.
+  -- For a URL, the bytes of an earlier fetch stay until the URL is fetched again.
   do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
     url = excluded.url, path = excluded.path, created_at = now(),
     content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
@@ -2680,8 +2680,8 @@ end;
 $$;
 
 comment on function rag.check_document_quota is
-  'Raises PT429 if a document that was just inserted exceeds the tier''s number. It locks, so that two concurrent '
-  'calls do not both count the last place as free.';
+  'Raises PT429 if the documents of the collection, with the one just inserted, exceed the tier''s limit. A lock per '
+  'collection prevents two concurrent calls from both passing the check.';
 
 -- Functions to change and delete documents. They run as their caller.
 
@@ -7182,10 +7182,9 @@ $$;
 comment on function rag.check_similarity_query is
   'Raises PT400 for invalid arguments of rag_similar; detail names the argument.';
 
--- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
--- long as a row that the caller sees names it, for a document's title (15_title_entities.sql) or a chunk
--- (20_mentions.sql). So an entity of a private document does not exist for others, and a name in two orgs connects
--- nothing.
+-- Normalization of entity names. An entity is a normalized name within an org and has no table of its own: it exists
+-- for a caller who sees a row with its name, of a title (15_title_entities.sql) or a chunk (20_mentions.sql). So other
+-- users do not see the entities of a private document, and a name in two orgs does not connect them.
 
 create function rag.fold_text(content text)
 returns text
@@ -7193,14 +7192,14 @@ language sql immutable security invoker set search_path = ''
 as $$
   select normalize(btrim(regexp_replace(regexp_replace(translate(replace(replace(replace(
       regexp_replace(lower(normalize(replace(content, '´', ''''), nfkd)),
-        -- Accents; points of Hebrew and Arabic; joiners, directions, variants.
+        -- Accents; Hebrew and Arabic points; joiners, direction marks, variation selectors.
         '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f'
         '\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc'
         '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]',
         '', 'g'),
       'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðıς', 'olddiσ'),
     '[''’‘`ʼ](?:s\M)?', '', 'g'),
-    -- Of ASCII and Latin-1, of other alphabets, of all of them, of East Asia; emoji.
+    -- Punctuation and symbols: ASCII, Latin-1, other alphabets, general, East Asian; emoji.
     '[\u0001-"$-*,-/:-@[-`{-¿×÷\u055a-\u055f\u0589\u058a\u05be\u05c0\u05c3\u05c6\u05f3\u05f4\u0609-\u060d'
     '\u061b-\u061f\u066a-\u066d\u06d4\u0964\u0965\u0970\u0df4\u0e3f\u0e4f\u0e5a\u0e5b\u0f04-\u0f14\u0f3a-\u0f3d'
     '\u104a-\u104f\u10fb\u1360-\u1368\u17d4-\u17d6\u17d8-\u17db\u1800-\u180a\u2000-\u20cf\u2190-\u2bff'
@@ -7209,10 +7208,10 @@ as $$
 $$;
 
 comment on function rag.fold_text is
-  'The text without case, accents and invisible characters; between words is one blank. An apostrophe is removed '
-  '(O''Brien), and so is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks that belong to '
-  'letters, as in Devanagari and Thai, stay. The characters of punctuation are listed, because versions of '
-  'Postgres differ.';
+  'The text in lower case, without accents and invisible characters, with one blank between words. Apostrophes '
+  '(O''Brien) and English genitives (Boritzer''s) are removed. + and # stay, for C++ and C#, and so do marks that '
+  'belong to letters, as in Devanagari and Thai. Punctuation is listed by character, because the character classes of '
+  'Postgres versions differ.';
 
 create function rag.entity_key(name text)
 returns text
@@ -7225,8 +7224,8 @@ as $$
 $$;
 
 comment on function rag.entity_key is
-  'The key of a name: the folded name without an article before it and without parentheses behind it, unless '
-  'nothing else is left. The key of a key is itself.';
+  'The key of a name: the folded name without a leading article and without trailing parentheses, unless the rest '
+  'would be empty. The key of a key is the same key.';
 
 create function rag.phonetic_key(entity text)
 returns text
@@ -7239,9 +7238,9 @@ as $$
 $$;
 
 comment on function rag.phonetic_key is
-  'How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels '
-  'count at the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and '
-  'z, v and w.';
+  'A rough phonetic key of a folded name: most misspelled words have the key of the correct word. Vowels are kept only '
+  'at the beginning of a word, and all vowels are equal, also Greek and Cyrillic ones. c, k and q are equal, and so '
+  'are s and z, v and w.';
 
 create function rag.bigram_similarity(name text, others text[])
 returns table (entity text, likeness double precision)
@@ -7270,8 +7269,8 @@ end;
 $$;
 
 comment on function rag.bigram_similarity is
-  'How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in '
-  'common (Dice, 1945). Those that are not as long, by a third, are left out.';
+  'The similarity, 0 to 1, of a folded name to each of others: the share of common letter bigrams (Dice, 1945). Names '
+  'whose length differs by more than a third are omitted.';
 
 create function rag.title_names(title text)
 returns table (entity text, name text, weight real)
@@ -7283,7 +7282,7 @@ as $$
     union all
     select rtrim(left(regexp_replace(rag.fold_text(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
     union all
-    -- A file's name without its ending.
+    -- A file name without its extension.
     select rag.entity_key(named.base), named.base, 0.9, 0
     from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
     where named.base <> title
@@ -7298,8 +7297,8 @@ as $$
 $$;
 
 comment on function rag.title_names is
-  'The names in a title, each with its certainty: the title itself, with and without parentheses, and its parts. '
-  '"Incident 42: Billing outage" has both.';
+  'The names in a title, each with its probability: the title with and without parentheses, and parts of the title. '
+  '"Incident 42: Billing outage" has the parts "Incident 42" and "Billing outage".';
 
 create function rag.path_name(path text)
 returns text
@@ -7310,23 +7309,23 @@ as $$
   from (select regexp_replace(regexp_replace(left(path, 2000), '^https?://[^/]*|[?#].*$', '', 'g'), '/+$', ''))
     as address (path)
   cross join lateral (
-    -- The file, or of a file that every folder may have, the folder.
+    -- The file name; the folder name for common files such as README.
     select regexp_replace(address.path, '(?:^|/)(?:readme|index|codeowners|main|default)(?:\.[a-z]{1,5})?$', '', 'i')
   ) as place (path)
   cross join lateral (
-    -- Without the ending, and the date before the name.
+    -- The extension and a leading date are removed.
     select btrim(regexp_replace(regexp_replace(translate(regexp_replace(place.path, '^.*/', ''), '_+', '  '),
       '\.[A-Za-z][A-Za-z0-9]{0,4}$', ''), '^[0-9]{4}-?[0-9]{2}(?:-?[0-9]{2})?[- ]+', '')) as name
   ) as part;
 $$;
 
 comment on function rag.path_name is
-  'The name that a path or URL ends with, without date and ending: notes/2025-03-04-marram.md is about marram, '
-  'inkwell/README.md about inkwell. Null for a number or a hash.';
+  'The last name in a path or URL, without date and extension: marram for notes/2025-03-04-marram.md, inkwell for '
+  'inkwell/README.md. Null for a number or a hash.';
 
--- Subjects: the entities that a document's title, file name, external_id and URL name. Triggers on documents write
--- them. A graph search goes from an entity to the documents about it, and from the entities that these name to the
--- documents about those.
+-- Subjects: the entities that a document's title, file name, external_id and URL name. Triggers on documents write the
+-- rows. A graph search goes from an entity to the documents about it, and from the entities in these documents to
+-- further documents.
 
 create table rag.title_entities (
   org_id uuid not null,
@@ -7343,7 +7342,7 @@ create table rag.title_entities (
 );
 
 comment on table rag.title_entities is 'Entities that documents'' titles, file names, external_ids and URLs name.';
-comment on column rag.title_entities.weight is '1 is the whole title.';
+comment on column rag.title_entities.weight is '0 to 1; the whole title has 1.';
 
 -- rag.link_entities and rag.expand_graph: the documents about an entity.
 create index title_entities_by_entity on rag.title_entities (org_id, entity, weight desc)
@@ -7353,7 +7352,7 @@ create index title_entities_by_entity on rag.title_entities (org_id, entity, wei
 create index title_entities_by_collection on rag.title_entities (org_id, collection_id, entity, weight desc)
   include (document_id, owner_id);
 
--- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
+-- rag.link_entities: names with the same phonetic key, or a key with the same beginning or end (the key reversed).
 create index title_entities_by_sound on rag.title_entities (org_id, sound) include (entity, collection_id, owner_id);
 create index title_entities_by_ending on rag.title_entities (org_id, ending) include (entity, collection_id, owner_id);
 
@@ -7393,7 +7392,7 @@ as $$
 $$;
 
 comment on function rag.is_in_graph is
-  'Whether the documents of a collection are in the graph: unless its config excludes them.';
+  'Whether the documents of a collection are in the graph. The collection''s config may exclude them.';
 
 create function rag.subject_names(document rag.documents)
 returns table (entity text, name text, weight real)
@@ -7456,7 +7455,7 @@ end;
 $$;
 
 comment on function rag.index_new_titles is
-  'Trigger that writes the title entities of inserted documents, once a statement.';
+  'Trigger that writes the title entities of inserted documents, once per statement.';
 
 create trigger index_title_entities_of_new_documents after insert on rag.documents
   referencing new table as added
@@ -7485,8 +7484,8 @@ create trigger index_title_entities_of_changed_documents
     is distinct from (new.title, new.collection_id, new.owner_id, new.external_id, new.filename, new.uri))
   execute function rag.index_changed_title();
 
--- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
--- (53_write_chunks.sql), or later from the worker (40_complete_and_fail_extractions.sql).
+-- Mentions: the entities that a chunk names, which are the evidence that an entity exists. The rows are written with
+-- the chunks (53_write_chunks.sql), or later by the worker (40_complete_and_fail_extractions.sql).
 
 create table rag.mentions (
   org_id uuid not null,
@@ -7507,12 +7506,12 @@ create table rag.mentions (
 
 comment on table rag.mentions is 'Entities that chunks name.';
 comment on column rag.mentions.kind is
-  'person, organization, team, place, service, work, identifier, email, date, or name: not known which.';
+  'person, organization, team, place, service, work, identifier, email, date, or name if the kind is unknown.';
 comment on column rag.mentions.surfaces is
-  'As the chunk writes it, where it does so differently: a surname alone, an abbreviation.';
-comment on column rag.mentions.weight is 'How prominent it is there, 0 to 1.';
+  'Other spellings of the name in the chunk, e.g., a surname alone or an abbreviation.';
+comment on column rag.mentions.weight is 'The prominence of the entity in the chunk, 0 to 1.';
 
--- rag.link_entities and rag.expand_graph: the chunks that name an entity, those where it is most prominent first.
+-- rag.link_entities and rag.expand_graph: the chunks that name an entity, highest weight first.
 create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
   include (document_id, ordinal, collection_id, owner_id);
 
@@ -7520,7 +7519,7 @@ create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
 create index mentions_by_collection on rag.mentions (org_id, collection_id, entity, weight desc)
   include (document_id, ordinal, owner_id);
 
--- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
+-- rag.link_entities: names with the same phonetic key, or a key with the same beginning or end (the key reversed).
 create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
 create index mentions_by_ending on rag.mentions (org_id, ending) include (entity, collection_id, owner_id);
 
@@ -7571,7 +7570,7 @@ create table rag.relations (
 comment on table rag.relations is 'Relations between entities that chunks state.';
 comment on column rag.relations.type is 'Read forwards: subject OWNED_BY object.';
 
--- rag.edges_among, both ways; the surest first.
+-- rag.edges_among, in both directions; highest confidence first.
 create index relations_by_subject on rag.relations (org_id, subject, confidence desc)
   include (type, object, document_id, ordinal, collection_id, owner_id);
 create index relations_by_object on rag.relations (org_id, object, confidence desc)
@@ -7626,8 +7625,7 @@ end;
 $$;
 
 comment on function rag.move_graph_of_document is
-  'Mentions, relations and how far they are read follow their document, should it go to another collection or '
-  'owner.';
+  'Trigger that moves the mentions, relations and extraction of a document to its new collection or owner.';
 
 create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
   for each row
@@ -7674,10 +7672,10 @@ end;
 $$;
 
 comment on function rag.delete_dangling_relations is
-  'Delete a document''s relations with an end that nothing in the document names any more.';
+  'Delete a document''s relations if the document no longer names the subject or the object.';
 
 -- Mentions and relations of chunks, written from the JSON that the functions or the worker send. Invalid entries are
--- left out: no document fails because of its entities.
+-- omitted, so that no document fails because of its entities.
 
 create function rag.list_entries(body jsonb, list text)
 returns table (entry jsonb, number bigint)
@@ -7690,7 +7688,7 @@ as $$
 $$;
 
 comment on function rag.list_entries is
-  'The numbered entries of a list in a chunk''s JSON that are objects; 200 are looked at.';
+  'The objects among the first 200 entries of a list in a chunk''s JSON, with their numbers.';
 
 create function rag.name_value(value jsonb)
 returns text
@@ -7702,7 +7700,7 @@ as $$
 $$;
 
 comment on function rag.name_value is
-  'A text in a list''s entry that may be shown and is no longer than a name; null otherwise.';
+  'A text in a list''s entry, if it is printable and no longer than a name; otherwise null.';
 
 create function rag.weight_value(value jsonb)
 returns real
@@ -7720,7 +7718,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  -- Materialized, so that what costs is done once for each name.
+  -- Materialized, so that expensive functions are called once for each name.
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight,
     sound, ending)
   with listed as materialized (
@@ -7840,13 +7838,14 @@ create table rag.extractions (
 );
 
 comment on table rag.extractions is 'Progress of entity extraction, one row for each document in the graph.';
-comment on column rag.extractions.user_id is 'The user in whose name the worker reads it; null until one requests it (rag_build_graph).';
+comment on column rag.extractions.user_id is
+  'The user as whom the worker extracts the document; null until a user requests it (rag_build_graph).';
 comment on column rag.extractions.is_extracted is 'Whether the entities of all chunks are stored.';
-comment on column rag.extractions.next_ordinal is 'The chunk that comes next, while it is being read.';
+comment on column rag.extractions.next_ordinal is 'The ordinal of the next chunk to extract.';
 comment on column rag.extractions.due_at is
-  'Not before this. While it is read: when the lease ends and any worker may claim it again. Null: given up.';
+  'The earliest time of a claim; for a leased extraction, the end of the lease. Null: given up.';
 
--- rag_claim_extractions: the orgs with waiting rows, and the due ones of each.
+-- rag_claim_extractions: the orgs with waiting rows, and the due rows of each org.
 create index extractions_due on rag.extractions (org_id, due_at)
   where not is_extracted and user_id is not null and due_at is not null;
 
@@ -7882,7 +7881,7 @@ create policy "a bound key stays in its collection" on rag.extractions
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- No user's own token names a lease: only the worker's for one document does.
+-- Only the worker's token for one document has a lease; a user's own token has none.
 create policy "documents are read in the name of who asks" on rag.extractions
   as restrictive for all to authenticated
   using (true)
@@ -7941,7 +7940,7 @@ as $$
 begin
   return query
   with recursive busy (org_id) as (
-    -- The next org with some, by the index: there may be many documents and few orgs.
+    -- The next org with extractions, by the index: there may be many documents and few orgs.
     (select extractions.org_id
     from rag.extractions
     where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
@@ -7979,8 +7978,8 @@ end;
 $$;
 
 comment on function rag.due_extractions is
-  'Due extractions in the order of their claim: the same number of every org, the longest waiting first. is_expired: '
-  'the extraction was claimed, and its lease has expired.';
+  'Due extractions in the order of their claim: the same number of every org, earliest due first. is_expired: whether '
+  'the lease of a claimed extraction has expired.';
 
 create function public.rag_claim_extractions(max_items integer default 1, lease_seconds integer default 60)
 returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
@@ -8117,7 +8116,7 @@ begin
   set next_ordinal = case when is_more then behind else 0 end, is_extracted = not is_more,
     lease = case when is_more then held.lease end,
     due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
-    -- It went on.
+    -- A stored part resets the count of attempts.
     attempts = 0, error_code = null, error_message = null, updated_at = clock_timestamp()
   where known.org_id = held.org_id and known.document_id = held.document_id;
   return is_more;
@@ -8125,8 +8124,8 @@ end;
 $$;
 
 comment on function public.rag_store_extraction is
-  'Store the names and relations of the chunks from `first` on (as rag_put_document takes them), in the place of '
-  'their previous entities. Returns whether further chunks follow; then the lease is extended, otherwise it ends.';
+  'Replace the names and relations of the chunks from the ordinal `first` on (format: rag_put_document). Returns '
+  'whether further chunks follow. If so, the lease is extended; otherwise it ends.';
 
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
@@ -8150,12 +8149,12 @@ end;
 $$;
 
 comment on function public.rag_fail_extraction is
-  'End an extraction that failed, with its error, or that is postponed, without one. The extraction is due again after '
-  'retry_seconds; null: never. is_attempt: false does not count the attempt. The document is not locked, since its lock '
-  'may be the one that the extraction could not get.';
+  'End the attempt of an extraction that failed (with an error) or is postponed (without one). The extraction is due '
+  'again after retry_seconds; null: never. is_attempt: whether the attempt counts. The function does not lock the '
+  'document, because the extraction may have failed for that lock.';
 
--- A collection's documents enter the graph or leave it: on request, or because the collection's config changed. The
--- worker extracts them, and deletes the extracted rows of a collection that left the graph.
+-- Addition of a collection's documents to the graph and their removal: on request, or after a change of its config.
+-- The worker extracts the documents, and deletes the extracted rows of a removed collection.
 
 create function public.rag_build_graph(collection_id uuid, again boolean default false)
 returns bigint
@@ -8179,8 +8178,8 @@ end;
 $$;
 
 comment on function public.rag_build_graph is
-  'Have a collection''s documents read in the caller''s name, as far as the caller sees them: those that have '
-  'not been requested yet, and those that were given up; `again`: all of them, from the beginning. Returns their number. '
+  'Enqueue the extraction, as the caller, of the collection''s documents that the caller sees and that no user has '
+  'requested yet or whose extraction was given up. `again`: all documents, from the beginning. Returns their number. '
   'PT409 for a collection that is not in the graph.';
 
 create function rag.enqueue_collection(home rag.collections, again boolean)
@@ -8191,7 +8190,7 @@ as $$
 declare
   asked bigint;
 begin
-  -- The documents first, in the order in which writers lock them.
+  -- Documents are locked first and by id, as other writers do.
   perform from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   order by documents.id
@@ -8200,7 +8199,7 @@ begin
   select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), false
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
-  -- In one order, so that of two calls for the same documents one waits for the other.
+  -- Sorted, so that two calls for the same documents do not deadlock.
   order by documents.id
   on conflict (org_id, document_id) do update
   set is_extracted = known.is_extracted and not again,
@@ -8214,7 +8213,7 @@ end;
 $$;
 
 comment on function rag.enqueue_collection is
-  'Enqueue the extraction of all documents of a collection that the caller sees; their number.';
+  'Enqueue the extraction of a collection''s documents that the caller sees (rag_build_graph). Returns their number.';
 
 create function rag.on_graph_setting_changed(home rag.collections, was_graphed boolean)
 returns void
@@ -8245,8 +8244,8 @@ end;
 $$;
 
 comment on function rag.on_graph_setting_changed is
-  'A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that '
-  'reads them, and that removes their entities; those of a few documents are removed at once.';
+  'Enqueue the extraction of the documents that the caller sees, after their collection was added to the graph or '
+  'removed from it. The worker extracts their entities or deletes them; up to 200 documents'' are deleted at once.';
 
 create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
 returns void
@@ -10334,8 +10333,8 @@ end;
 $$;
 
 comment on function public.rag_snapshot_documents is
-  '[{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have '
-  'never become chunks are left out.';
+  '[{id, created_at}]: up to 2,000 documents that the whole org sees, oldest first, after the given created_at and id. '
+  'Documents that are not completed and have no chunks are omitted.';
 
 create function rag.snapshot_chunk(chunk rag.chunks)
 returns jsonb
@@ -10347,8 +10346,8 @@ as $$
 $$;
 
 comment on function rag.snapshot_chunk is
-  'A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document''s. The embedding: its values '
-  'in half precision, high byte first, as base64, without the zeros at its end.';
+  'A chunk in the format of a snapshot, at most 8,192 bytes. The text of the chunk is a part of the document''s text. '
+  'embedding: the values in half precision, high byte first, as base64, without trailing zeros.';
 
 create function rag.snapshot_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
@@ -10366,14 +10365,14 @@ as $$
 $$;
 
 comment on function rag.snapshot_chunks is
-  'A document''s chunks from `first` on: at most `most`, and at most 512, which are four megabytes.';
+  'A document''s chunks from the ordinal `first` on: at most `most` and at most 512, which are four megabytes.';
 
 create function rag.snapshot_document(home rag.collections, document_id uuid, first_character integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
   select jsonb_build_object('id', documents.id,
-    -- A document without an external_id has its id as its name, unless another document has that as its external_id.
+    -- The name is the external_id, or else the id, unless the id is another document's external_id.
     'name', case when documents.external_id is not null or not exists (
         select from rag.documents as other
         where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
@@ -10399,8 +10398,8 @@ as $$
 $$;
 
 comment on function rag.snapshot_document is
-  'One document: a million characters of its text from first_character on, the text''s length, the number of its '
-  'chunks, and with the first part of the text the first chunks.';
+  'One document: a million characters of its text from first_character on, the length of the text, and the number of '
+  'chunks. The first part of the text comes with the first chunks.';
 
 create function public.rag_read_snapshot_documents(
   collection_id uuid, document_ids uuid[], first_character integer default 0
@@ -10437,8 +10436,8 @@ end;
 $$;
 
 comment on function public.rag_read_snapshot_documents is
-  'The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends '
-  'after four megabytes: the caller asks again for the rest.';
+  'The documents that still exist, oldest first, each as rag.snapshot_document returns it. A response ends after four '
+  'megabytes; the caller requests the rest with another call.';
 
 create function public.rag_read_snapshot_chunks(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
@@ -10465,7 +10464,7 @@ end;
 $$;
 
 comment on function public.rag_read_snapshot_chunks is
-  'A document''s chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.';
+  'A document''s chunks from the ordinal `first` on (rag.snapshot_chunks); PT409 if the document has changed.';
 
 -- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loading_name) until
 -- the end of the import, which names it in one transaction.
@@ -10499,8 +10498,8 @@ end;
 $$;
 
 comment on function rag.check_load is
-  'The caller''s org, once it is certain that a snapshot may become its collection of that name. PT409 for a name '
-  'that is taken, without overwrite; PT400 for the name of another user''s collection.';
+  'The caller''s org, if a snapshot may be loaded into a collection of that name. PT409 if the name is taken and '
+  'overwrite is false; PT400 for the name of a private collection.';
 
 create function public.rag_check_load(name text, overwrite boolean default false)
 returns jsonb
@@ -10518,8 +10517,8 @@ as $$
 $$;
 
 comment on function public.rag_check_load is
-  '{"org_id", "left_behind"}: whose snapshots the caller may load under that name, and the collections that loads '
-  'have left without a name and an hour ago.';
+  '{"org_id", "left_behind"}: the org whose snapshots the caller may load under that name, and the unnamed collections '
+  'of loads that stopped more than an hour ago.';
 
 create function public.rag_begin_load(name text, overwrite boolean, documents integer, collection jsonb)
 returns uuid
@@ -10555,9 +10554,9 @@ end;
 $$;
 
 comment on function public.rag_begin_load is
-  'Create a collection without a name, to be filled; returns its id. PT429 if the tier of the org has no room for '
-  'it, or for so many documents. The collection that it will replace does not count, so that the org may have one '
-  'more for a while.';
+  'Create an unnamed collection for a load and return its id. PT429 if the tier of the org does not allow another '
+  'collection or that many documents. The collection that the load will replace does not count, so the org may exceed '
+  'its tier by one collection until the load ends.';
 
 create function rag.running_load(collection_id uuid)
 returns rag.collections
@@ -10580,8 +10579,8 @@ end;
 $$;
 
 comment on function rag.running_load is
-  'The collection that is being loaded, locked for the rest of the transaction, so that no other '
-  'call ends it. PT404 when it is none, or none any more.';
+  'The collection of a running load, locked until the end of the transaction, so that no other call ends the load. '
+  'PT404 if no load into the collection is running.';
 
 create function rag.id_at_position(place bigint)
 returns uuid
@@ -10591,8 +10590,7 @@ as $$
 $$;
 
 comment on function rag.id_at_position is
-  'The id of a document by its place among those of a load, so that they keep their order where they are of one '
-  'moment.';
+  'The id of a document from its position in the load, so that documents with the same created_at keep their order.';
 
 create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
 returns setof rag.stored_document
@@ -10632,8 +10630,8 @@ end;
 $$;
 
 comment on function public.rag_load_documents is
-  'Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 '
-  'for two of one name.';
+  'Store documents in the format of rag_read_snapshot_documents. first: the position of the first one in the load. '
+  'PT400 if two documents have the same name.';
 
 create function public.rag_load_chunks(
   collection_id uuid, document_id uuid, chunks jsonb, embedding_model text, last boolean
@@ -10670,8 +10668,8 @@ end;
 $$;
 
 comment on function public.rag_load_chunks is
-  'More chunks of a document that has some, as rag_load_documents takes them. Its words are counted with the last '
-  'of them: each time anew, a long document would take hours.';
+  'Store further chunks of a document, in the format of rag_load_documents. The words of the document are counted with '
+  'its last chunks: counting them again at each call would take hours for a long document.';
 
 create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
 returns void
@@ -10691,7 +10689,7 @@ begin
   set name = home.loading_name, loading_name = null
   where collections.org_id = home.org_id and collections.id = home.id;
 exception when unique_violation then
-  -- Another call has created it meanwhile.
+  -- Another call has created a collection of the name.
   raise exception 'A collection of this name already exists. Choose another name.'
     using errcode = 'PT409', detail = 'duplicate_collection';
 when lock_not_available then
@@ -10700,8 +10698,8 @@ end;
 $$;
 
 comment on function public.rag_finish_load is
-  'Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls '
-  'load under one name, the second waits here, and then the name is taken.';
+  'End the load and name the collection. With overwrite, the earlier collection of that name is deleted as by '
+  'rag_delete_collection. Of two loads under one name, the second waits, and without overwrite gets PT409.';
 
 create function public.rag_cancel_load(collection_id uuid)
 returns boolean
@@ -10727,10 +10725,10 @@ end;
 $$;
 
 comment on function public.rag_cancel_load is
-  'Delete a collection that was not loaded completely, a hundred documents at a time; whether there are more.';
+  'Delete an incompletely loaded collection, a hundred documents per call. Returns whether more remain.';
 
 -- Metrics of the index and knowledge APIs, counted in the database for all instances; /metrics sums them over all
--- users. Each user has rows of their own, so that no user waits for others or writes theirs.
+-- users. Each user has separate rows, so that users neither wait for each other nor write each other's rows.
 
 create function rag.histogram_bounds(measure text)
 returns double precision[]
@@ -10761,9 +10759,9 @@ create table rag.api_metrics (
 );
 
 comment on table rag.api_metrics is 'Counters and histograms of the index and knowledge APIs, by user.';
-comment on column rag.api_metrics.label is 'success or failure of a request, prompt or completion of tokens.';
+comment on column rag.api_metrics.label is 'For requests: success or failure. For tokens: prompt or completion.';
 comment on column rag.api_metrics.sum is 'The value of a counter; the sum of all values of a histogram.';
-comment on column rag.api_metrics.total is 'How often; and how often up to each bound.';
+comment on column rag.api_metrics.total is 'The number of values; in buckets, the number of values up to each bound.';
 
 alter table rag.api_metrics enable row level security;
 alter table rag.api_metrics force row level security;
@@ -10789,7 +10787,7 @@ begin
   )
   insert into rag.api_metrics as present (user_id, name, label, sum, total, buckets)
   select auth.uid(), measured.name, measured.label, 
-    -- Of one that cannot be there is no sum.
+    -- An invalid value makes the sum null, which the table refuses.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
       from unnest(rag.histogram_bounds(measured.name)) as bound)
@@ -10812,8 +10810,8 @@ comment on function public.rag_record_metrics is
 
 -- Rate limits, counted in the database for all instances. A row is one caller's current window in one bucket; the
 -- window starts with the first request, and an expired row is reused, so the table has at most callers x buckets x
--- windows rows. The token, never an argument, identifies the caller, and no exposed function decreases a count. (A
--- deleted user's few rows stay.)
+-- windows rows. The caller is taken from the token, never from an argument. A caller cannot decrease a count. (The few
+-- rows of a deleted user remain.)
 
 create table rag.rate_limits (
   caller_id uuid not null,
@@ -10827,8 +10825,9 @@ create table rag.rate_limits (
 comment on table rag.rate_limits is 'Windows of rate limits, by caller and bucket.';
 comment on column rag.rate_limits.caller_id is 'A user, or an API key: rag.caller_id().';
 comment on column rag.rate_limits.bucket is
-  'rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: '
-  'kilobytes of text that a user, with all keys, sent to functions that store it before they answer.';
+  'rag: rag-search and rag-answer; api: all other functions; day: all functions, for a user and all keys of the user, '
+  'by the tier. ingest: kilobytes of text that a user and the user''s keys sent to functions that store it before '
+  'they respond.';
 
 alter table rag.rate_limits enable row level security;
 alter table rag.rate_limits force row level security;
@@ -10847,10 +10846,10 @@ create table rag.request_counts (
 );
 
 comment on table rag.request_counts is
-  'Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its counters are '
-  'true over all instances. Each user has rows of their own, so that no request waits for another user.';
+  'All requests by user, function and outcome. /metrics sums them over all users, so its counters cover all instances. '
+  'Each user has separate rows, so that no request waits for another user.';
 comment on column rag.request_counts.function is
-  'The deployed function. A user has at most 64 names, because a direct caller may choose any (rag.count_request).';
+  'The function''s name. A user has at most 64 names, because a direct caller may send any name (rag.count_request).';
 
 alter table rag.request_counts enable row level security;
 alter table rag.request_counts force row level security;
@@ -10894,10 +10893,10 @@ as $$
 $$;
 
 comment on function rag.caller_limits is
-  'The limits of the caller: the deployment''s own for the bucket (`requests` in `window_seconds`), unless a tier '
-  'or, with precedence, the API key sets a limit for each minute; and the tier''s limit for each day. Of several '
-  'orgs'' tiers the most generous counts. (A user has one daily count for all orgs: a key of an org with a smaller '
-  'tier may find it exhausted by requests in other orgs.)';
+  'The limits of the caller: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
+  'the API key''s limit per minute, else the tier''s, else `requests` in `window_seconds`. A user in several orgs '
+  'has the highest limit of their tiers. (The daily count of a user covers all orgs, so requests in other orgs may '
+  'exhaust the daily limit of a key.)';
 
 create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
@@ -10955,8 +10954,8 @@ end;
 $$;
 
 comment on function rag.count_request is
-  'Count a request of the caller by function and outcome. It does not count further names above 64 of one user, so '
-  'that a direct caller cannot create any number of rows.';
+  'Count a request of the caller by function and outcome. After 64 names of one user, requests with further names are '
+  'not counted, so that a direct caller cannot create an unlimited number of rows.';
 
 create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
@@ -10977,14 +10976,14 @@ begin
     raise exception 'bucket must be rag, api or ingest, and window_seconds 1, 60, 3600 or 86400'
       using errcode = 'PT400', detail = 'invalid_limit';
   elsif bucket = 'ingest' then
-    -- This call belongs to a request that has been counted.
+    -- The request of this call is counted already.
     return query
     select requests, window_seconds, counted.*
     from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
 
-  -- The minute before the day, always: two requests lock their rows in the same order.
+  -- The daily window is always last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
     order by named.bucket = 'day'
@@ -10998,7 +10997,7 @@ begin
   end loop;
 
   if not admitted and paid is not null then
-    -- The day's limit is reached: the minute's count of this request is undone.
+    -- The daily limit is reached, so the count of this request in the earlier window is undone.
     update rag.rate_limits as spent set hits = spent.hits - amount
     where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
       and spent.window_seconds = paid.window_seconds;
@@ -11012,13 +11011,12 @@ end;
 $$;
 
 comment on function public.rag_check_rate_limit is
-  'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the '
-  'caller, with the state of its window. The call is admitted only if all windows have room, and then counted in '
-  'all, else in none. One round trip. It returns rows and never raises for a limit, since raising would roll the '
-  'count back.';
+  'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest. Returns a row for each limit of '
+  'the caller, with the state of its window. A call is admitted if no limit is exceeded; otherwise it is counted in no '
+  'window. The function does not raise for an exceeded limit, because an error would roll the counts back.';
 
--- value: of a counter what it counts, of a histogram the sum of all values; total: how many those were, and buckets
--- how many of them were at most as large as each of the bounds.
+-- value: the value of a counter, or the sum of a histogram's values; total: the number of values; buckets: the number
+-- of values up to each bound.
 create function public.rag_metrics()
 returns table (
   name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
@@ -11057,8 +11055,8 @@ as $$
 $$;
 
 comment on function public.rag_metrics is
-  'Metrics of /metrics, summed over all users, with the 64 functions that have most requests by name and all others '
-  'as "other". Only for the functions'' own token, which has no user and a claim for it; others get no row.';
+  'Metrics of /metrics, summed over all users. The 64 functions with the most requests have their names; all others '
+  'are summed as "other". Only the functions'' own token, which has no user and a claim for metrics, gets rows.';
 
 -- Calls of each user in an org today, for the org's admins. A row is reused the next day, so there is one for each user
 -- who ever called. rag_check_rate_limit writes it, rag_stats reads it.
