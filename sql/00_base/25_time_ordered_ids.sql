@@ -1,6 +1,6 @@
--- Ids of documents and chunks. They begin with the time, as version 7 of RFC 9562 does. The keys of most tables of an org
--- begin with such an id, so new rows go to the end of the org's part of an index: its pages are full, and few of them
--- change.
+-- Ids of documents and chunks. An id begins with the time, as version 7 of RFC 9562 does. The keys of most tables of an
+-- org begin with such an id, so new rows go to the end of the org's part of an index: the index pages are full, and
+-- few of the pages change.
 
 create function rag.time_ordered_id()
 returns uuid
@@ -10,4 +10,5 @@ as $$
     || right(replace(gen_random_uuid()::text, '-', ''), 19))::uuid;
 $$;
 
-comment on function rag.time_ordered_id is 'A new UUID of version 7: milliseconds since 1970 in 48 bits, then random bits.';
+comment on function rag.time_ordered_id is
+  'A new UUID of version 7: milliseconds since 1970 in 48 bits, then random bits.';

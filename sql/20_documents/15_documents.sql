@@ -54,7 +54,8 @@ comment on column rag.documents.content_hash is
   'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
   'The ingestion status of the latest version. Before completion, searches find the previous version.';
-comment on column rag.documents.error_code is 'The error of a failed ingestion: a code, and in the next column a message.';
+comment on column rag.documents.error_code is
+  'The error code of a failed ingestion; the next column has the message.';
 comment on column rag.documents.filename is 'The name of the uploaded file; null for a document without a file.';
 
 -- rag_put_document: replace by name. The owner is part of the key, so that one user's private name

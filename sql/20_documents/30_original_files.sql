@@ -20,8 +20,10 @@ create table rag.originals (
 
 comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
 comment on column rag.originals.bytes is 'Null for an address that is not fetched yet.';
-comment on column rag.originals.path is 'The path of a large file''s Storage object: org/collection/user/unique part/name.';
-comment on column rag.originals.content_hash is 'SHA-256 of the bytes. For an object or an address, the worker sets it after reading the content.';
+comment on column rag.originals.path is
+  'The path of a large file''s Storage object: org/collection/user/unique part/name.';
+comment on column rag.originals.content_hash is
+  'SHA-256 of the bytes. For an object or a URL, the worker sets it after reading the content.';
 
 -- Most file formats are compressed: further compression takes time and saves little.
 alter table rag.originals alter column bytes set storage external;

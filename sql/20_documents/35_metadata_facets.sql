@@ -19,7 +19,8 @@ comment on table rag.facets is
   'Filterable values of documents: hashes that a search finds by equality, and sort keys that it finds by range.';
 comment on column rag.facets.facet is
   'A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.';
-comment on column rag.facets.metadata_key is 'A hash of the key of the metadata (rag.facet_hash); null for other fields.';
+comment on column rag.facets.metadata_key is
+  'A hash of the key of the metadata (rag.facet_hash); null for other fields.';
 comment on column rag.facets.sort_key is 'The value of the metadata by order (rag.sort_key); null for other fields.';
 
 -- rag.resolve_filters: the documents with a facet.

@@ -1,6 +1,7 @@
 -- Chunks that are not in the HNSW index yet: the tail. Inserting a chunk into that index takes longer than inserting it
--- into all other indexes. So a write leaves it to the worker, up to a number of chunks of an org. A search that uses the
--- index compares the tail exactly (rag.hnsw_scan). A short tail stays: a search of a small org compares all its chunks.
+-- into all other indexes. So a write leaves the insertion to the worker, up to a number of chunks of an org. A search
+-- that uses the index compares the tail exactly (rag.hnsw_scan). A short tail stays: a search of a small org compares
+-- all its chunks.
 
 create function rag.is_hnsw_tail_full(org_id uuid)
 returns boolean
@@ -66,5 +67,5 @@ end;
 $$;
 
 comment on function public.rag_extend_hnsw is
-  'For the worker: add chunks of one org with a tail of more than 1,000 chunks to the HNSW index. Returns their number. '
-  'A call looks at the tails of 50 orgs at most, so 0 does not mean that no org has a longer one.';
+  'For the worker: add chunks of one org with a tail of more than 1,000 chunks to the HNSW index. Returns the number '
+  'of chunks. A call examines the tails of 50 orgs at most, so 0 does not mean that no org has a longer tail.';

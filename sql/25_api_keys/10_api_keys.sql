@@ -36,7 +36,8 @@ comment on column rag.api_keys.requests_per_minute is
   'Set by the deployer: this key''s own limit a minute over the functions that take keys.';
 comment on column rag.api_keys.last_used_at is
   'As exact as the functions'' caches, which keep a key for less than a minute.';
-comment on column rag.api_keys.replaced_at is 'When a new key replaced it. The old key may stay valid until expires_at.';
+comment on column rag.api_keys.replaced_at is
+  'When a new key replaced this one. The old key may stay valid until expires_at.';
 
 -- Cascades from a deleted user or collection.
 create index api_keys_by_owner on rag.api_keys (owner_id);

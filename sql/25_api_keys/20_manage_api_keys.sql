@@ -174,7 +174,8 @@ as $$
   select exists (select from ended);
 $$;
 
-comment on function public.rag_revoke_key is 'Revoke a key; true if the caller has a key of that id, also if it was revoked before.';
+comment on function public.rag_revoke_key is
+  'Revoke a key; true if the caller has a key of that id, also if it was revoked before.';
 
 create function public.rag_open_key()
 returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],

@@ -87,8 +87,8 @@ begin
   if not rag.has_subscriber(document.org_id, document.collection_id, event) then
     return null;
   end if;
-  -- No event while a snapshot is loading: the collection's event is written when it is loaded. (A failure is recorded by
-  -- the worker, which sees no collections; a document that is being loaded has no job.)
+  -- No event while a snapshot is loading: the collection's event is written at the end of the load. (A failure is
+  -- recorded by the worker, which sees no collections; a document of a running load has no job.)
   if event <> 'document.processing_failed' then
     if exists (
       select from rag.collections

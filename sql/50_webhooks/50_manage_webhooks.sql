@@ -135,7 +135,8 @@ begin
 end;
 $$;
 
-comment on function public.rag_rotate_webhook is 'Create a new secret. The old secret signs too, until the given time has passed.';
+comment on function public.rag_rotate_webhook is
+  'Create a new secret. The old secret signs too, until the given time has passed.';
 
 create function public.rag_delete_webhook(webhook_id uuid)
 returns void

@@ -102,4 +102,5 @@ as $$
   group by metadata_key;
 $$;
 
-comment on function rag.metadata_conditions is 'The conditions of a filter. Raises what rag.metadata_operations raises.';
+comment on function rag.metadata_conditions is
+  'The conditions of a filter. Raises the errors of rag.metadata_operations.';

@@ -101,5 +101,5 @@ end;
 $$;
 
 comment on function rag.find_by_facets is
-  'document_ids: the documents that satisfy the filters of facets, null if no filter names a facet that a document must '
-  'have; in that case excluded_document_ids are the documents with a facet that it must not have.';
+  'document_ids: the documents that satisfy the filters of facets; null if no filter requires a facet. In that case '
+  'excluded_document_ids are the documents with a facet that a filter excludes.';

@@ -191,10 +191,10 @@ end;
 $$;
 
 comment on function rag.hnsw_scan is
-  'The nearest chunks of a scope: of `fetched` candidates by the HNSW index and of the chunks outside of it, which are '
-  'compared exactly, the nearest `row_limit`. complete: whether no nearer chunk can be missing. It is false if the index '
-  'stopped early, and if the last returned chunk is as near as the last candidate, since the order of the index must '
-  'not decide between equals.';
+  'The nearest `row_limit` chunks of a scope, from `fetched` candidates of the HNSW index and from the chunks outside '
+  'the index, which are compared exactly. complete: whether no nearer chunk can be missing. It is false if the index '
+  'stopped early, and if the last returned chunk is as near as the last candidate, because the order of the index must '
+  'not decide between equally near chunks.';
 
 create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
@@ -263,8 +263,8 @@ begin
   end if;
 
   ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
-  -- One row more than row_limit shows whether the last returned row is nearer than the first omitted one. A hundred more
-  -- are needed where many passages have the same text, as footers do.
+  -- One row more than row_limit shows whether the last returned row is nearer than the first omitted one. A hundred
+  -- more are needed if many passages have the same text, e.g., footers.
   foreach more in array array[1, 100] loop
     select * into candidates, considered, complete
     from rag.hnsw_scan(query_embedding, scope, row_limit, row_limit + more, ef_search);

@@ -1,4 +1,4 @@
--- Weights of names in a question, by the rarity of their words in the documents. A name of frequent words has none.
+-- Weights of names in a question, by the rarity of their words in the documents. A name of frequent words has weight 0.
 
 create function rag.name_rarity(name text, config regconfig, org_id uuid, scope rag.search_scope,
   out rarity double precision, out documents_of_rarest_word bigint)
@@ -23,7 +23,7 @@ begin
     ) as counted
     group by counted.term
   ), total as (
-    -- As if a hundred more documents had none of the words: a few documents do not show how rare a word is.
+    -- Smoothing by a hundred documents without the words: a few documents do not show how rare a word is.
     select 100 + coalesce(sum(documents), 0) as documents from counts where term = ''
   )
   select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
@@ -37,15 +37,15 @@ end;
 $$;
 
 comment on function rag.name_rarity is
-  'How rare the words of a name are in the documents of an org: near 0 for stop words and, in an org of thousands, '
-  'for words of every document; 1 where by chance no document would have them all. It is the sum of their inverse '
-  'document frequencies divided by that of one document, as if words were independent. And how many documents have '
-  'the rarest of them.';
+  'The rarity of a name''s words in the documents of an org: the sum of their inverse document frequencies, as if the '
+  'words were independent, divided by that of a word in one document. It is near 0 for stop words and, in an org of '
+  'thousands of documents, for words of every document. It is 1 if by chance no document would have all the words. '
+  'Also returns the number of documents that have the rarest word.';
 
 create function rag.places_of_name(entity text, org_id uuid, scope rag.search_scope, row_limit integer)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
--- Of an org, or of the scope's collections one by one: one of the two look-ups never runs.
+-- The function reads an org, or the scope's collections one by one: only one of the two look-ups runs.
 set enable_sort = off set enable_seqscan = off
 as $$
 begin
@@ -93,7 +93,7 @@ as $$
 declare
   query_rarity constant record := rag.name_rarity(query_name, config, org_id, scope);
   documents bigint := query_rarity.documents_of_rarest_word;
-  -- A name in so many places is a name, however common its words are.
+  -- A name in so many places has its weight, however common its words are.
   places_needed integer;
 begin
   if entity <> query_name then
@@ -108,5 +108,5 @@ $$;
 comment on function rag.name_weight is
   'The probability, 0 to 1, that these words of a question mean the entity: the rarity of the words, reduced if '
   'the entity has fewer places (titles and chunks, of which at most 20 count) than a tenth of the documents with '
-  'its rarest word. "Information retrieval" is a title in a library in which the words are frequent; there it is '
-  'no name.';
+  'its rarest word. In a library with the title "Information retrieval" in which the two words are frequent, the words '
+  'of a question rarely mean the title.';

@@ -4,8 +4,8 @@
 create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
 comment on type rag.seed_entity is
-  'A name in a question: the entity, the probability (0 to 1) that it is meant, and the positions of its words in '
-  'the question.';
+  'A name in a question: the entity, the probability (0 to 1) that the question means the entity, and the positions of '
+  'the words in the question.';
 
 create function rag.seed_entity(
   org_id uuid, entity text, weight double precision, start integer default null, finish integer default null
@@ -32,7 +32,7 @@ as $$
 $$;
 
 comment on function rag.capitalized_words is
-  'The words of a question''s beginning that hold a capital or a digit, folded.';
+  'The words with a capital or a digit in the beginning of a question, folded.';
 
 create function rag.query_words(folded text)
 returns text[]
@@ -101,8 +101,8 @@ end;
 $$;
 
 comment on function rag.known_names is
-  'The runs of words of a question that are names in documents, the longest first, each with the probability, by '
-  'its capitals, that it is meant. The parameters are those of rag.link_exact.';
+  'The runs of words of a question that are names in documents, longest first, each with the probability, by its '
+  'capitals, that the question means the name. The parameters are those of rag.link_exact.';
 
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -141,14 +141,14 @@ end;
 $$;
 
 comment on function rag.link_exact is
-  'The names in the question that documents spell in the same way; of overlapping ones the longest. words: the '
-  'folded question''s (rag.query_words); capitals: those of the words that have the form of a name. Words without '
-  'that form are less probably a name, unless their script has no capitals.';
+  'The names in the question that documents spell in the same way; of overlapping names, the longest. words: the words '
+  'of the folded question (rag.query_words). capitals: the words that have the form of a name. Words without that form '
+  'are less probably a name, unless their script has no capitals.';
 
 create function rag.link_entities(query_text text, scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
--- So that the indexes are read in their order, and not all of a name to sort it.
+-- With sorting disabled, the planner reads the indexes in their order instead of sorting all rows of a name.
 set enable_sort = off
 as $$
 declare
@@ -191,7 +191,7 @@ begin
       ) as same
     ) as found
     group by found.org_id, found.entity
-    -- Words of less weight are no name here.
+    -- Words with a lower weight are not linked.
     having max(found.weight) >= 0.2
     order by max(found.weight) desc, min(found.start), found.org_id, found.entity
     limit 32);
@@ -199,4 +199,4 @@ end;
 $$;
 
 comment on function rag.link_entities is
-  'The entities that the question names, and those that are the same by another name; at most 32, the surest first.';
+  'The entities that the question names, and their aliases; at most 32, highest probability first.';

@@ -1,4 +1,4 @@
--- Entity linking of names that no document writes as the query does: misspelled, or a part of a name.
+-- Entity linking of names that no document spells as the query does: misspelled names and parts of names.
 
 create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, row_limit integer)
 returns table (entity text, likeness double precision)
@@ -46,10 +46,10 @@ begin
   from (
     select found.entity, found.likeness
     from rag.bigram_similarity(similar_names.name, near) as found
-    -- INC-4822 is another than INC-4821.
+    -- Digits must be equal: INC-4822 and INC-4821 are two entities.
     where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(similar_names.name, '[^0-9]', '', 'g')
     union all
-    -- A part of a name, whole words of it: a surname, a first name.
+    -- A part of a name that consists of whole words, e.g., a surname or a first name.
     select whole, 0.75
     from unnest(near) as whole
     where starts_with(whole, similar_names.name || ' ')
@@ -62,7 +62,7 @@ end;
 $$;
 
 comment on function rag.similar_names is
-  'Up to `row_limit` entities of an org that sound like a name, or begin or end with it, most alike first.';
+  'Up to `row_limit` entities of an org that sound like a name, or begin or end with it, most similar first.';
 
 create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -90,7 +90,7 @@ begin
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
         name := rtrim(array_to_string(words[start:start + size - 1], ''));
-        -- Numbers are not misspelt; and a year is a part of many names.
+        -- Numbers are not corrected, and a year is a part of many names.
         continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 4;
@@ -110,6 +110,6 @@ end;
 $$;
 
 comment on function rag.link_fuzzy is
-  'The names in the question that no document spells in the same way: misspelled ones, or parts of a name. '
-  'Examined are runs of at most five words that have the form of a name and that link_exact left, the longest '
-  'first.';
+  'The names in the question that no document spells in the same way: misspelled names and parts of names. The '
+  'function examines runs of at most five words that have the form of a name and that link_exact did not link, '
+  'longest first.';

@@ -5,7 +5,7 @@ create type rag.graph_candidate as (
 );
 
 comment on type rag.graph_candidate is
-  'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it with the highest '
+  'A chunk (or a whole document if ordinal is null), its weight, and the entity that reaches it with the highest '
   'probability.';
 
 create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
@@ -99,7 +99,7 @@ end;
 $$;
 
 comment on function rag.seeds_in_scope is
-  'Those of the seeds that a document of the scope names, among the places that are read of each.';
+  'The seeds that a document of the scope names. For each seed a bounded number of titles and chunks is examined.';
 
 create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
 returns rag.graph_candidate[]

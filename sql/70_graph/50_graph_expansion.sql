@@ -1,7 +1,7 @@
 -- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
--- weigh most, then chunks that name it, and one hop further the documents about entities that these name. A stated
--- relation weighs more than co-occurrence. Each step reads a bounded number of rows, and starts only within the time
--- limit.
+-- have the highest weight, then the chunks that name the entity, then, one hop further, the documents about entities in
+-- these chunks. A stated relation has a higher weight than co-occurrence. Each step reads a bounded number of rows, and
+-- starts only within the time limit.
 
 create type rag.neighbour as (
   org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
@@ -27,7 +27,7 @@ comment on function rag.neighbour is 'A neighbour from named fields.';
 create function rag.documents_about(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer)
 returns table (org_id uuid, document_id uuid, entity text, weight double precision)
 language plpgsql stable security invoker set search_path = ''
--- Under row security the planner expects hardly a row, and would read all rows of a name to sort them.
+-- Under row security the planner estimates very few rows, and would read all rows of a name to sort them.
 set enable_sort = off
 as $$
 #variable_conflict use_column
@@ -62,7 +62,7 @@ $$;
 
 comment on function rag.documents_about is
   'The documents whose titles name the entities, up to titles_each for each entity. It reads an org, or the scope''s '
-  'collections one by one: one of the two look-ups never runs.';
+  'collections one by one: only one of the two look-ups runs.';
 
 create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer,
   mention_share double precision, rare_share double precision)
@@ -105,8 +105,8 @@ $$;
 
 comment on function rag.chunks_mentioning is
   'The chunks that name the entities, up to mentions_each for each entity, read as in rag.documents_about. An entity '
-  'that more chunks name has less weight; no more are counted than are read. A name that only two chunks have '
-  'connects these: each of n chunks gets rare_share / n besides its mention_share.';
+  'that more chunks name has less weight; only the chunks that are read count. A rare name connects its few chunks: '
+  'each of n chunks gets rare_share / n in addition to its mention_share.';
 
 create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
   mentions_each integer, mention_share double precision, rare_share double precision)
@@ -159,9 +159,9 @@ end;
 $$;
 
 comment on function rag.strongest_places is
-  'The sixteen heaviest documents and the sixteen heaviest chunks, with the range of ordinals to read in each: of a '
-  'document its first four chunks. The bounds are columns, because under row security an index takes no bound that is '
-  'computed where it is compared.';
+  'The sixteen documents and the sixteen chunks with the highest weights, with the range of ordinals to read in each: '
+  'the first four chunks of a document. The bounds are columns, because under row security an index scan cannot use a '
+  'bound that is computed in the condition.';
 
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope)
@@ -264,8 +264,8 @@ end;
 $$;
 
 comment on function rag.load_chunks is
-  'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
-  'that are nearest to the question.';
+  'The chunks of the places, highest weight first, at most `row_limit`. For a whole document: the two of its first 32 '
+  'chunks that are nearest to the question.';
 
 create function rag.next_seeds(neighbours rag.neighbour[], names_of_hit rag.neighbour[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -300,7 +300,7 @@ declare
   settings rag.settings;
   first rag.graph_candidate[];
   second rag.graph_candidate[];
-  -- They lead on but are not shown: nothing connects them with the question.
+  -- Seeds of the second hop that the response omits, because the question does not name them.
   names_of_hit rag.neighbour[] := '{}';
   next_seeds rag.seed_entity[];
 begin
@@ -327,6 +327,6 @@ end;
 $$;
 
 comment on function rag.expand_graph is
-  'Chunks that the names of the question lead to in so many hops: 1, the chunks that have these names; 2, also the '
-  'chunks of names beside them or in the best hit (an array of one place, or empty). started: when the time of the '
-  'graph began. complete: whether the time sufficed.';
+  'The chunks that the names of the question reach in `hops` hops. 1: the chunks with these names. 2: also the chunks '
+  'with names that co-occur with these or are in the best hit (an array of one place, or empty). started: the start of '
+  'the time limit. complete: whether all steps ran within the time limit.';

@@ -91,7 +91,7 @@ begin
 end;
 $$;
 
-comment on function rag.names_in_titles is 'The names of entities in the titles of documents, the most prominent each.';
+comment on function rag.names_in_titles is 'The most prominent name of each entity in the titles of documents.';
 
 create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
@@ -168,8 +168,8 @@ end;
 $$;
 
 comment on function rag.edges_among is
-  'The edges between the entities that documents state, the surest first, `row_limit` at most. The confidence of '
-  'an edge is the highest of its statements.';
+  'The edges between the entities that documents state, highest confidence first, at most `row_limit`. The confidence '
+  'of an edge is the highest of its statements.';
 
 create function rag.is_about(org_id uuid, document_id uuid, entity text)
 returns boolean
@@ -211,8 +211,8 @@ end;
 $$;
 
 comment on function rag.co_occurrence_edges is
-  'The edges of entities that only occur together, if no document states a relation: from the subject of the '
-  'document to the entities that it names, otherwise from the seed to the entities beside it.';
+  'The edges of entities that occur together without a stated relation: from the subject of the document to the '
+  'entities that the document names, otherwise from the seed to the co-occurring entities.';
 
 create function rag.edges_between(edges jsonb[], entities jsonb)
 returns jsonb[]
@@ -232,7 +232,7 @@ begin
 end;
 $$;
 
-comment on function rag.edges_between is 'Those of the edges whose ends are both among the entities that are shown.';
+comment on function rag.edges_between is 'The edges whose two ends are both in the response.';
 
 create function rag.render_graph(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
@@ -264,7 +264,7 @@ begin
         order by 2, 1
         limit 50
       ) as statement), '[]')
-    -- And of what the question names, where no edge touches it.
+    -- Also evidence for a name of the question without an edge.
     || coalesce((
       select jsonb_agg(distinct named.id)
       from unnest(seeds) as seed
@@ -290,5 +290,4 @@ end;
 $$;
 
 comment on function rag.render_graph is
-  'Entities, edges and evidence of a search: all seeds, and of their neighbours those that matter most, '
-  'sixteen.';
+  'Entities, edges and evidence of a search: all seeds, and the sixteen neighbours with the highest weights.';

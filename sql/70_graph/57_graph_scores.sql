@@ -1,5 +1,5 @@
--- The graph's share in the score of a candidate. Candidates of the graph that no leg found get the score that the legs
--- would have given them.
+-- The graph's share in the score of a candidate. Candidates that only the graph reached get the score that the legs
+-- would have given to them.
 
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   first_hit uuid, share double precision, row_limit integer)
@@ -31,8 +31,8 @@ end;
 $$;
 
 comment on function rag.fuse_graph_scores is
-  'The hits, with those that only the graph reached, at most `row_limit`: the graph''s share of a score is the '
-  'probability with which the chunk was reached, the rest is the score of the search; both are 0 to 1. The first hit of '
+  'At most `row_limit` candidates of the search and of the graph, by the fused score: the weighted mean of the '
+  'probability with which the graph reached the chunk and of the score of the search, both 0 to 1. The first hit of '
   'the search counts as reached with the highest probability, so that no hit of the search takes its place.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
@@ -61,7 +61,7 @@ begin
   if cardinality(candidates) = 0 then
     return candidates;
   elsif mode = 'semantic' then
-    -- The keyword index has no part in this score.
+    -- The keyword score is not part of this score.
     return array(
       select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
         ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
@@ -81,8 +81,8 @@ end;
 $$;
 
 comment on function rag.score_graph_candidates is
-  'The reached chunks that the search did not return, with the score that it would have given them without '
-  'adjacent words. In a keyword search, a chunk without any of the words has the score null.';
+  'The chunks that only the graph reached, with the score that the search would have given to them without phrase '
+  'proximity. In a keyword search, a chunk without a word of the query has the score null.';
 
 create function rag.share_of_names(query_text text, seeds rag.seed_entity[])
 returns double precision
@@ -102,7 +102,7 @@ as $$
 $$;
 
 comment on function rag.share_of_names is
-  'How much a question is about names: 0 where it has none, 1 where a third of its words without stop words are '
+  'How much a question is about names: 0 without names, 1 if at least a third of its words, without stop words, are '
   'names. A word of a name counts by the weight of the name.';
 
 create function rag.lead_of_best_hit(candidates rag.candidate[])
@@ -120,8 +120,8 @@ as $$
 $$;
 
 comment on function rag.lead_of_best_hit is
-  'How much better the best hit is than the fifth document, 0 to 1: 1 where its score is at least twice as high. Where '
-  'many documents answer a question equally well, the names of the best one say little about the question.';
+  'How much better the best hit is than the fifth document, 0 to 1: 1 if its score is at least twice as high. If many '
+  'documents match a question equally well, the names in the best one are rarely relevant to the question.';
 
 create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text,
@@ -130,7 +130,7 @@ returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- A long text that has one name is about more than the name.
+  -- A long question with one name is about more than the name.
   share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, certainty);
 begin
   if cardinality(graph_candidates) = 0 then
@@ -144,5 +144,5 @@ $$;
 
 comment on function rag.add_graph_candidates is
   'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. certainty: '
-  'how much the question is about names (rag.share_of_names), or how far the best hit leads (rag.lead_of_best_hit). '
-  'The graph has its whole share at 1, and half of it at 0.5 and less.';
+  'rag.share_of_names or rag.lead_of_best_hit. The graph has its whole share of the score at 1, and half of it at 0.5 '
+  'and less.';

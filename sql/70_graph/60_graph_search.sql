@@ -1,5 +1,5 @@
--- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. The graph starts at the
--- names of the question and, where less than a third of the question is names, at those of the best hit.
+-- Graph search: the legs of rag_search and the expanded graph, fused in one call. The graph starts at the names of the
+-- question and, if less than a third of the question is names, also at the names in the best hit.
 
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
@@ -73,7 +73,7 @@ begin
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
   names_share := rag.share_of_names(query_text, seeds);
   lead := rag.lead_of_best_hit(search.candidates);
-  -- The less the question is about names, and the better the best hit, the more its names lead on.
+  -- The weight of the names in the best hit rises with its lead, and falls with the share of names in the question.
   expansion := rag.expand_graph(seeds, array(
     select (hit.org_id, hit.document_id, hit.ordinal, lead * (1 - names_share), null)::rag.graph_candidate
     from unnest((search.candidates)[:1]) as hit
@@ -93,9 +93,9 @@ $$;
 
 comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
-  'filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph (hybrid''s legs), or '
-  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. Returns {matches, entities, '
-  'edges, evidence, complete, graph_ms}, and ignored_filters where there are any.';
+  'filters, expand_context, half_life_days, prefer: as in rag_search. mode: graph (the legs of hybrid), or a mode of '
+  'rag_search, whose legs the graph then supplements. hops: the hops of the expansion, 1 or 2. Returns {matches, '
+  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any.';
 
 create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void

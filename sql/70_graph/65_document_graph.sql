@@ -1,5 +1,5 @@
--- Graph of given documents: their entities and relations, and the relations that other visible documents state of
--- these, for /v1/contents.
+-- Graph of given documents, for /v1/contents: their entities and relations, and the relations of these entities that
+-- other visible documents state.
 
 create function rag.document_entities(org_id uuid, document_id uuid, row_limit integer)
 returns rag.seed_entity[]
@@ -29,8 +29,8 @@ end;
 $$;
 
 comment on function rag.document_entities is
-  'The entities that a document names, those that matter most in it; `row_limit` at most, its titles first, which '
-  'weigh more than whatever it names.';
+  'At most `row_limit` entities of a document, those with the highest weights: the entities of its title first, then '
+  'the entities that its chunks name.';
 
 create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
   row_limit integer)
@@ -57,7 +57,7 @@ begin
         order by relations.ordinal
         limit 1000)
         union all
-        -- An edge between two of them is found at both ends.
+        -- An edge between two of the entities is read from both ends.
         select distinct found.*
         from (
           select distinct entity from unnest(edges_touching.entities) as entity where edges_touching.document_id is null
@@ -91,8 +91,8 @@ end;
 $$;
 
 comment on function rag.edges_touching is
-  'The edges stated by chunks that begin or end at one of the entities; those of one document, unless that is '
-  'null; at most a thousand statements.';
+  'The edges that chunks state and that begin or end at one of the entities, from at most a thousand statements; only '
+  'the edges of one document, unless document_id is null.';
 
 create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
 returns jsonb
@@ -131,7 +131,7 @@ end;
 $$;
 
 comment on function rag.graph_of_document is
-  'Entities of a document and the relations stated about them, without those that are only named together.';
+  'Entities of a document and the relations stated about these entities, without co-occurrences.';
 
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)
@@ -161,5 +161,5 @@ $$;
 
 comment on function public.rag_graph_of is
   'The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id: '
-  '{entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as '
-  'well, 2 what they say of that. At most twenty documents.';
+  '{entities, edges, evidence}}. hops: 0, the relations that the document states; 1, also the relations of its '
+  'entities in other documents; 2, also the relations of the entities at their ends. At most twenty documents.';

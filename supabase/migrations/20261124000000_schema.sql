@@ -98,9 +98,9 @@ comment on function rag.check_json is
   'Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or with unreadable numbers. Each exposed '
   'function that takes JSON calls it before it converts the JSON, because every conversion renders numbers.';
 
--- Ids of documents and chunks. They begin with the time, as version 7 of RFC 9562 does. The keys of most tables of an org
--- begin with such an id, so new rows go to the end of the org's part of an index: its pages are full, and few of them
--- change.
+-- Ids of documents and chunks. An id begins with the time, as version 7 of RFC 9562 does. The keys of most tables of an
+-- org begin with such an id, so new rows go to the end of the org's part of an index: the index pages are full, and
+-- few of the pages change.
 
 create function rag.time_ordered_id()
 returns uuid
@@ -110,7 +110,8 @@ as $$
     || right(replace(gen_random_uuid()::text, '-', ''), 19))::uuid;
 $$;
 
-comment on function rag.time_ordered_id is 'A new UUID of version 7: milliseconds since 1970 in 48 bits, then random bits.';
+comment on function rag.time_ordered_id is
+  'A new UUID of version 7: milliseconds since 1970 in 48 bits, then random bits.';
 
 -- Settings of a deployment: the embedding model, the bound of exact matches, the weights of ranking. The deployer
 -- writes the row in SQL; every signed-in caller reads it inside the functions. One row for all orgs. The defaults are
@@ -1037,7 +1038,8 @@ comment on column rag.documents.content_hash is
   'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
   'The ingestion status of the latest version. Before completion, searches find the previous version.';
-comment on column rag.documents.error_code is 'The error of a failed ingestion: a code, and in the next column a message.';
+comment on column rag.documents.error_code is
+  'The error code of a failed ingestion; the next column has the message.';
 comment on column rag.documents.filename is 'The name of the uploaded file; null for a document without a file.';
 
 -- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
@@ -1690,8 +1692,10 @@ create table rag.originals (
 
 comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
 comment on column rag.originals.bytes is 'Null for an address that is not fetched yet.';
-comment on column rag.originals.path is 'The path of a large file''s Storage object: org/collection/user/unique part/name.';
-comment on column rag.originals.content_hash is 'SHA-256 of the bytes. For an object or an address, the worker sets it after reading the content.';
+comment on column rag.originals.path is
+  'The path of a large file''s Storage object: org/collection/user/unique part/name.';
+comment on column rag.originals.content_hash is
+  'SHA-256 of the bytes. For an object or a URL, the worker sets it after reading the content.';
 
 -- Most file formats are compressed: further compression takes time and saves little.
 alter table rag.originals alter column bytes set storage external;
@@ -1760,7 +1764,8 @@ comment on table rag.facets is
   'Filterable values of documents: hashes that a search finds by equality, and sort keys that it finds by range.';
 comment on column rag.facets.facet is
   'A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.';
-comment on column rag.facets.metadata_key is 'A hash of the key of the metadata (rag.facet_hash); null for other fields.';
+comment on column rag.facets.metadata_key is
+  'A hash of the key of the metadata (rag.facet_hash); null for other fields.';
 comment on column rag.facets.sort_key is 'The value of the metadata by order (rag.sort_key); null for other fields.';
 
 -- rag.resolve_filters: the documents with a facet.
@@ -3079,8 +3084,9 @@ comment on function rag.replace_documents is
   'Replace the fields of existing documents, and delete their chunks, originals and unfinished jobs, which are older.';
 
 -- Chunks that are not in the HNSW index yet: the tail. Inserting a chunk into that index takes longer than inserting it
--- into all other indexes. So a write leaves it to the worker, up to a number of chunks of an org. A search that uses the
--- index compares the tail exactly (rag.hnsw_scan). A short tail stays: a search of a small org compares all its chunks.
+-- into all other indexes. So a write leaves the insertion to the worker, up to a number of chunks of an org. A search
+-- that uses the index compares the tail exactly (rag.hnsw_scan). A short tail stays: a search of a small org compares
+-- all its chunks.
 
 create function rag.is_hnsw_tail_full(org_id uuid)
 returns boolean
@@ -3146,8 +3152,8 @@ end;
 $$;
 
 comment on function public.rag_extend_hnsw is
-  'For the worker: add chunks of one org with a tail of more than 1,000 chunks to the HNSW index. Returns their number. '
-  'A call looks at the tails of 50 orgs at most, so 0 does not mean that no org has a longer one.';
+  'For the worker: add chunks of one org with a tail of more than 1,000 chunks to the HNSW index. Returns the number '
+  'of chunks. A call examines the tails of 50 orgs at most, so 0 does not mean that no org has a longer tail.';
 
 -- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
 -- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
@@ -3610,7 +3616,8 @@ comment on column rag.api_keys.requests_per_minute is
   'Set by the deployer: this key''s own limit a minute over the functions that take keys.';
 comment on column rag.api_keys.last_used_at is
   'As exact as the functions'' caches, which keep a key for less than a minute.';
-comment on column rag.api_keys.replaced_at is 'When a new key replaced it. The old key may stay valid until expires_at.';
+comment on column rag.api_keys.replaced_at is
+  'When a new key replaced this one. The old key may stay valid until expires_at.';
 
 -- Cascades from a deleted user or collection.
 create index api_keys_by_owner on rag.api_keys (owner_id);
@@ -3846,7 +3853,8 @@ as $$
   select exists (select from ended);
 $$;
 
-comment on function public.rag_revoke_key is 'Revoke a key; true if the caller has a key of that id, also if it was revoked before.';
+comment on function public.rag_revoke_key is
+  'Revoke a key; true if the caller has a key of that id, also if it was revoked before.';
 
 create function public.rag_open_key()
 returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],
@@ -4833,8 +4841,8 @@ begin
   if not rag.has_subscriber(document.org_id, document.collection_id, event) then
     return null;
   end if;
-  -- No event while a snapshot is loading: the collection's event is written when it is loaded. (A failure is recorded by
-  -- the worker, which sees no collections; a document that is being loaded has no job.)
+  -- No event while a snapshot is loading: the collection's event is written at the end of the load. (A failure is
+  -- recorded by the worker, which sees no collections; a document of a running load has no job.)
   if event <> 'document.processing_failed' then
     if exists (
       select from rag.collections
@@ -5209,7 +5217,8 @@ begin
 end;
 $$;
 
-comment on function public.rag_rotate_webhook is 'Create a new secret. The old secret signs too, until the given time has passed.';
+comment on function public.rag_rotate_webhook is
+  'Create a new secret. The old secret signs too, until the given time has passed.';
 
 create function public.rag_delete_webhook(webhook_id uuid)
 returns void
@@ -5518,7 +5527,8 @@ as $$
   group by metadata_key;
 $$;
 
-comment on function rag.metadata_conditions is 'The conditions of a filter. Raises what rag.metadata_operations raises.';
+comment on function rag.metadata_conditions is
+  'The conditions of a filter. Raises the errors of rag.metadata_operations.';
 
 -- Filters of a search as the caller sends them, and their unknown keys.
 
@@ -5623,8 +5633,8 @@ end;
 $$;
 
 comment on function rag.find_by_facets is
-  'document_ids: the documents that satisfy the filters of facets, null if no filter names a facet that a document must '
-  'have; in that case excluded_document_ids are the documents with a facet that it must not have.';
+  'document_ids: the documents that satisfy the filters of facets; null if no filter requires a facet. In that case '
+  'excluded_document_ids are the documents with a facet that a filter excludes.';
 
 -- Scope of a search: its filters, resolved once and used by every kind of search. Conditions are text that the match
 -- functions execute with the scope as a parameter: the planner then knows the filters, and each condition can use an
@@ -6070,10 +6080,10 @@ end;
 $$;
 
 comment on function rag.hnsw_scan is
-  'The nearest chunks of a scope: of `fetched` candidates by the HNSW index and of the chunks outside of it, which are '
-  'compared exactly, the nearest `row_limit`. complete: whether no nearer chunk can be missing. It is false if the index '
-  'stopped early, and if the last returned chunk is as near as the last candidate, since the order of the index must '
-  'not decide between equals.';
+  'The nearest `row_limit` chunks of a scope, from `fetched` candidates of the HNSW index and from the chunks outside '
+  'the index, which are compared exactly. complete: whether no nearer chunk can be missing. It is false if the index '
+  'stopped early, and if the last returned chunk is as near as the last candidate, because the order of the index must '
+  'not decide between equally near chunks.';
 
 create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
@@ -6142,8 +6152,8 @@ begin
   end if;
 
   ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
-  -- One row more than row_limit shows whether the last returned row is nearer than the first omitted one. A hundred more
-  -- are needed where many passages have the same text, as footers do.
+  -- One row more than row_limit shows whether the last returned row is nearer than the first omitted one. A hundred
+  -- more are needed if many passages have the same text, e.g., footers.
   foreach more in array array[1, 100] loop
     select * into candidates, considered, complete
     from rag.hnsw_scan(query_embedding, scope, row_limit, row_limit + more, ef_search);
@@ -8267,7 +8277,7 @@ $$;
 
 comment on function rag.delete_graph_of_document is 'Take a document out of the graph.';
 
--- Weights of names in a question, by the rarity of their words in the documents. A name of frequent words has none.
+-- Weights of names in a question, by the rarity of their words in the documents. A name of frequent words has weight 0.
 
 create function rag.name_rarity(name text, config regconfig, org_id uuid, scope rag.search_scope,
   out rarity double precision, out documents_of_rarest_word bigint)
@@ -8292,7 +8302,7 @@ begin
     ) as counted
     group by counted.term
   ), total as (
-    -- As if a hundred more documents had none of the words: a few documents do not show how rare a word is.
+    -- Smoothing by a hundred documents without the words: a few documents do not show how rare a word is.
     select 100 + coalesce(sum(documents), 0) as documents from counts where term = ''
   )
   select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
@@ -8306,15 +8316,15 @@ end;
 $$;
 
 comment on function rag.name_rarity is
-  'How rare the words of a name are in the documents of an org: near 0 for stop words and, in an org of thousands, '
-  'for words of every document; 1 where by chance no document would have them all. It is the sum of their inverse '
-  'document frequencies divided by that of one document, as if words were independent. And how many documents have '
-  'the rarest of them.';
+  'The rarity of a name''s words in the documents of an org: the sum of their inverse document frequencies, as if the '
+  'words were independent, divided by that of a word in one document. It is near 0 for stop words and, in an org of '
+  'thousands of documents, for words of every document. It is 1 if by chance no document would have all the words. '
+  'Also returns the number of documents that have the rarest word.';
 
 create function rag.places_of_name(entity text, org_id uuid, scope rag.search_scope, row_limit integer)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
--- Of an org, or of the scope's collections one by one: one of the two look-ups never runs.
+-- The function reads an org, or the scope's collections one by one: only one of the two look-ups runs.
 set enable_sort = off set enable_seqscan = off
 as $$
 begin
@@ -8362,7 +8372,7 @@ as $$
 declare
   query_rarity constant record := rag.name_rarity(query_name, config, org_id, scope);
   documents bigint := query_rarity.documents_of_rarest_word;
-  -- A name in so many places is a name, however common its words are.
+  -- A name in so many places has its weight, however common its words are.
   places_needed integer;
 begin
   if entity <> query_name then
@@ -8377,8 +8387,8 @@ $$;
 comment on function rag.name_weight is
   'The probability, 0 to 1, that these words of a question mean the entity: the rarity of the words, reduced if '
   'the entity has fewer places (titles and chunks, of which at most 20 count) than a tenth of the documents with '
-  'its rarest word. "Information retrieval" is a title in a library in which the words are frequent; there it is '
-  'no name.';
+  'its rarest word. In a library with the title "Information retrieval" in which the two words are frequent, the words '
+  'of a question rarely mean the title.';
 
 -- Entity linking: the entities that a query names. Longer names have priority over shorter ones inside them, exact
 -- names over similar ones. Each look-up is an equality or a range in an index, and reads a bounded number of rows.
@@ -8386,8 +8396,8 @@ comment on function rag.name_weight is
 create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
 comment on type rag.seed_entity is
-  'A name in a question: the entity, the probability (0 to 1) that it is meant, and the positions of its words in '
-  'the question.';
+  'A name in a question: the entity, the probability (0 to 1) that the question means the entity, and the positions of '
+  'the words in the question.';
 
 create function rag.seed_entity(
   org_id uuid, entity text, weight double precision, start integer default null, finish integer default null
@@ -8414,7 +8424,7 @@ as $$
 $$;
 
 comment on function rag.capitalized_words is
-  'The words of a question''s beginning that hold a capital or a digit, folded.';
+  'The words with a capital or a digit in the beginning of a question, folded.';
 
 create function rag.query_words(folded text)
 returns text[]
@@ -8483,8 +8493,8 @@ end;
 $$;
 
 comment on function rag.known_names is
-  'The runs of words of a question that are names in documents, the longest first, each with the probability, by '
-  'its capitals, that it is meant. The parameters are those of rag.link_exact.';
+  'The runs of words of a question that are names in documents, longest first, each with the probability, by its '
+  'capitals, that the question means the name. The parameters are those of rag.link_exact.';
 
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -8523,14 +8533,14 @@ end;
 $$;
 
 comment on function rag.link_exact is
-  'The names in the question that documents spell in the same way; of overlapping ones the longest. words: the '
-  'folded question''s (rag.query_words); capitals: those of the words that have the form of a name. Words without '
-  'that form are less probably a name, unless their script has no capitals.';
+  'The names in the question that documents spell in the same way; of overlapping names, the longest. words: the words '
+  'of the folded question (rag.query_words). capitals: the words that have the form of a name. Words without that form '
+  'are less probably a name, unless their script has no capitals.';
 
 create function rag.link_entities(query_text text, scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
--- So that the indexes are read in their order, and not all of a name to sort it.
+-- With sorting disabled, the planner reads the indexes in their order instead of sorting all rows of a name.
 set enable_sort = off
 as $$
 declare
@@ -8573,7 +8583,7 @@ begin
       ) as same
     ) as found
     group by found.org_id, found.entity
-    -- Words of less weight are no name here.
+    -- Words with a lower weight are not linked.
     having max(found.weight) >= 0.2
     order by max(found.weight) desc, min(found.start), found.org_id, found.entity
     limit 32);
@@ -8581,9 +8591,9 @@ end;
 $$;
 
 comment on function rag.link_entities is
-  'The entities that the question names, and those that are the same by another name; at most 32, the surest first.';
+  'The entities that the question names, and their aliases; at most 32, highest probability first.';
 
--- Entity linking of names that no document writes as the query does: misspelled, or a part of a name.
+-- Entity linking of names that no document spells as the query does: misspelled names and parts of names.
 
 create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, row_limit integer)
 returns table (entity text, likeness double precision)
@@ -8631,10 +8641,10 @@ begin
   from (
     select found.entity, found.likeness
     from rag.bigram_similarity(similar_names.name, near) as found
-    -- INC-4822 is another than INC-4821.
+    -- Digits must be equal: INC-4822 and INC-4821 are two entities.
     where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(similar_names.name, '[^0-9]', '', 'g')
     union all
-    -- A part of a name, whole words of it: a surname, a first name.
+    -- A part of a name that consists of whole words, e.g., a surname or a first name.
     select whole, 0.75
     from unnest(near) as whole
     where starts_with(whole, similar_names.name || ' ')
@@ -8647,7 +8657,7 @@ end;
 $$;
 
 comment on function rag.similar_names is
-  'Up to `row_limit` entities of an org that sound like a name, or begin or end with it, most alike first.';
+  'Up to `row_limit` entities of an org that sound like a name, or begin or end with it, most similar first.';
 
 create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -8675,7 +8685,7 @@ begin
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
         name := rtrim(array_to_string(words[start:start + size - 1], ''));
-        -- Numbers are not misspelt; and a year is a part of many names.
+        -- Numbers are not corrected, and a year is a part of many names.
         continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 4;
@@ -8695,9 +8705,9 @@ end;
 $$;
 
 comment on function rag.link_fuzzy is
-  'The names in the question that no document spells in the same way: misspelled ones, or parts of a name. '
-  'Examined are runs of at most five words that have the form of a name and that link_exact left, the longest '
-  'first.';
+  'The names in the question that no document spells in the same way: misspelled names and parts of names. The '
+  'function examines runs of at most five words that have the form of a name and that link_exact did not link, '
+  'longest first.';
 
 -- The scope of a search (15_search_scope.sql) applied to the graph: its entities and the chunks that it reaches.
 
@@ -8706,7 +8716,7 @@ create type rag.graph_candidate as (
 );
 
 comment on type rag.graph_candidate is
-  'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it with the highest '
+  'A chunk (or a whole document if ordinal is null), its weight, and the entity that reaches it with the highest '
   'probability.';
 
 create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
@@ -8800,7 +8810,7 @@ end;
 $$;
 
 comment on function rag.seeds_in_scope is
-  'Those of the seeds that a document of the scope names, among the places that are read of each.';
+  'The seeds that a document of the scope names. For each seed a bounded number of titles and chunks is examined.';
 
 create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
 returns rag.graph_candidate[]
@@ -8826,9 +8836,9 @@ $$;
 comment on function rag.apply_scope is 'The graph candidates that are in a scope which filters documents.';
 
 -- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
--- weigh most, then chunks that name it, and one hop further the documents about entities that these name. A stated
--- relation weighs more than co-occurrence. Each step reads a bounded number of rows, and starts only within the time
--- limit.
+-- have the highest weight, then the chunks that name the entity, then, one hop further, the documents about entities in
+-- these chunks. A stated relation has a higher weight than co-occurrence. Each step reads a bounded number of rows, and
+-- starts only within the time limit.
 
 create type rag.neighbour as (
   org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
@@ -8854,7 +8864,7 @@ comment on function rag.neighbour is 'A neighbour from named fields.';
 create function rag.documents_about(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer)
 returns table (org_id uuid, document_id uuid, entity text, weight double precision)
 language plpgsql stable security invoker set search_path = ''
--- Under row security the planner expects hardly a row, and would read all rows of a name to sort them.
+-- Under row security the planner estimates very few rows, and would read all rows of a name to sort them.
 set enable_sort = off
 as $$
 #variable_conflict use_column
@@ -8889,7 +8899,7 @@ $$;
 
 comment on function rag.documents_about is
   'The documents whose titles name the entities, up to titles_each for each entity. It reads an org, or the scope''s '
-  'collections one by one: one of the two look-ups never runs.';
+  'collections one by one: only one of the two look-ups runs.';
 
 create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer,
   mention_share double precision, rare_share double precision)
@@ -8932,8 +8942,8 @@ $$;
 
 comment on function rag.chunks_mentioning is
   'The chunks that name the entities, up to mentions_each for each entity, read as in rag.documents_about. An entity '
-  'that more chunks name has less weight; no more are counted than are read. A name that only two chunks have '
-  'connects these: each of n chunks gets rare_share / n besides its mention_share.';
+  'that more chunks name has less weight; only the chunks that are read count. A rare name connects its few chunks: '
+  'each of n chunks gets rare_share / n in addition to its mention_share.';
 
 create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
   mentions_each integer, mention_share double precision, rare_share double precision)
@@ -8986,9 +8996,9 @@ end;
 $$;
 
 comment on function rag.strongest_places is
-  'The sixteen heaviest documents and the sixteen heaviest chunks, with the range of ordinals to read in each: of a '
-  'document its first four chunks. The bounds are columns, because under row security an index takes no bound that is '
-  'computed where it is compared.';
+  'The sixteen documents and the sixteen chunks with the highest weights, with the range of ordinals to read in each: '
+  'the first four chunks of a document. The bounds are columns, because under row security an index scan cannot use a '
+  'bound that is computed in the condition.';
 
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope)
@@ -9091,8 +9101,8 @@ end;
 $$;
 
 comment on function rag.load_chunks is
-  'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
-  'that are nearest to the question.';
+  'The chunks of the places, highest weight first, at most `row_limit`. For a whole document: the two of its first 32 '
+  'chunks that are nearest to the question.';
 
 create function rag.next_seeds(neighbours rag.neighbour[], names_of_hit rag.neighbour[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -9127,7 +9137,7 @@ declare
   settings rag.settings;
   first rag.graph_candidate[];
   second rag.graph_candidate[];
-  -- They lead on but are not shown: nothing connects them with the question.
+  -- Seeds of the second hop that the response omits, because the question does not name them.
   names_of_hit rag.neighbour[] := '{}';
   next_seeds rag.seed_entity[];
 begin
@@ -9154,9 +9164,9 @@ end;
 $$;
 
 comment on function rag.expand_graph is
-  'Chunks that the names of the question lead to in so many hops: 1, the chunks that have these names; 2, also the '
-  'chunks of names beside them or in the best hit (an array of one place, or empty). started: when the time of the '
-  'graph began. complete: whether the time sufficed.';
+  'The chunks that the names of the question reach in `hops` hops. 1: the chunks with these names. 2: also the chunks '
+  'with names that co-occur with these or are in the best hit (an array of one place, or empty). started: the start of '
+  'the time limit. complete: whether all steps ran within the time limit.';
 
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
 -- caller sees.
@@ -9251,7 +9261,7 @@ begin
 end;
 $$;
 
-comment on function rag.names_in_titles is 'The names of entities in the titles of documents, the most prominent each.';
+comment on function rag.names_in_titles is 'The most prominent name of each entity in the titles of documents.';
 
 create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
@@ -9328,8 +9338,8 @@ end;
 $$;
 
 comment on function rag.edges_among is
-  'The edges between the entities that documents state, the surest first, `row_limit` at most. The confidence of '
-  'an edge is the highest of its statements.';
+  'The edges between the entities that documents state, highest confidence first, at most `row_limit`. The confidence '
+  'of an edge is the highest of its statements.';
 
 create function rag.is_about(org_id uuid, document_id uuid, entity text)
 returns boolean
@@ -9371,8 +9381,8 @@ end;
 $$;
 
 comment on function rag.co_occurrence_edges is
-  'The edges of entities that only occur together, if no document states a relation: from the subject of the '
-  'document to the entities that it names, otherwise from the seed to the entities beside it.';
+  'The edges of entities that occur together without a stated relation: from the subject of the document to the '
+  'entities that the document names, otherwise from the seed to the co-occurring entities.';
 
 create function rag.edges_between(edges jsonb[], entities jsonb)
 returns jsonb[]
@@ -9392,7 +9402,7 @@ begin
 end;
 $$;
 
-comment on function rag.edges_between is 'Those of the edges whose ends are both among the entities that are shown.';
+comment on function rag.edges_between is 'The edges whose two ends are both in the response.';
 
 create function rag.render_graph(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
@@ -9424,7 +9434,7 @@ begin
         order by 2, 1
         limit 50
       ) as statement), '[]')
-    -- And of what the question names, where no edge touches it.
+    -- Also evidence for a name of the question without an edge.
     || coalesce((
       select jsonb_agg(distinct named.id)
       from unnest(seeds) as seed
@@ -9450,11 +9460,10 @@ end;
 $$;
 
 comment on function rag.render_graph is
-  'Entities, edges and evidence of a search: all seeds, and of their neighbours those that matter most, '
-  'sixteen.';
+  'Entities, edges and evidence of a search: all seeds, and the sixteen neighbours with the highest weights.';
 
--- The graph's share in the score of a candidate. Candidates of the graph that no leg found get the score that the legs
--- would have given them.
+-- The graph's share in the score of a candidate. Candidates that only the graph reached get the score that the legs
+-- would have given to them.
 
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   first_hit uuid, share double precision, row_limit integer)
@@ -9486,8 +9495,8 @@ end;
 $$;
 
 comment on function rag.fuse_graph_scores is
-  'The hits, with those that only the graph reached, at most `row_limit`: the graph''s share of a score is the '
-  'probability with which the chunk was reached, the rest is the score of the search; both are 0 to 1. The first hit of '
+  'At most `row_limit` candidates of the search and of the graph, by the fused score: the weighted mean of the '
+  'probability with which the graph reached the chunk and of the score of the search, both 0 to 1. The first hit of '
   'the search counts as reached with the highest probability, so that no hit of the search takes its place.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
@@ -9516,7 +9525,7 @@ begin
   if cardinality(candidates) = 0 then
     return candidates;
   elsif mode = 'semantic' then
-    -- The keyword index has no part in this score.
+    -- The keyword score is not part of this score.
     return array(
       select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
         ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
@@ -9536,8 +9545,8 @@ end;
 $$;
 
 comment on function rag.score_graph_candidates is
-  'The reached chunks that the search did not return, with the score that it would have given them without '
-  'adjacent words. In a keyword search, a chunk without any of the words has the score null.';
+  'The chunks that only the graph reached, with the score that the search would have given to them without phrase '
+  'proximity. In a keyword search, a chunk without a word of the query has the score null.';
 
 create function rag.share_of_names(query_text text, seeds rag.seed_entity[])
 returns double precision
@@ -9557,7 +9566,7 @@ as $$
 $$;
 
 comment on function rag.share_of_names is
-  'How much a question is about names: 0 where it has none, 1 where a third of its words without stop words are '
+  'How much a question is about names: 0 without names, 1 if at least a third of its words, without stop words, are '
   'names. A word of a name counts by the weight of the name.';
 
 create function rag.lead_of_best_hit(candidates rag.candidate[])
@@ -9575,8 +9584,8 @@ as $$
 $$;
 
 comment on function rag.lead_of_best_hit is
-  'How much better the best hit is than the fifth document, 0 to 1: 1 where its score is at least twice as high. Where '
-  'many documents answer a question equally well, the names of the best one say little about the question.';
+  'How much better the best hit is than the fifth document, 0 to 1: 1 if its score is at least twice as high. If many '
+  'documents match a question equally well, the names in the best one are rarely relevant to the question.';
 
 create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text,
@@ -9585,7 +9594,7 @@ returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- A long text that has one name is about more than the name.
+  -- A long question with one name is about more than the name.
   share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, certainty);
 begin
   if cardinality(graph_candidates) = 0 then
@@ -9599,11 +9608,11 @@ $$;
 
 comment on function rag.add_graph_candidates is
   'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. certainty: '
-  'how much the question is about names (rag.share_of_names), or how far the best hit leads (rag.lead_of_best_hit). '
-  'The graph has its whole share at 1, and half of it at 0.5 and less.';
+  'rag.share_of_names or rag.lead_of_best_hit. The graph has its whole share of the score at 1, and half of it at 0.5 '
+  'and less.';
 
--- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. The graph starts at the
--- names of the question and, where less than a third of the question is names, at those of the best hit.
+-- Graph search: the legs of rag_search and the expanded graph, fused in one call. The graph starts at the names of the
+-- question and, if less than a third of the question is names, also at the names in the best hit.
 
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
@@ -9677,7 +9686,7 @@ begin
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
   names_share := rag.share_of_names(query_text, seeds);
   lead := rag.lead_of_best_hit(search.candidates);
-  -- The less the question is about names, and the better the best hit, the more its names lead on.
+  -- The weight of the names in the best hit rises with its lead, and falls with the share of names in the question.
   expansion := rag.expand_graph(seeds, array(
     select (hit.org_id, hit.document_id, hit.ordinal, lead * (1 - names_share), null)::rag.graph_candidate
     from unnest((search.candidates)[:1]) as hit
@@ -9697,9 +9706,9 @@ $$;
 
 comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
-  'filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph (hybrid''s legs), or '
-  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. Returns {matches, entities, '
-  'edges, evidence, complete, graph_ms}, and ignored_filters where there are any.';
+  'filters, expand_context, half_life_days, prefer: as in rag_search. mode: graph (the legs of hybrid), or a mode of '
+  'rag_search, whose legs the graph then supplements. hops: the hops of the expansion, 1 or 2. Returns {matches, '
+  'entities, edges, evidence, complete, graph_ms}, and ignored_filters if there are any.';
 
 create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void
@@ -9718,8 +9727,8 @@ $$;
 comment on function rag.check_graph is
   'Raises PT400 for invalid arguments of a graph search; detail names the argument.';
 
--- Graph of given documents: their entities and relations, and the relations that other visible documents state of
--- these, for /v1/contents.
+-- Graph of given documents, for /v1/contents: their entities and relations, and the relations of these entities that
+-- other visible documents state.
 
 create function rag.document_entities(org_id uuid, document_id uuid, row_limit integer)
 returns rag.seed_entity[]
@@ -9749,8 +9758,8 @@ end;
 $$;
 
 comment on function rag.document_entities is
-  'The entities that a document names, those that matter most in it; `row_limit` at most, its titles first, which '
-  'weigh more than whatever it names.';
+  'At most `row_limit` entities of a document, those with the highest weights: the entities of its title first, then '
+  'the entities that its chunks name.';
 
 create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
   row_limit integer)
@@ -9777,7 +9786,7 @@ begin
         order by relations.ordinal
         limit 1000)
         union all
-        -- An edge between two of them is found at both ends.
+        -- An edge between two of the entities is read from both ends.
         select distinct found.*
         from (
           select distinct entity from unnest(edges_touching.entities) as entity where edges_touching.document_id is null
@@ -9811,8 +9820,8 @@ end;
 $$;
 
 comment on function rag.edges_touching is
-  'The edges stated by chunks that begin or end at one of the entities; those of one document, unless that is '
-  'null; at most a thousand statements.';
+  'The edges that chunks state and that begin or end at one of the entities, from at most a thousand statements; only '
+  'the edges of one document, unless document_id is null.';
 
 create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
 returns jsonb
@@ -9851,7 +9860,7 @@ end;
 $$;
 
 comment on function rag.graph_of_document is
-  'Entities of a document and the relations stated about them, without those that are only named together.';
+  'Entities of a document and the relations stated about these entities, without co-occurrences.';
 
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)
@@ -9881,8 +9890,8 @@ $$;
 
 comment on function public.rag_graph_of is
   'The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id: '
-  '{entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as '
-  'well, 2 what they say of that. At most twenty documents.';
+  '{entities, edges, evidence}}. hops: 0, the relations that the document states; 1, also the relations of its '
+  'entities in other documents; 2, also the relations of the entities at their ends. At most twenty documents.';
 
 -- Chat sessions and their messages. A session belongs to its user alone: the org's admins do not read it. It is about
 -- one collection, or about everything that its user sees. A turn (a question and its answer) is stored when it is
@@ -11683,11 +11692,11 @@ as $$
 $$;
 
 comment on function rag.queues is
-  'The length of each queue of the worker, for these orgs, or for all orgs if own is null: the number of waiting and of '
-  'running items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired '
-  'lease. At most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health '
-  'check. documents: to be ingested. extractions: documents whose names are not extracted yet. deliveries: of webhooks; '
-  'those to an address that does not answer are not due. removals: objects to be removed from Storage.';
+  'The queues of the worker, for these orgs, or for all orgs if own is null: the number of waiting and of running '
+  'items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired lease. At '
+  'most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health check. '
+  'documents: to be ingested. extractions: documents whose names are not extracted yet. deliveries: of webhooks; '
+  'those to a URL that does not respond are not due. removals: objects to be removed from Storage.';
 
 create function public.rag_health()
 returns table (
