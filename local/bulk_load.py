@@ -93,8 +93,12 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
                 options.index_memory,
             )
     except psycopg.Error as error:
-        raise StackError(error.diag.message_primary or one_line(str(error))) from None
+        raise StackError(_reason(error)) from None
     print(f"{count:,} documents")
+
+
+def _reason(error: psycopg.Error) -> str:
+    return error.diag.message_primary or one_line(str(error))
 
 
 def load(
@@ -116,6 +120,7 @@ def load(
                 {
                     "request.jwt.claims": json.dumps(claims),
                     "statement_timeout": "0",
+                    "idle_in_transaction_session_timeout": "0",
                     "maintenance_work_mem": index_memory,
                     "work_mem": index_memory,
                 }
@@ -131,7 +136,13 @@ def load(
         connection.execute(drop)
     count = 0
     for rows in _prepared(embedder, documents, config):
-        connection.execute("select public.rag_put_documents(%s, %s)", [collection, json.dumps(rows)])
+        try:
+            connection.execute("select public.rag_put_documents(%s, %s)", [collection, json.dumps(rows)])
+        except psycopg.OperationalError:
+            # The server stopped, or the session: no fault of these documents.
+            raise
+        except psycopg.Error as error:
+            raise StackError(f"documents {count + 1} to {count + len(rows)}: {_reason(error)}") from None
         count += len(rows)
     for _, create in secondary:
         connection.execute(create)
@@ -211,7 +222,9 @@ def read_documents(path: Path) -> Iterator[NewDocument]:
                 except ValidationError as error:
                     fault = error.errors(include_url=False)[0]
                     raise StackError(f"{path}, line {number}: {fault['loc'][0]}: {fault['msg']}") from None
-                except (ValueError, AttributeError):
+                except (ValueError, AttributeError, RecursionError):
                     raise StackError(f"{path}, line {number}: it is not a JSON object") from None
     except OSError as error:
         raise StackError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise StackError(f"{path}: it is not UTF-8") from None

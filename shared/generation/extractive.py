@@ -44,8 +44,8 @@ SIMILARITY_WEIGHT, WORD_WEIGHT = 0.6, 0.4
 SHARE_OF_CONTEXT = 0.5
 # The weight of the question's words in a list against its best item.
 LIST_WORD_WEIGHT = 0.2
-# The least share of the question's words that the heading of a list and the title have, if the question asks
-# for the list without a plural ("What do I need for ...?").
+# The least share of the question's words in the heading of a list and the document's title, if the question
+# asks for the list without a plural ("What do I need for ...?").
 MIN_SHARE_OF_HEADING = 0.6
 # Between the statements of a paragraph or a list: a space, or the end of a line and a bullet.
 MAX_GAP = 6
@@ -298,14 +298,16 @@ def _with_headings(chosen: Sequence[ExtractedSentence], candidates: _Candidates)
     """The sentences. The heading precedes items, values and sentences that begin with a pronoun, unless it is
     a question or the heading of the sentence before."""
     shown: list[ExtractedSentence] = []
-    last = ""
+    last = (0, "")
     for sentence in chosen:
         item = candidates[sentence]
+        heading = (sentence.number, item.heading)
         is_bare = item.kind is not StatementKind.SENTENCE or begins_with_pronoun(sentence.text)
         is_known = content_words(item.heading) <= content_words(f"{sentence.match.title} {sentence.text}")
-        adds = is_bare and not is_known and not QUESTION.search(item.heading) and item.heading != last
+        adds = is_bare and not is_known and not QUESTION.search(item.heading) and heading != last
         shown.append(replace(sentence, text=_under(item.heading, sentence.text)) if adds else sentence)
-        last = item.heading
+        if adds or is_known:
+            last = heading
     return shown
 
 

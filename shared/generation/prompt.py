@@ -91,8 +91,7 @@ def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbe
     numbers = {match.chunk_id: number for number, match in enumerate(matches, start=1)} if numbered else {}
 
     def shown(match: Match) -> str:
-        header = f"{match.place['header']}\n" if match.place.get("header") else ""
-        return excerpt(match.title, header + match.text, fence, numbers.get(match.chunk_id))
+        return excerpt(match.title, match.text, fence, numbers.get(match.chunk_id))
 
     def cost(match: Match) -> int:
         return count_tokens(shown(match))

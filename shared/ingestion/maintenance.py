@@ -57,7 +57,7 @@ def remove_deleted_collections(database: Database, signer: Signer) -> None:
 
 
 def extend_hnsw(database: Database, signer: Signer) -> None:
-    """Insert stored chunks into the HNSW index until every org's tail is short."""
+    """Insert the chunks of long tails into the HNSW index, in calls that begin within 15 seconds."""
     arguments, until = {"max_items": INSERTED_AT_ONCE}, time.monotonic() + SECONDS
     with _logged("chunks were not inserted into the HNSW index"):
         while time.monotonic() < until:

@@ -94,11 +94,15 @@ def widen(
     arguments = {"chunk_ids": [match.chunk_id for match in matches], "neighbours": neighbours}
     rows = {row["chunk_id"]: row for row in database.call(caller, "rag_widen", arguments, idempotent=True)}
     # Chunks may have been deleted since the search.
-    return tuple(
-        replace(match, text=row["content"], span=(row["span_start"], row["span_end"]))
-        for match in matches
-        if (row := rows.get(match.chunk_id))
-    )
+    return tuple(_widened(match, row) for match in matches if (row := rows.get(match.chunk_id)))
+
+
+def _widened(match: Match, row: dict[str, Any]) -> Match:
+    """The match with a longer text. A text that begins earlier may begin in another section and table."""
+    place = match.place
+    if row["span_start"] < match.span[0]:
+        place = {name: value for name, value in place.items() if name not in ("section", "header")}
+    return replace(match, text=row["content"], span=(row["span_start"], row["span_end"]), place=place)
 
 
 def has_identifier(match: Match, identifier: str) -> bool:

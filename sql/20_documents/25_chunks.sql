@@ -164,26 +164,43 @@ returns text[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  spans constant jsonb := (
-    select jsonb_agg(jsonb_build_object('span_start', item.body -> 'metadata' -> 'header_start',
-      'span_end', item.body -> 'metadata' -> 'header_end') order by item.place)
-    from jsonb_array_elements(chunks) with ordinality as item (body, place)
-    where item.body -> 'metadata' ? 'header_start');
+  spans jsonb;
   headers text[];
 begin
-  if spans is null then
+  if not jsonb_path_exists(chunks, '$[*].metadata ? (exists(@.header_start) || exists(@.header_end))') then
     return null;
+  elsif exists (
+    select from jsonb_array_elements(chunks) as item (body)
+    cross join lateral (
+      select item.body -> 'metadata' -> 'header_start' as header_start, item.body -> 'metadata' -> 'header_end' as header_end
+    ) as span
+    where (span.header_start is not null or span.header_end is not null) and case
+      when span.header_start is null or span.header_end is null then true
+      when not rag.is_whole(span.header_start, 0, 2147483647) or not rag.is_whole(span.header_end, 0, 2147483647)
+        then true
+      else span.header_end::integer not between span.header_start::integer + 1 and span.header_start::integer + 500
+        or span.header_end::integer > (item.body ->> 'span_start')::integer
+    end)
+  then
+    raise exception 'the header of a chunk must be a span of at most 500 characters before the chunk'
+      using errcode = 'PT400', detail = 'invalid_header';
   end if;
+  -- Each header once: many chunks of a table have the same.
+  select jsonb_agg(distinct jsonb_build_object('span_start', item.body -> 'metadata' -> 'header_start',
+    'span_end', item.body -> 'metadata' -> 'header_end')) into spans
+  from jsonb_array_elements(chunks) as item (body)
+  where item.body -> 'metadata' ? 'header_start';
   headers := rag.cut_texts(content, spans);
   return array(
-    select case when item.body -> 'metadata' ? 'header_start' then left(
-      headers[count(*) filter (where item.body -> 'metadata' ? 'header_start') over (order by item.place)], 1000) end
+    select headers[span.place]
     from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    left join jsonb_array_elements(spans) with ordinality as span (body, place)
+      on span.body -> 'span_start' = item.body -> 'metadata' -> 'header_start'
+      and span.body -> 'span_end' = item.body -> 'metadata' -> 'header_end'
     order by item.place);
 end;
 $$;
 
 comment on function rag.cut_headers is
-  'For each chunk the header of its table, or the question that it answers, up to 1,000 characters; null for a chunk '
-  'that begins outside of a table and an answer. The span of the header, which stands before the chunk, is in '
-  'the metadata: header_start and header_end, as in rag.cut_texts.';
+  'For each chunk the header of its table, or the question that it answers, at most 500 characters; null for a chunk '
+  'without one. metadata.header_start and metadata.header_end are its span, before the chunk. PT400 for another span.';

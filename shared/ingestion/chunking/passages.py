@@ -37,6 +37,8 @@ class ChunkingConfig:
         return cls(*configured_sizes(row["config"], row["id"]), is_graph_enabled(row["config"]))
 
 
+# The characters of a header that a chunk keeps (sql/20_documents/25_chunks.sql); a longer one is not kept.
+MAX_HEADER = 500
 DEFAULT_CHUNKING = ChunkingConfig()
 
 
@@ -70,7 +72,7 @@ class ChunkedDocument:
 
     def _metadata(self, item: Chunk) -> dict[str, Any]:
         place = self.outline.place(item.start, item.end)
-        if item.header:
+        if item.header and item.header[1] - item.header[0] <= MAX_HEADER:
             place["header_start"], place["header_end"] = item.header
         return place
 

@@ -26,9 +26,9 @@ FULL_LINE = 0.75
 # The least gap of two cells, and the greatest distance of two lines of a heading, relative to their height.
 CELL_GAP, HEADING_LEADING = 1.0, 1.2
 # pdfium's marks for a hyphen at a line break.
-_SOFT_BREAK = re.compile("(\\w*)[\ufffe\u0002](\\w*)")
-_HYPHEN = re.compile(r"(\w*[a-z])-$")
-_COMPOUND = re.compile(r"\w+-\w+")
+_SOFT_BREAK = re.compile("(\\w{0,60})[\ufffe\u0002](\\w{0,60})")
+_HYPHEN = re.compile(r"(\w{0,60}[a-z])-$")
+_COMPOUND = re.compile(r"(?=(\b\w{1,60}-\w{1,60}))")
 _WORD = re.compile(r"\S+")
 _ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 

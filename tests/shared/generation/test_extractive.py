@@ -330,6 +330,15 @@ def test_a_question_for_several_things_is_answered_by_the_rows_of_a_table(embedd
     )
 
 
+def test_a_heading_is_shown_for_each_document(embedder: Embedder):
+    matches = tuple(
+        match(f"## Opening hours\n\n| Day | Hours |\n|---|---|\n| Monday | {hours} |", place)
+        for place, hours in (("Oslo", "9 to 17"), ("Rome", "10 to 18"))
+    )
+    draft = answer(embedder, "What are the opening hours on Monday?", *matches)
+    assert draft.text.count("Opening hours: Monday: Hours ") == 2
+
+
 def test_a_list_under_the_heading_that_the_question_repeats_is_quoted_whole(embedder: Embedder):
     items = ["- alcohol", "- fines and parking tickets", "- hotel films"]
     text = "\n".join(["## Not paid", "", *items, "", "## Taxis", "", "Taxis are paid after 22:00."])

@@ -225,11 +225,6 @@ def test_the_question_is_unchanged(subtests: pytest.Subtests):
             assert contents(request)[1].endswith(f"\n\nQuestion: {attack}\n\n{INSTRUCTIONS}")
 
 
-def test_a_passage_within_a_table_has_the_table_s_header(api: StandIn):
-    row = match("| Leuven | closed |", place={"header": "| Depot | Sunday |"})
-    assert excerpts(request_for(api, row)) == ["| Depot | Sunday |\n| Leuven | closed |"]
-
-
 @pytest.mark.parametrize("budget", [100, 500, 3000])
 def test_the_context_stays_within_the_token_budget(budget: int):
     """Whatever the nonce is: letters and digits in turn are the dearest."""

@@ -85,14 +85,29 @@ def test_the_header_of_a_chunk_is_a_span_of_its_document(people: People, world: 
         {"header_start": 2, "header_end": 6, "header": FORGED},
     ]
     for chunk, fields in zip(arguments["chunks"], metadata, strict=True):
-        chunk |= {"metadata": fields}
+        chunk |= {"metadata": fields, "span_start": 13, "span_end": 16}
     assert people.ann.rpc("rag_put_document", arguments).status_code == 200
     assert world.sql(
         "select metadata ->> 'header' from rag.chunks where org_id = %s order by ordinal", people.acme.id
     ) == [(None,), ("| Élan | 🥛 |",), ("Élan",)]
-    for span in ({"header_start": 0, "header_end": 99}, {"header_start": 0}, {"header_start": "x"}):
-        arguments["chunks"][0] |= {"metadata": span}
-        assert people.ann.rpc("rag_put_document", arguments).status_code == 400
+    for start, end in ((0, 14), (0, 0), (0, None), (None, 3), ("x", 3), (0, 1.5), (-1, 3), (0, 2**40)):
+        arguments["chunks"][0] |= {"metadata": {"header_start": start, "header_end": end}}
+        answer = people.ann.rpc("rag_put_document", arguments)
+        assert (answer.status_code, answer.json()["details"]) == (400, "invalid_header"), (start, end)
+
+
+def test_a_header_of_many_chunks_is_cut_once(people: People, world: World):
+    """Also where it is longer than its chunks, as in a wide table."""
+    header = "| " + "column | " * 50
+    arguments = put_arguments(people.acme, [vector(1)] * 200, content=f"{header}\n" + "| 1 |\n" * 200)
+    for number, chunk in enumerate(arguments["chunks"]):
+        start = len(header) + 1 + 6 * number
+        chunk |= {"span_start": start, "span_end": start + 5}
+        chunk |= {"metadata": {"header_start": 0, "header_end": len(header), "section": "é" * 300}}
+    assert people.ann.rpc("rag_put_document", arguments).status_code == 200
+    assert world.sql(
+        "select distinct metadata ->> 'header' from rag.chunks where org_id = %s", people.acme.id
+    ) == [(header,)]
 
 
 MOST = 2**31 - 1

@@ -4,7 +4,7 @@ import io
 
 from reportlab.pdfgen import canvas
 
-from shared.ingestion.parsers.pdf import pdf
+from shared.ingestion.parsers.pdf import _COMPOUND, _without_soft_breaks, pdf
 
 
 def text_of(*lines: str) -> str:
@@ -26,3 +26,21 @@ def test_a_divided_word_keeps_a_hyphen_that_it_has_elsewhere():
         "The warm-up of the press takes ten minutes, so extend the warm-up in winter, and oil the bearings of"
     )
     assert text == f"{start} the rollers after the last job of each working day."
+
+
+def test_a_word_of_three_parts_keeps_its_hyphens():
+    lines = (
+        "A state-of-the-art kiln needs a foundation, and each other state-of-",
+        "the-art oven does, too.",
+    )
+    assert (
+        text_of(*lines)
+        == "A state-of-the-art kiln needs a foundation, and each other state-of-the-art oven does, too."
+    )
+
+
+def test_a_long_run_of_letters_takes_linear_time():
+    """Quadratic, it would take minutes."""
+    line = "a" * 200_000
+    assert line in _without_soft_breaks(line, frozenset())
+    assert _COMPOUND.findall(line) == []
