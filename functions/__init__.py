@@ -2,6 +2,7 @@
 
 import gc
 
-# Imports create objects that live as long as the process. Collections meanwhile find nothing and take a fifth
-# of a cold start. lambda_handler (shared/api/app.py) and functions/server.py enable them again.
+# Imports create objects that live as long as the process. A garbage collection during the imports frees
+# nothing and takes a fifth of a cold start. lambda_handler (shared/api/app.py) and functions/server.py enable
+# collections again.
 gc.disable()

@@ -29,8 +29,8 @@ app = create_app(error_format, "ingest", searches=False, errors=(401, 404, 500, 
 
 
 class WorkReport(BaseModel):
-    """What one call did, of documents and of webhooks, and how many documents it read for names besides.
-    `idle`: nothing was left that was due."""
+    """The numbers of processed documents, of webhook deliveries, and of documents whose names were extracted
+    (`read`). `idle`: no due item remained."""
 
     completed: int
     failed: int

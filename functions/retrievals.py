@@ -24,7 +24,7 @@ def retrieve(caller: Searcher, core: Core, body: wire.Request) -> wire.Response:
     collection = id_of(body.collection_id, "collection") if body.collection_id else None
     result = pipeline.search(core, caller, body.to_request(collection))
     if collection and not result.matches:
-        # Where nothing is, there may be no such collection either.
+        # An empty result may mean that the collection does not exist: then this raises NotFound.
         collections.get(core.database, caller, collection)
     return wire.Response.of(body, result, graph_context(result.graph or Graph()))
 

@@ -1,4 +1,4 @@
-"""v1-answer: an answer whose sentences all have sources, whole or as a stream."""
+"""v1-answer: an answer with a source for each sentence, as JSON or as a stream of events."""
 
 from functools import partial
 from typing import Annotated, Any

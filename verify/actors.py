@@ -1,4 +1,4 @@
-"""People and credentials of a sweep."""
+"""Users and credentials of a sweep."""
 
 import base64
 import json
@@ -75,7 +75,7 @@ class Actors:
         return self.signer.token(seconds, **{"sub": person.id, "email": person.email, **claims})
 
     def key_token(self, person: Person, scopes: Sequence[str], **claims: Any) -> str:
-        """A token as an API key of that user is exchanged for."""
+        """The token that an API key of that user is exchanged for."""
         rag = {"org": person.org_id, "key": self.key_ids[0], "scopes": list(scopes), **claims}
         return self.token(person, rag=rag)
 
@@ -104,7 +104,7 @@ class Actors:
 
 @contextmanager
 def create_actors(deployment: Deployment) -> Iterator[Actors]:
-    """Two orgs with their people, without a rate limit; deleted at the end."""
+    """Two orgs with their users, without a rate limit; deleted at the end."""
     with psycopg.connect(deployment.database_url, autocommit=True) as database:
         org_id, rival_org_id = str(uuid4()), str(uuid4())
         admin, member, fellow = (_person(org_id) for _ in range(3))

@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Texts of API keys of the victim's, made once for a sweep."""
+    """The victim's API keys, created once for a sweep."""
 
     revoked: str
     expired: str
@@ -154,7 +154,7 @@ def _outsiders(
 
 
 def _fellows(actors: Actors, objects: Objects) -> Group:
-    """Another member of the victim org at the private rows of the member."""
+    """Another member of the victim org, who requests the private rows of the member."""
     attacks = _users({"a fellow member": actors.token(actors.fellow)}, privately=True)
     return Group(
         tuple(attacks), (actors.private_marker,), objects.private_ids, Extent(owner_id=actors.member.id)
@@ -171,7 +171,7 @@ def _bound(actors: Actors, objects: Objects, credential: str) -> Group:
 
 
 def _users(tokens: dict[str, str], *, privately: bool) -> list[Attack]:
-    """Each with the victim's ids wherever a name fits, and once more only where one is required."""
+    """Each with the victim's ids in all fields whose name fits, and once more in required fields only."""
     return [
         Attack(
             f"{name}{'' if optional else ', required fields only'}",
@@ -187,7 +187,7 @@ def _users(tokens: dict[str, str], *, privately: bool) -> list[Attack]:
 
 
 def leak(response: httpx.Response, request: Request, markers: Iterable[str], ids: Iterable[str]) -> str:
-    """The first marker or id of the victim's that the response shows without the request; empty for none."""
+    """The victim's first marker or id that the response has and the request has not; empty for none."""
     text = response.text + " ".join(response.headers.values())
     for request_text in sorted(request.texts(), key=len, reverse=True):
         if len(request_text) >= SHORTEST_ECHO:
@@ -199,7 +199,7 @@ def leak(response: httpx.Response, request: Request, markers: Iterable[str], ids
 
 
 def _forms(marker: str) -> Iterator[str]:
-    """The marker as it is, and inside of bytes in base64: there the letters depend on the place."""
+    """The marker, and its three forms within base64, which depend on its offset in the bytes."""
     yield marker
     for place in range(3):
         encoded = base64.b64encode(b"\0" * place + marker.encode()).decode()
@@ -210,7 +210,7 @@ def _forms(marker: str) -> Iterator[str]:
 def failure_reason(
     attack: Attack, group: Group, request: Request, response: httpx.Response, *, is_refused: bool
 ) -> str:
-    """Why the response is not a refusal; empty when it is one. `is_refused`: whatever its status says."""
+    """The reason that the response is no refusal; empty for a refusal. `is_refused`: for any status."""
     is_refused |= response.status_code in attack.statuses or (
         response.is_error and any(code in response.text for code in REFUSAL_CODES)
     )

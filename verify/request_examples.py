@@ -1,4 +1,4 @@
-"""Requests and exceptions that no schema describes."""
+"""Requests, and exceptions from the sweep, that cannot be generated from a schema."""
 
 import hashlib
 import secrets

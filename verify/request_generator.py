@@ -40,7 +40,7 @@ class Request:
         return _shape([self.query, self.body, self.form, self.headers])
 
     def texts(self) -> set[str]:
-        """Every string that the request sends, for a response may repeat them, also in an address."""
+        """All strings of the request: a response may repeat them, also in a URL."""
         sent = set(_strings([self.query, self.body, self.form, list(self.headers.values())]))
         sent |= {unquote(part) for part in self.path.split("/")}
         return sent | {quote(text) for text in sent}
@@ -114,7 +114,7 @@ class Generator:
         }
 
     def names_object(self, name: str, schema: Schema) -> bool:
-        """Whether the field, or one inside of it, means an object of the victim's."""
+        """Whether the field, or a field within it, refers to an object of the victim."""
         schema = self._resolve(schema)
         inside = schema.get("properties", {})
         return snake(name) in self.values or any(self.names_object(*item) for item in inside.items())

@@ -38,12 +38,12 @@ class Route:
 
     @property
     def example(self) -> str:
-        """The key into the tables of examples."""
+        """The key of the tables of examples."""
         path = self.path.removeprefix("/api") if self.path.startswith("/api/v1") else self.path
         return f"{self.method} {path}"
 
     def request(self, values: Values, *, optional: bool) -> Request:
-        """A valid request about the objects that the values name."""
+        """A valid request for the objects of these values."""
         aliases = {name: values[other] for name, other in request_examples.ALIASES.get(self.slug, {}).items()}
         values = {**values, **aliases}
         generator = Generator(self.components, values, optional)
@@ -87,7 +87,7 @@ def routes(apps: Mapping[str, FastAPI] | None = None) -> list[Route]:
 
 
 def hidden_paths(apps: Mapping[str, FastAPI] | None = None) -> Iterator[str]:
-    """The paths that an app serves and its description leaves out: no request can be generated for them."""
+    """The paths that an app serves but does not describe: no request can be generated for them."""
     apps = apps or {slug: import_module(module).app for slug, module in SLUGS.items()}
     for app in apps.values():
         for route in app.routes:

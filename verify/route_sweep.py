@@ -96,7 +96,7 @@ def _attack_route(sweep: Sweep, route: route_operations.Route) -> Iterator[Findi
 
 
 def _attack_public_route(sweep: Sweep, group: Group, route: route_operations.Route) -> Iterator[Finding]:
-    """It answers without a credential, and shows nothing of an org."""
+    """The route answers without a credential, with no data of an org."""
     request = route.request(sweep.objects.shared, optional=True)
     response = sweep.send(request, {})
     if output := attacks.leak(response, request, group.markers, group.ids):
@@ -110,7 +110,7 @@ def _attack_public_route(sweep: Sweep, group: Group, route: route_operations.Rou
 
 
 def _callers(sweep: Sweep, route: route_operations.Route) -> dict[str, dict[str, str]]:
-    """Rightful callers: who brought the private objects, an admin, and the operator."""
+    """Authorized callers: the owner of the private objects, an admin, and the operator."""
     actors = sweep.actors
     tokens = {"member": actors.token(actors.member), "admin": actors.token(actors.admin)}
     if route.name in request_examples.OPERATORS:
@@ -122,7 +122,7 @@ def _callers(sweep: Sweep, route: route_operations.Route) -> dict[str, dict[str,
 
 
 def _attack_scopes(sweep: Sweep, route: route_operations.Route, caller: str) -> Iterator[Finding]:
-    """Keys of the caller: one scope that does not suffice, then every scope but those that do."""
+    """Keys of the caller: with one insufficient scope, then with all insufficient scopes."""
     owner: Person = getattr(sweep.actors, caller)
 
     def answer(key: str) -> httpx.Response:

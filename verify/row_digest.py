@@ -1,4 +1,4 @@
-"""Digest of every row of the victim's, read past row security."""
+"""Digests of the victim's rows, read without row security."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Rows = Counter[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Extent:
-    """Whose rows count: the whole org's, or only those of one owner, or of one collection."""
+    """The rows that a digest covers: those of an org, of an owner or of a collection."""
 
     owner_id: str | None = None
     collection_id: str | None = None
@@ -70,7 +70,7 @@ class State:
 
 
 def difference(before: Rows, after: Rows) -> str:
-    """The tables whose rows differ, with how many rows went and came; empty when none do."""
+    """The tables whose rows differ, with the numbers of removed and added rows; empty for no difference."""
     gone, new = before - after, after - before
     tables = sorted({table for table, _ in (gone + new)})
     return ", ".join(

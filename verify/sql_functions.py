@@ -27,7 +27,7 @@ class SqlFunction:
     roles: frozenset[str]
 
     def request(self, values: Values, *, optional: bool) -> Request:
-        """A valid call about the objects that the values name."""
+        """A valid call for the objects of these values."""
         known = {parameter.name for parameter in self.parameters}
         arguments = {
             parameter.name: sql_value(parameter.name, parameter.kind, values)
@@ -64,7 +64,7 @@ def sql_functions(actors: Actors) -> list[SqlFunction]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table or view, and what PostgREST is asked for it."""
+    """A table or view, with requests to PostgREST for it."""
 
     schema: str
     name: str
@@ -77,7 +77,7 @@ class Table:
         return self.schema == "public"
 
     def requests(self, org_id: str) -> Iterator[tuple[str, Request]]:
-        """Requests for it, with a description: in the exposed schema, and in its own."""
+        """Requests for the table, with descriptions: in the exposed schema, and in its own schema."""
         profile = {"Accept-Profile": self.schema, "Content-Profile": self.schema}
         for headers, place in (({}, ""), (profile, f" in schema {self.schema}")):
             yield f"GET{place}", Request("GET", f"/rest/v1/{self.name}", headers=headers)

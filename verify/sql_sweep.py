@@ -88,7 +88,7 @@ def _call_without_secret(sweep: Sweep, function: sql_functions.SqlFunction) -> I
 def _differs(
     sweep: Sweep, function: sql_functions.SqlFunction, callers: Mapping[str, Mapping[str, str]]
 ) -> bool:
-    """Whether a rightful call succeeds with another result than the same call of a stranger's."""
+    """Whether an authorized call succeeds with another result than the same call of a user of no org."""
     request = function.request(sweep.objects.shared, optional=True)
     stranger = sweep.send(request, bearer(sweep.actors.token(sweep.actors.stranger))).text
     answers = [sweep.send(request, headers) for headers in callers.values()]
@@ -97,7 +97,7 @@ def _differs(
 
 
 def _callers_of_functions(sweep: Sweep) -> dict[str, dict[str, str]]:
-    """Rightful callers: people of the org, workers by role and by lease, and tokens for one purpose."""
+    """Authorized callers: users of the org, workers by role and by lease, and tokens for one purpose."""
     actors, values = sweep.actors, sweep.objects.shared
     writing = ["documents:read", "documents:write"]
     tokens = {
@@ -142,7 +142,7 @@ def _attack_unexposed(
     callers: Mapping[str, Mapping[str, str]],
     is_exposed: bool = False,
 ) -> Iterator[Finding]:
-    """What PostgREST does not expose is not reached. `is_exposed`: it may succeed, and show nothing."""
+    """A request for a schema that is not exposed fails. `is_exposed`: it may succeed, without rows."""
     actors = sweep.actors
     markers = (actors.marker, actors.private_marker, actors.other_marker, actors.org_marker)
     for description, request in requests:

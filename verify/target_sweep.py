@@ -32,8 +32,8 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class Control:
-    """The rightful caller whose request succeeds, whether it shows or changes anything of the victim's, and
-    the responses to callers whose request fails."""
+    """The authorized caller whose request succeeds, whether the request shows or changes the victim's data,
+    and the responses to callers whose request fails."""
 
     caller: str = ""
     has_effect: bool = False
@@ -106,7 +106,7 @@ class Sweep:
         return rightful.status_code == response.status_code
 
     def control(self, target: Target, callers: Mapping[str, Mapping[str, str]]) -> Control:
-        """The first rightful caller whose request has an effect, or else the first whose request succeeds."""
+        """The first authorized caller whose request has an effect, else the first whose request succeeds."""
         control = Control()
         for name, headers in callers.items():
             response, effect = self.effect(target, headers)
@@ -120,7 +120,7 @@ class Sweep:
         return control
 
     def effect(self, target: Target, headers: Mapping[str, str]) -> tuple[httpx.Response, str]:
-        """The response, and what it shows or changes of the victim's. Objects that changed are renewed."""
+        """The response, and the victim's data that it shows or changes. Changed objects are created again."""
         before = self.rows()
         request = target.request(self.objects.shared, optional=True)
         response = self.send(request, headers)
@@ -143,7 +143,7 @@ class Sweep:
             yield Finding(target.name, PRIVATE_CONTROL, f"{response.status_code} {response.text[:200]}")
 
     def control_findings(self, target: Target, control: Control, *, needs_effect: bool) -> Iterator[Finding]:
-        """A rightful request must succeed, and show or change something of the victim's."""
+        """An authorized request must succeed, and show or change the victim's data."""
         if not control.caller:
             detail = f"no rightful caller succeeds, {ADD_REQUEST}: {'; '.join(control.answers)}"
             yield Finding(target.name, CONTROL, detail)

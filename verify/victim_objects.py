@@ -50,7 +50,7 @@ class ObjectFactory:
         self._post(actors.admin, "/index", {"index_name": name, "documents": documents})
 
     def create(self) -> Objects:
-        """New objects in place of those that were there."""
+        """Create new objects in place of the previous ones."""
         actors = self._actors
         self.delete()
         marker, private_marker = actors.marker, actors.private_marker
@@ -147,7 +147,7 @@ class ObjectFactory:
             self._actors.sql(f"delete from rag.{table} where org_id = %s", org_id)  # noqa: S608
 
     def _ids(self) -> frozenset[str]:
-        """The id of every row of the org, the org's and its people's."""
+        """The ids of all rows of the org, of the org itself and of its users."""
         actors = self._actors
         tables = actors.sql(
             "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p') "
@@ -260,7 +260,7 @@ class ObjectFactory:
         return str(self._actors.sql(statement, self._actors.org_id)[0][0])
 
     def _claim(self) -> str:
-        """The claim of a reply that the admin is about to give."""
+        """The claim of an idempotency key by a running request of the admin."""
         actors, claim = self._actors, str(uuid4())
         actors.sql(
             "insert into rag.stored_responses (org_id, owner_id, caller_id, key_hash, body_hash, claim, "
@@ -279,7 +279,7 @@ class ObjectFactory:
         return lease
 
     def _delivery_lease(self, webhook_id: str, collection_id: str) -> tuple[str, str]:
-        """The id and the lease of a delivery under way."""
+        """The id and the lease of a running delivery."""
         delivery_id, lease = str(uuid4()), str(uuid4())
         self._actors.sql(
             "insert into rag.deliveries (org_id, id, webhook_id, collection_id, event_id, event, object, "
@@ -301,7 +301,7 @@ class ObjectFactory:
         return path
 
     def _reading_lease(self, document_id: str) -> str:
-        """The lease of the worker that reads the document for names."""
+        """The lease of the worker that extracts the document's names."""
         lease = str(uuid4())
         self._actors.sql(
             "insert into rag.extractions "
