@@ -12,12 +12,14 @@ from uuid import uuid4
 import httpx
 import pytest
 from jose import jwt
+from pydantic import ValidationError
 
 from functions import api_keys
 from shared.access import api_key_authenticator
 from shared.access.api_key_authenticator import CACHED_SECONDS, ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import LIFETIME_SECONDS, UNTRUSTED, Signer, signer_for
+from shared.api.contracts.api_keys import CreatedKey
 from shared.config import Settings
 from shared.errors import DatabaseFailed, Unauthorized
 from shared.services import Services
@@ -914,3 +916,9 @@ def test_a_refused_credential_names_what_the_route_takes(subtests: pytest.Subtes
         with subtests.test(path=path):
             answer = people.ada.request(method, path, {"query_text": "kettle"}, token=token)
             assert (answer.status_code, answer.json()["error"]["message"]) == (401, message)
+
+
+def test_an_invalid_row_of_a_new_key_raises_an_error_without_its_text():
+    with pytest.raises(ValidationError) as raised:
+        CreatedKey.model_validate({"key": "mn_live_text"})
+    assert "mn_live_text" not in str(raised.value)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, StringConstraints, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from shared.api.contracts.shared_fields import ResponseModel
 from shared.types import Scope
@@ -55,6 +55,9 @@ class Key(BaseModel):
 
 class CreatedKey(Key):
     """A new key with its text, which no later response shows."""
+
+    # A validation error would quote the key.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     key: str
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import Flag
@@ -71,6 +71,9 @@ class Webhook(BaseModel):
 
 class CreatedWebhook(Webhook):
     """With the secret that signs deliveries, which no later response shows."""
+
+    # A validation error would quote the secret.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     secret: str
 
