@@ -47,6 +47,6 @@ def is_one_line(reply: str, max_characters: int) -> bool:
         len(reply) <= max_characters
         and len(reply.splitlines()) == 1
         and re.search(r"[^\W_]", reply) is not None
-        and not re.search(r"<<\S+>>|```", reply)
+        and not re.search(r"<<|```", reply)
         and not has_invisible(reply)
     )
