@@ -133,6 +133,8 @@ const written = (page) =>
 
 export async function no_form_data_survives_a_sign_out(page, given) {
   const write = async () => {
+    // The list moves what is below it: a click during its first rendering may miss.
+    await page.locator("#documents").getByText(given.title).waitFor();
     await page.getByText("New collection").click();
     await page.getByLabel("Name", { exact: true }).fill("a secret name");
     await page.locator("#controls summary").click();
