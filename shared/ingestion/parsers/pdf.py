@@ -26,8 +26,9 @@ FULL_LINE = 0.75
 # The least gap of two cells, and the greatest distance of two lines of a heading, relative to their height.
 CELL_GAP, HEADING_LEADING = 1.0, 1.2
 # pdfium's marks for a hyphen at a line break.
-_SOFT_BREAK = re.compile("(\\w{0,60})[\ufffe\u0002](\\w{0,60})")
-_HYPHEN = re.compile(r"(\w{0,60}[a-z])-$")
+_SOFT_BREAKS = "\ufffe\u0002"
+_SOFT_BREAK = re.compile(rf"(\w{{0,60}})[{_SOFT_BREAKS}](\w{{0,60}})")
+_HYPHEN = re.compile(r"(?<=[a-z])-$")
 _COMPOUND = re.compile(r"(?=(\b\w{1,60}-\w{1,60}))")
 _WORD = re.compile(r"\S+")
 _ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
@@ -128,31 +129,27 @@ def _paragraphs(lines: list[Line], levels: dict[float, int]) -> str:
     )
     starts = {places.start: markdown for places, markdown in tables}
     in_tables = {place for places, _ in tables for place in places}
-    compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
     paragraphs: list[str] = []
     continues = False
     before: Line | None = None
     for place, (line, level) in enumerate(zip(lines, headings, strict=True)):
-        text = _without_soft_breaks(line.text, compounds)
+        text = line.text.lstrip(_SOFT_BREAKS)
         if place in in_tables:
-            table = _without_soft_breaks(starts.get(place, ""), compounds)
-            paragraphs += [f"\n{table}\n"] if table else []
+            paragraphs += [f"\n{starts[place]}\n"] if place in starts else []
         elif level and before and _is_one_heading(before, line, len(paragraphs[-1]) + len(text)):
             paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
         elif level:
             paragraphs.append(f"\n{'#' * level} {text}\n")
         elif continues and not _ITEM.match(text):
-            last, hyphen = paragraphs[-1], _HYPHEN.search(paragraphs[-1][-50:])
-            if hyphen and text[:1].islower():
-                text = _without_soft_breaks(f"{hyphen[1]}\ufffe{text}", compounds)
-                paragraphs[-1] = f"{last[: -len(hyphen[0])]}{text}"
-            else:
-                paragraphs[-1] = f"{last} {text}"
+            last = paragraphs[-1]
+            is_divided = _HYPHEN.search(last[-2:]) and text[:1].islower()
+            paragraphs[-1] = f"{last[:-1]}{_SOFT_BREAKS[0]}{text}" if is_divided else f"{last} {text}"
         else:
             paragraphs.append(text)
         continues = not level and place not in in_tables and len(line.text) >= full
         before = line if level else None
-    return "\n".join(paragraphs)
+    compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
+    return _without_soft_breaks("\n".join(paragraphs), compounds)
 
 
 def _is_one_heading(before: Line, line: Line, length: int) -> bool:
