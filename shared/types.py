@@ -159,6 +159,17 @@ class Match:
     owner_id: str | None = None
     relevance: float | None = None
 
+    @property
+    def header(self) -> str:
+        """The header of the chunk's table (a line that begins with |), or the question that it answers; empty
+        if the chunk begins outside of both."""
+        return str(self.place.get("header") or "")
+
+    @property
+    def section_title(self) -> str:
+        """The heading of the section in which the chunk begins, if known."""
+        return str(self.place.get("section") or "").rpartition(" > ")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class Entity:

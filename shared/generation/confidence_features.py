@@ -62,7 +62,7 @@ def _coverage(words: frozenset[str], passages: SourcePassages) -> float:
 
 def _stems_by_sentence(passage: SourcePassage) -> Iterator[frozenset[str]]:
     """The stems of each sentence; those of a row with the names of its columns."""
-    before = str(passage.match.place.get("header") or "")
+    before = passage.match.header
     header = content_words(before) if before.startswith("|") else frozenset[str]()
     for sentence in passage.sentences:
         text = passage.text_of(sentence)

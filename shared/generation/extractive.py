@@ -120,7 +120,7 @@ def candidates_of(question: str, matches: Sequence[Match], citations: Sequence[C
         number = numbers.get(match.document_id)
         if number is None:
             continue
-        for item in statements(match.text, match.lang, words, match.place):
+        for item in statements(match.text, match.lang, words, match.section_title, match.header):
             start, end = match.span[0] + item.start, match.span[0] + item.end
             sentence = ExtractedSentence(item.text, number, match, start, end, content_words(item.text))
             if sentence.words:
@@ -258,7 +258,7 @@ def _best_list(
         )
 
     if not _asks_for_several(question):
-        lists = [items for items in lists if _asks_for_something(question) and is_under_its_heading(items)]
+        lists = list(filter(is_under_its_heading, lists)) if _asks_for_something(question) else []
     best = max(lists, key=score, default=[])
     return best if best and score(best) >= best_score else []
 

@@ -1,11 +1,9 @@
 """Statements of a passage: sentences, items of lists, rows of tables and lines "key: value"."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from types import MappingProxyType
-from typing import Any
 
 from shared.generation.grounding.markup import without_tags
 from shared.text.sentences import sentences
@@ -15,7 +13,6 @@ from shared.text.word_lists import word_sets
 # A row of more cells shows only those whose columns the question names, if it names any.
 MAX_CELLS = 4
 MIN_WORDS = 3
-NOWHERE: Mapping[str, Any] = MappingProxyType({})
 _LINE = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6} +")
 _INDENT = re.compile(r"[ \t]*(?:>[ \t]*)*")
@@ -74,18 +71,15 @@ def without_markup(text: str) -> str:
 
 
 def statements(
-    text: str, lang: str | None, question: frozenset[str], place: Mapping[str, Any] = NOWHERE
+    text: str, lang: str | None, question: frozenset[str], section: str = "", before: str = ""
 ) -> Iterator[Statement]:
-    """The statements in order, without headings, questions and fragments. `question`: its stems. `place`: the
-    section of the passage, and the header of its table or the question that it answers."""
+    """The statements in order, without headings, questions and fragments. `question`: its stems. `section`:
+    the heading above the passage; `before`: the header of its table or the question that it answers."""
     lines = [(match.start(), match.group()) for match in _LINE.finditer(text)]
     facts = _facts(lines)
-    before = str(place.get("header") or "")
     is_in_table = before.startswith("|")
     header = _cells(before) if is_in_table else [""]
-    heading = str(place.get("section") or "").rpartition(" > ")[2]
-    if before and not is_in_table:
-        heading = without_markup(_HEADING.sub("", before))
+    heading = without_markup(_HEADING.sub("", before)) if before and not is_in_table else section
     for number, (start, whole_line) in enumerate(lines):
         indent = len(_INDENT.match(whole_line)[0])  # type: ignore[index]
         begin, line = start + indent, whole_line[indent:].rstrip()
