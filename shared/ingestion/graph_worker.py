@@ -5,6 +5,7 @@ turn. Stored parts are not repeated, even if the worker dies.
 """
 
 import time
+from dataclasses import replace
 from functools import partial
 
 from shared.graph.rule_extractor import extract
@@ -16,14 +17,13 @@ CLAIMED = 8
 TURN_SECONDS = 15
 # The rest of a round is postponed after these.
 ROUND_SECONDS = 60
-FAIL = "rag_fail_extraction"
 
 
 class GraphWorker:
     """Extracts claimed documents. Several workers at once never extract a document twice."""
 
     def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
+        self._jobs = replace(jobs, fail_function="rag_fail_extraction")
 
     def build(self) -> BatchResult:
         """One round: some documents, each completed, failed or postponed. Raises a RagError for a failed
@@ -34,7 +34,7 @@ class GraphWorker:
         for row in claimed:
             job = Job.of(row["document_id"], row)
             action = self._extract if time.monotonic() < until else self._postpone
-            total += attempt(self._jobs, job, partial(action, job), FAIL)
+            total += attempt(self._jobs, job, partial(action, job))
         return total
 
     def _extract(self, job: Job) -> BatchResult:
@@ -55,5 +55,5 @@ class GraphWorker:
         return bool(self._jobs.call(job, "rag_store_extraction", arguments))
 
     def _postpone(self, job: Job) -> BatchResult:
-        self._jobs.call(job, FAIL, {"retry_seconds": 0, "is_attempt": False})
+        self._jobs.call(job, self._jobs.fail_function, {"retry_seconds": 0, "is_attempt": False})
         return BatchResult(postponed=1)

@@ -67,10 +67,12 @@ class BatchResult:
 
 @dataclass(frozen=True)
 class Jobs:
-    """The worker's calls of the database."""
+    """The worker's calls of the database. `fail_function`: the SQL function that ends or postpones an item of
+    its queue."""
 
     _database: Database
     _signer: Signer
+    fail_function: str = "rag_fail_job"
 
     def claim(self, count: int) -> list[Job]:
         """Lease at most `count` jobs."""
@@ -95,20 +97,12 @@ class Jobs:
         """Write the job's step and renew its lease."""
         self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
-    def fail(
-        self,
-        job: Job,
-        code: str,
-        message: str,
-        pause: int | None,
-        is_attempt: bool = True,
-        function: str = "rag_fail_job",
-    ) -> None:
+    def fail(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
         """Write the error, and the seconds until the job is due again; None for never. Without `is_attempt`
         the attempt does not count."""
         arguments = {"code": code, "message": message[:500], "retry_seconds": pause, "is_attempt": is_attempt}
         try:
-            self.call(job, function, arguments)
+            self.call(job, self.fail_function, arguments)
         except RagError as error:
             # The lease will expire.
             log.warning(
@@ -161,11 +155,8 @@ def work_until(work: Callable[[], BatchResult], finished: Event, seconds: float)
             finished.wait(PAUSE_SECONDS)
 
 
-def attempt(
-    jobs: Jobs, job: Job, action: Callable[[], BatchResult], fail: str = "rag_fail_job"
-) -> BatchResult:
-    """The result of an action on a job. An exception ends or postpones this job alone, by that SQL
-    function."""
+def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchResult:
+    """The result of an action on a job. An exception ends or postpones this job alone."""
     try:
         return action()
     except Exception as raised:
@@ -178,5 +169,5 @@ def attempt(
     # Errors of services, and of the settings in the database, are temporary; errors of documents are not.
     is_temporary = error.status >= 500 or error.code == "unknown_embedding_model"
     pause = BUSY_PAUSE if not is_attempt else job.pause if is_temporary else None
-    jobs.fail(job, error.code, str(error), pause, is_attempt, fail)
+    jobs.fail(job, error.code, str(error), pause, is_attempt)
     return BatchResult(failed=1) if pause is None else BatchResult(postponed=1)
