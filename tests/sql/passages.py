@@ -56,6 +56,11 @@ def put(
     return str(document_id)
 
 
+def add_to_index(world: World) -> None:
+    """Add all chunks to the HNSW index, as the worker does where an org has many."""
+    world.sql("update rag.chunks set in_hnsw = true")
+
+
 def delete(world: World, actor: Actor, document_id: str) -> bool:
     return bool(world.as_user(actor, "select public.rag_delete_document(%s)", document_id)[0][0])
 

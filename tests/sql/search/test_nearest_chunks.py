@@ -23,11 +23,6 @@ def small_exact_limit(world: World):
     world.sql("update rag.settings set exact_rows = %s", before)
 
 
-def add_to_index(world: World) -> None:
-    """Add all chunks to the HNSW index, as the worker does where an org has many."""
-    world.sql("update rag.chunks set in_hnsw = true")
-
-
 def nearest(needle: list[float], vectors: list[list[float]], top_k: int) -> list[str]:
     """The oracle: numbers of the nearest vectors by cosine, best first."""
     similarity = np.array(vectors) @ np.array(needle)
@@ -66,7 +61,7 @@ def indexed(stack: Stack, worker_id: str) -> Iterator[tuple[World, Actor]]:
     world.sql("update rag.settings set exact_rows = 20")
     ann = world.user(world.org())
     passages.put(world, ann, *map(str, range(250)), vectors=[vector(seed, 16) for seed in range(250)])
-    add_to_index(world)
+    passages.add_to_index(world)
     world.sql("vacuum analyze rag.chunks")
     yield world, ann
     world.close()
@@ -92,7 +87,7 @@ def test_the_index_scan_returns_full_pages_in_exact_order(
 def test_a_narrow_filter_on_a_large_org_still_fills_the_page(world: World, people: People, small_exact_limit):
     people.ann.put([vector(seed) for seed in range(200)], source_type="doc")
     people.ann.put([vector(seed) for seed in range(500, 530)], source_type="faq")
-    add_to_index(world)
+    passages.add_to_index(world)
     rows = people.ann.match(vector(1000), top_k=25, source_type="faq")
     assert len(rows) == 25
     assert {row["source_type"] for row in rows} == {"faq"}
@@ -107,7 +102,7 @@ def test_equal_similarities_have_a_stable_order(people: People):
 @pytest.mark.usefixtures("small_exact_limit")
 def test_the_index_scan_prefers_the_lowest_ids_among_equal_similarities(world: World, people: People):
     people.ann.put([vector(7)] * 30)
-    add_to_index(world)
+    passages.add_to_index(world)
     every = [row["chunk_id"] for row in people.ann.match(vector(7), top_k=30)]
     for top_k in (1, 10):
         results = [row["chunk_id"] for row in people.ann.match(vector(7), top_k=top_k)]

@@ -49,7 +49,7 @@ def test_a_document_of_many_equal_chunks_does_not_hide_the_others(
     subject = passages.put(world, people.ann, "x", vectors=[vector(1)])
     passages.put(world, people.ann, *["x"] * 450, vectors=[vector(1)] * 450)
     others = {passages.put(world, people.ann, "x", vectors=[vector(seed)]) for seed in (2, 3, 4)}
-    world.sql("update rag.chunks set in_hnsw = true")
+    passages.add_to_index(world)
     for exact_rows in (0, 10_000):
         with subtests.test(exact_rows=exact_rows), passages.deployed_with(world, exact_rows=exact_rows):
             rows = passages.similar(world, people.ann, document_id=subject, result="documents", top_k=100)
