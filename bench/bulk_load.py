@@ -1,6 +1,6 @@
 """Bulk load of 10,000 documents of 120 words, beside POST /index with a hundred a request.
 
-Both use the embedder of bench/served_indexes.py, which answers at once, and an empty database.
+Both use the embedder of bench/served_indexes.py, a hash without latency, and an empty database.
 """
 
 import tempfile

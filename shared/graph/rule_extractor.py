@@ -62,21 +62,23 @@ class _Chunk:
     def __init__(self, text: str, prose: str, subject: Mention | None, subjects: Sequence[Mention]) -> None:
         self._text, self._prose, self._subject, self._subjects = text, prose, subject, subjects
         self._lines = [*relation_lines_in(prose)]
-        known = [*subjects]
-        known += (name for line in self._lines for name in (line.subject, *line.objects) if name is not None)
-        known += identifiers_in(hide(text, known))
+        mentions = [*subjects]
+        mentions += (
+            name for line in self._lines for name in (line.subject, *line.objects) if name is not None
+        )
+        mentions += identifiers_in(hide(text, mentions))
         if subject is not None:
-            known += _title_mentions(hide(text, known), subject)
+            mentions += _title_mentions(hide(text, mentions), subject)
         # A quoted name contains the names that are hidden inside it.
-        quoted = quoted_names_in(hide(text, known))
-        known += [replace(mention, name=text[mention.start : mention.end]) for mention in quoted]
-        self._known = known
-        self.rest = hide(text, known)
+        quoted = quoted_names_in(hide(text, mentions))
+        mentions += [replace(mention, name=text[mention.start : mention.end]) for mention in quoted]
+        self._mentions = mentions
+        self.rest = hide(text, mentions)
         self.tokens = tokenize(self.rest)
 
     def mentions(self, evidence: CaseEvidence) -> list[Mention]:
         """The valid mentions in the order of the text; of two that overlap the first, or the longer one."""
-        mentions = [*self._known, *CapitalizedNames(self.rest, self.tokens, evidence).mentions()]
+        mentions = [*self._mentions, *CapitalizedNames(self.rest, self.tokens, evidence).mentions()]
         chosen: list[Mention] = []
         position = 0
         for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):

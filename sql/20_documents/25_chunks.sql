@@ -46,7 +46,8 @@ comment on column rag.chunks.content is 'The text of its span: rag.cut_texts.';
 comment on column rag.chunks.span_start is 'Characters [span_start, span_end) of the document''s content.';
 comment on column rag.chunks.embedding is
   'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
-comment on column rag.chunks.metadata is 'The position in the document: page_number, page_end, section.';
+comment on column rag.chunks.metadata is
+  'The position in the document: page_number, page_end, section; header, header_start, header_end (rag.cut_headers).';
 comment on column rag.chunks.in_hnsw is
   'Whether the HNSW index has it; the worker adds chunks later (57_chunks_outside_hnsw.sql).';
 
@@ -172,7 +173,8 @@ begin
   elsif exists (
     select from jsonb_array_elements(chunks) as item (body)
     cross join lateral (
-      select item.body -> 'metadata' -> 'header_start' as header_start, item.body -> 'metadata' -> 'header_end' as header_end
+      select item.body -> 'metadata' -> 'header_start' as header_start,
+        item.body -> 'metadata' -> 'header_end' as header_end
     ) as span
     where (span.header_start is not null or span.header_end is not null) and case
       when span.header_start is null or span.header_end is null then true

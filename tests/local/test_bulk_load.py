@@ -92,7 +92,7 @@ def test_a_killed_load_is_repeated_and_gives_the_rows_of_ingestion(
     principal = Principal(stack.user_id(USER), stack.token(USER))
     ingest_many(core.database, HashEmbedder(), principal, COLLECTION, documents())
     expected, schema_before = rows(database), schema(database)
-    assert all(expected.values()), {name for name, found in expected.items() if not found}
+    assert all(expected.values()), {name for name, rows in expected.items() if not rows}
     empty(database)
 
     with psycopg.connect(stack.database_url()) as connection:
@@ -140,5 +140,5 @@ def test_the_command_reads_a_folder_or_json_lines(
     (folder / "gateway.md").write_text("The gateway of Marram.")
     assert command(folder) == "1 documents\n"
     assert "has chunks already" in command(folder)
-    found = database.execute("select external_id, title, content from rag.documents").fetchall()
-    assert found == [("gateway.md", "gateway", "The gateway of Marram.")]
+    rows = database.execute("select external_id, title, content from rag.documents").fetchall()
+    assert rows == [("gateway.md", "gateway", "The gateway of Marram.")]

@@ -17,9 +17,9 @@ CLAIM = "select * from public.rag_claim_extractions(%s, %s)"
 TEXTS = ("Ann Lee wrote this.", "Bob Orr read it.", "Cyd Fox did not.")
 
 
-def claim(world: World, wanted: int = 10, *, seconds: int = 60) -> list[Row]:
+def claim(world: World, max_items: int = 10, *, seconds: int = 60) -> list[Row]:
     names = ("org_id", "document_id", "user_id", "as_admin", "lease", "attempts")
-    rows = world.as_role("rag_worker", CLAIM, wanted, seconds)
+    rows = world.as_role("rag_worker", CLAIM, max_items, seconds)
     return [dict(zip(names, map(str, row), strict=True)) for row in rows]
 
 

@@ -22,9 +22,9 @@ OF_USER = {
 
 def documented(section: str) -> str:
     text = (ROOT / "docs/operations.md").read_text()
-    found = re.search(rf"^## {section}\n.*?```sql\n(.*?)```", text, re.MULTILINE | re.DOTALL)
-    assert found
-    return found[1]
+    block = re.search(rf"^## {section}\n.*?```sql\n(.*?)```", text, re.MULTILINE | re.DOTALL)
+    assert block
+    return block[1]
 
 
 def tables_with(world: World, id: str) -> set[str]:

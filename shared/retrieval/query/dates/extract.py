@@ -29,14 +29,14 @@ def time_range(text: str, now: datetime) -> TimeRange | None:
         if time.start() < doubted:
             continue
         try:
-            found = _between(text, times[place : place + 2], now) or _single(text, times[place:], now)
+            span = _between(text, times[place : place + 2], now) or _single(text, times[place:], now)
         except (ValueError, OverflowError):
             # The calendar lacks the day, such as 30 February.
             continue
-        if found and is_excluded(found, text, now):
-            doubted = found.end
-        elif found:
-            return found
+        if span and is_excluded(span, text, now):
+            doubted = span.end
+        elif span:
+            return span
     return None
 
 
