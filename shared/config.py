@@ -168,12 +168,10 @@ class Settings(ServerSettings):
     rag_history_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 8000
     rag_stream_timeout_seconds: Seconds = 300
 
-    # The model of the gateway that rewrites questions before the search; without it, rules alone do.
+    # The platform's chat: the model of the gateway that rewrites follow-up questions and writes the partial
+    # questions of multi-step answers (by default RAG_LLM_MODEL); the time limit for a follow-up question; the
+    # maximum of partial questions, and of tokens and seconds for them before the answer.
     rag_query_rewrite_model: str | None = None
-    rag_query_rewrite_timeout_seconds: Seconds = 2
-
-    # The platform's chat: the time limit for the rewriting of a follow-up question; the maximum of partial
-    # questions in multi-step answers, and of tokens and seconds for them before the answer.
     rag_follow_up_timeout_seconds: Seconds = 5
     rag_multi_step_max_queries: Annotated[int, Field(ge=1, le=20)] = 6
     rag_multi_step_max_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 20_000

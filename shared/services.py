@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from shared.access.anonymous_index_caller import warn_if_anonymous
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
@@ -29,9 +29,6 @@ from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
 from shared.types import Principal
-
-if TYPE_CHECKING:
-    from shared.retrieval.query.llm_rewriter import Rewriter
 
 log = logging.getLogger("rag")
 # Ingestions of one user at the same time in a process: a local model uses all processors for one.
@@ -94,13 +91,6 @@ class Services:
     def reranker(self) -> Reranker | None:
         return reranker_for(self.settings)
 
-    @cached_property
-    def rewriter(self) -> "Rewriter | None":
-        """The model that rewrites questions, if any. Raises ConfigurationError for one without a key."""
-        from shared.retrieval.query.llm_rewriter import rewriter_for
-
-        return rewriter_for(self.settings)
-
     def calibration(self, caller: Principal, *, is_reranked: bool) -> Calibration | None:
         """The embedding model's calibration, or, for reranked matches, that of both models, if there is one:
         the deployment's own in rag.settings, read once a minute, or the built-in one, if any. If it cannot
@@ -134,7 +124,7 @@ class Services:
         the start. Raises ConfigurationError."""
         if "generator" in vars(self):
             return
-        _ = self.embedder, self.generator, self.reranker, self.rewriter, self.moderator
+        _ = self.embedder, self.generator, self.reranker, self.moderator
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: HS256 tokens are refused, ES256 and RS256 accepted")
         if self.settings.rag_functions_secret is None:

@@ -15,7 +15,6 @@ from shared.retrieval.chunk_search import widen
 from shared.retrieval.concatenated_context import concatenate
 from shared.retrieval.highlight import highlight
 from shared.retrieval.query.document_families import KINDS, Family
-from shared.retrieval.query.expansion import expand
 from shared.retrieval.query.router import route
 from shared.retrieval.query.types import Route, RouterInput, SearchMode
 from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
@@ -87,7 +86,7 @@ def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: 
         is_question=is_question,
     )
     half_life = core.settings.rag_recency_half_life_days or None
-    return route(router_input, core.clock(), half_life, core.rewriter.expand if core.rewriter else expand)
+    return route(router_input, core.clock(), half_life)
 
 
 def _add_graph_rules(search: Search, graph: Graph) -> None:

@@ -3,14 +3,11 @@
 chat_gateway.py is the same gateway's client for event loops.
 """
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from shared.clients.http_client import deadline, openai_client
+from shared.clients.http_client import openai_client
 from shared.config import Settings
-from shared.errors import ConfigurationError, GenerationFailed, GenerationTimedOut
-from shared.models.chat_stream import busy_error, choices, completion_text, read_completion, usage_in
-from shared.text.token_count import count_tokens
-from shared.types import GeneratedText, Usage
+from shared.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -39,33 +36,3 @@ class OpenAIModel:
 
     def close(self) -> None:
         self._client.close()
-
-
-class ChatModel(OpenAIModel):
-    def complete(self, system: str, user: str, **options: Any) -> GeneratedText:
-        """One completion, which may be empty. The request is sent once: a caller waits for it, and a 429 has
-        a Retry-After.
-
-        Raises GenerationBusy, GenerationTimedOut or GenerationFailed.
-        """
-        import httpx2
-        from openai import APITimeoutError, OpenAIError, RateLimitError
-
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        request = {"model": self.model, "messages": messages, **options}
-        try:
-            # The raw response: the package's own types accept any content with status 200.
-            with deadline(self.seconds):
-                reply = self._client.post("/chat/completions", cast_to=httpx2.Response, body=request)
-        except RateLimitError as limited:
-            raise busy_error(limited.response.headers.get("retry-after", "")) from None
-        except APITimeoutError:
-            raise GenerationTimedOut from None
-        except (OpenAIError, ValueError) as failed:
-            raise GenerationFailed from failed
-        body = read_completion(reply.content)
-        if not any("message" in choice for choice in choices(body)[:1]):
-            raise GenerationFailed(log_reason="no completion")
-        text = completion_text(body)
-        usage = usage_in(body) or Usage(count_tokens(system) + count_tokens(user), count_tokens(text))
-        return GeneratedText(text, self.model, usage)

@@ -12,19 +12,17 @@ from shared.text.word_lists import read_toml
 
 _DATA = read_toml(Path(__file__).with_suffix(".toml"))
 ABBREVIATIONS: dict[str, str] = _DATA["both_ways"]
-RULES = "rules"
 # A question with more names is a text.
 MAX_ADDITIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """`text` is embedded; `words`: keywords with the additions; `rewriter`: the model's name, or RULES."""
+    """`text` is embedded; `words`: keywords with the additions."""
 
     text: str
     words: str
     additions: tuple[str, ...]
-    rewriter: str = RULES
 
 
 # A whole word, not part of a path, an address or a longer name.

@@ -4,7 +4,6 @@ Pure and deterministic: a route depends on the request and the time alone. It li
 applied, in order.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,7 +11,7 @@ from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.extract import remove_time, time_range
 from shared.retrieval.query.document_families import KINDS, Family, family_of
-from shared.retrieval.query.expansion import RULES, Expansion, expand
+from shared.retrieval.query.expansion import Expansion, expand
 from shared.retrieval.query.org_and_freshness_intents import freshness, org_level, timeless
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
 from shared.text.identifiers import identifier_in
@@ -34,9 +33,8 @@ def route(
     request: RouterInput,
     now: datetime,
     half_life_days: float | None,
-    expand: Callable[[str], Expansion] = expand,
 ) -> Route:
-    """The request's route. `now` has a time zone. `expand` may call a model, which is not deterministic."""
+    """The request's route. `now` has a time zone."""
     rules: list[Rule] = []
     name = identifier_in(request.text) if request.mode in (SearchMode.AUTO, SearchMode.FAST) else None
     is_name = name is not None
@@ -50,7 +48,7 @@ def route(
     family = _family(request.text, rules) if infers else None
     time = _time(request.text, now, rules) if infers else None
     decay = _decay(request, family, time, half_life_days, rules) if infers else None
-    expansion = _expand(request.text, time, expand, rules) if request.expands and not fast else None
+    expansion = _expand(request.text, time, rules) if request.expands and not fast else None
     return Route(
         mode=mode,
         match_mode=match_mode,
@@ -142,14 +140,10 @@ def _decay(
     return half_life_days
 
 
-def _expand(
-    text: str, time: TimeRange | None, expand: Callable[[str], Expansion], rules: list[Rule]
-) -> Expansion:
+def _expand(text: str, time: TimeRange | None, rules: list[Rule]) -> Expansion:
     rest = remove_time(text, time) if time else text
     expansion = expand(rest)
-    if expansion.rewriter != RULES:
-        rules.append(Rule("rewritten", f"{expansion.rewriter} rewrote the question."))
-    elif expansion.text != text:
+    if expansion.text != text:
         rules.append(Rule("rephrased", "Filler and time expressions were removed from the question."))
     if expansion.additions:
         rules.append(Rule("expanded", f"Added to the keywords: {', '.join(expansion.additions)}."))

@@ -64,7 +64,7 @@ def test_polite_phrases_are_removed(subtests: pytest.Subtests):
 def test_other_word_forms_are_searched_too(subtests: pytest.Subtests):
     for question, added in OTHER_FORMS:
         with subtests.test(question=question):
-            assert expand(question) == Expansion(question, f"{question} {' '.join(added)}", added, "rules")
+            assert expand(question) == Expansion(question, f"{question} {' '.join(added)}", added)
 
 
 def test_nothing_is_added_to_names_and_existing_words(subtests: pytest.Subtests):

@@ -11,7 +11,6 @@ from hypothesis import strategies as some
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.extract import remove_time, time_range
 from shared.retrieval.query.document_families import KINDS, Family
-from shared.retrieval.query.expansion import Expansion
 from shared.retrieval.query.router import route
 from shared.retrieval.query.types import Route, RouterInput, SearchMode, SearchScope
 from shared.types import Mode
@@ -261,15 +260,6 @@ def test_a_given_scope_is_used_without_a_fallback(subtests: pytest.Subtests):
             with subtests.test(mode=mode, scope=scope):
                 plan = plan_for("who owns the billing service?", scope=scope, mode=mode)
                 assert (plan.scope, plan.falls_back) == (scope, False)
-
-
-def test_the_model_s_rewriting_is_used_and_reported():
-    def rewritten(question: str) -> Expansion:
-        return Expansion("owner of billing", f"{question} owner", ("owner",), "small/model")
-
-    plan = route(replace(REQUEST, text="who runs billing"), NOW, None, rewritten)
-    assert (plan.text, plan.words) == ("owner of billing", "who runs billing owner")
-    assert names(plan) == ["hybrid", "workspace", "rewritten", "expanded"]
 
 
 ANY_TEXT = some.one_of(
