@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from limits import parse_many
@@ -40,9 +39,12 @@ def _rate(value: str) -> str:
 
 
 def _address(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-        raise ValueError("a URL with http:// or https://, a host and a path, without credentials")
+    # httpx refuses other characters and ports at each request.
+    parts = re.fullmatch(
+        r"https?://(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(/[!->@-~]*)?", value, re.ASCII | re.IGNORECASE
+    )
+    if not parts or int(parts[2] or 0) > 65_535:
+        raise ValueError("an ASCII URL with http:// or https://, a host and a path, without credentials")
     return value.rstrip("/")
 
 

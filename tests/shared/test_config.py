@@ -125,6 +125,11 @@ MALFORMED = [
     ("RAG_RERANK_ENABLED", "hunter2"),
     ("RAG_RERANK_PROVIDER", "hunter2"),
     ("RAG_RERANK_URL", "hunter2"),
+    ("RAG_RERANK_URL", "https://rerank.example:hunter2/v1"),
+    ("RAG_RERANK_URL", "https://rerank.example:73120/v1"),
+    ("RAG_RERANK_URL", "https://rerank.example/v1?key=hunter2"),
+    ("RAG_RERANK_URL", "https://r\u00e9rank.example/v1"),
+    ("RAG_RERANK_URL", "https://rerank.example/\u00e9"),
     ("RAG_RERANK_TIMEOUT_SECONDS", "-7312"),
     ("RAG_RATE_LIMIT_RAG", "hunter2"),
     ("RAG_RATE_LIMIT_RAG", "7312/hunter2"),
@@ -147,7 +152,7 @@ def test_a_malformed_value_is_named_and_never_shown(subtests: pytest.Subtests):
 
 
 def test_a_url_without_a_host_is_refused(subtests: pytest.Subtests):
-    for address in ("http://", "https://", "https:///rest"):
+    for address in ("http://", "https://", "https:///rest", "https://:443/rest"):
         with subtests.test(address=address), variable("SUPABASE_URL", address):
             assert fault().startswith("SUPABASE_URL: ")
 
