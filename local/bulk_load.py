@@ -119,6 +119,7 @@ def load(
             json.dumps(
                 {
                     "request.jwt.claims": json.dumps(claims),
+                    "TimeZone": "UTC",
                     "statement_timeout": "0",
                     "idle_in_transaction_session_timeout": "0",
                     "maintenance_work_mem": index_memory,

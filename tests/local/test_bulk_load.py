@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,14 @@ def test_a_killed_load_is_repeated_and_gives_the_rows_of_ingestion(
 
 
 def test_the_command_reads_a_folder_or_json_lines(
-    stack: Stack, database: psycopg.Connection[Any], tmp_path: Path
+    stack: Stack,
+    database: psycopg.Connection[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    # A time without an offset is in UTC, and not in the zone of the session.
+    monkeypatch.setenv("PGTZ", "Asia/Tokyo")
+
     def command(path: Path) -> str:
         result = run_local(stack.folder, "bulk-load", path, "--user", USER, "--collection", COLLECTION)
         return result.stdout + result.stderr
@@ -132,8 +139,10 @@ def test_the_command_reads_a_folder_or_json_lines(
     ):
         lines.write_text(line)
         assert refusal in command(lines)
-    lines.write_text(json.dumps({"title": "A", "text": "b", "occurred_at": "2026-05-01T09:00:00Z"}))
+    lines.write_text(json.dumps({"title": "A", "text": "b", "occurred_at": "2026-05-01T09:00:00"}))
     assert command(lines) == "1 documents\n"
+    times = database.execute("select occurred_at from rag.chunks").fetchall()
+    assert times == [(datetime(2026, 5, 1, 9, tzinfo=UTC),)]
     empty(database)
     folder = tmp_path / "notes"
     folder.mkdir()
