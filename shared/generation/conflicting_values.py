@@ -15,7 +15,7 @@ from shared.generation.passage_statements import begins_with_pronoun
 from shared.text.language_detection import FUNCTION_WORDS, MONTHS
 from shared.text.stemming import STOPWORDS, stem
 from shared.text.word_lists import word_sets
-from shared.types import ExtractedSentence
+from shared.types import ExtractedSentence, Match
 
 # The least number of words of two equal sentences, and of two others.
 MIN_WORDS, MIN_WORDS_OF_VERSION = 2, 3
@@ -60,9 +60,24 @@ def conflicting(sentences: Sequence[ExtractedSentence]) -> tuple[ValueConflict, 
     return tuple(_by_age(one, other) for one, other in pairs)
 
 
+def is_newer_version(one: Match, other: Match) -> bool:
+    """Whether both are versions of one document, by their titles, and `one` is the newer."""
+    (title, version), (other_title, other_version) = version_of(one.title), version_of(other.title)
+    if title != other_title or version == other_version:
+        return False
+    if one.occurred_at and other.occurred_at:
+        return one.occurred_at > other.occurred_at
+    return version > other_version
+
+
+def has_value(text: str) -> bool:
+    tokens = _tokens(text)
+    return any(_is_value(tokens, place) for place in range(len(tokens)))
+
+
 def value_tokens(text: str) -> set[str]:
     """The words and numbers of a text, of which a value is one."""
-    return {token.casefold() for token in _TOKEN.findall(text)}
+    return {*_tokens(text)}
 
 
 def _conflict(one: _Reading, other: _Reading) -> bool:
@@ -94,7 +109,7 @@ def _differ(one: _Reading, other: _Reading) -> bool:
 
 def _read(sentence: ExtractedSentence) -> _Reading | None:
     """None for a sentence without values."""
-    tokens = [token.casefold() for token in _TOKEN.findall(sentence.text)]
+    tokens = _tokens(sentence.text)
     places = [place for place in range(len(tokens)) if _is_value(tokens, place)]
     if not places:
         return None
@@ -102,7 +117,11 @@ def _read(sentence: ExtractedSentence) -> _Reading | None:
     values = tuple((tokens[place], _unit(tokens, place)) for place in places)
     words = frozenset(stem(word) for word in frame if word not in STOPWORDS) - {"0"}
     years = frozenset(value for value, _ in values if _YEAR.fullmatch(value))
-    return _Reading(sentence, frame, values, words, years, *_title(sentence.match.title))
+    return _Reading(sentence, frame, values, words, years, *version_of(sentence.match.title))
+
+
+def _tokens(text: str) -> list[str]:
+    return [token.casefold() for token in _TOKEN.findall(text)]
 
 
 def _is_value(tokens: Sequence[str], place: int) -> bool:
@@ -122,8 +141,9 @@ def _unit(tokens: Sequence[str], place: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _title(title: str) -> tuple[frozenset[str], tuple[tuple[int, ...], ...]]:
-    tokens = [token.casefold() for token in _TOKEN.findall(title)]
+def version_of(title: str) -> tuple[frozenset[str], tuple[tuple[int, ...], ...]]:
+    """The words of a title without years and revisions, and these."""
+    tokens = _tokens(title)
     dated = [token for token in tokens if _YEAR.fullmatch(token)]
     revised = [
         token

@@ -10,10 +10,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from shared.generation.citations import SNIPPET_CHARACTERS, snippet
-from shared.generation.conflicting_values import conflicting
+from shared.generation.conflicting_values import conflicting, has_value, is_newer_version, version_of
+from shared.generation.grounding.proper_names import names_in
 from shared.generation.passage_statements import (
     QUESTION,
     Statement,
@@ -21,11 +22,10 @@ from shared.generation.passage_statements import (
     begins_with_pronoun,
     statements,
 )
+from shared.generation.question_form import QuestionForm, has_word
 from shared.text.citation_marks import contradiction, mark, paragraph
-from shared.text.identifiers import names_one_thing
 from shared.text.language_detection import Language, language_of
 from shared.text.stemming import content_words
-from shared.text.word_lists import word_sets
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
@@ -33,12 +33,17 @@ MAX_SENTENCES, MAX_INDIRECT_SENTENCES, MAX_ITEMS, MAX_NOTES = 5, 3, 10, 2
 # The least share of the best score, and that of a sentence that directly follows a chosen one ("The reason
 # was ...").
 MIN_SHARE, MIN_SHARE_OF_FOLLOWER = 0.76, 0.4
-# The least share of a sentence that decides between yes and no and therefore comes first.
-MIN_SHARE_OF_DECIDER = 0.85
+# The least share of a sentence whose words of the question the chosen ones have.
+MIN_SHARE_OF_REPEATED = 0.9
+# The least share of a sentence that comes first because it decides between yes and no, or gives the reason.
+MIN_SHARE_OF_DECIDER, MIN_SHARE_OF_REASON = 0.85, 0.3
 # An answer whose best score is lower begins with INDIRECT.
 DIRECT_SCORE = 0.5
 INDIRECT = "These passages come closest:"
 SIMILARITY_WEIGHT, WORD_WEIGHT = 0.6, 0.4
+# Factors of a statement's score: it has another identifier of the question's form; it has no number,
+# and the question asks for one.
+SHARE_OF_SIBLING, SHARE_WITHOUT_VALUE = 0.3, 0.7
 # The share of a word of the question that only the title or the section's heading has, or an identifier that
 # only the passage has.
 SHARE_OF_CONTEXT = 0.5
@@ -52,8 +57,6 @@ MAX_GAP = 6
 _OTHERWISE: dict[Language, str] = {
     "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa"
 }  # fmt: skip
-_WORD = re.compile(r"[\w-]+")
-_WORDS = word_sets(__file__)
 
 Embed = Callable[[Sequence[str]], list[list[float]]]
 _Candidates = dict[ExtractedSentence, Statement]
@@ -74,11 +77,13 @@ def extract(
     if not candidates:
         best = citations[0].match
         return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [best.text.strip()], 1)}", MODEL)
-    scores = _scores(question, candidates, embed, vector)
+    form = QuestionForm.of(question)
+    scores = _current(question, _scores(form, candidates, embed, vector))
     is_direct = max(scores.values()) >= DIRECT_SCORE
-    best_ones = _choose(question, candidates, scores, MAX_SENTENCES if is_direct else MAX_INDIRECT_SENTENCES)
+    current = {sentence: candidates[sentence] for sentence in scores}
+    best_ones = _choose(form, current, scores, MAX_SENTENCES if is_direct else MAX_INDIRECT_SENTENCES)
     newest, older = _newest(best_ones, list(candidates))
-    chosen = _with_headings(_ordered(question, newest), candidates)
+    chosen = _with_headings(_ordered(form, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[:MAX_NOTES]]
     paragraphs = [] if is_direct else [INDIRECT]
     snippets = {sentence.number: _snippet(sentence) for sentence in reversed([*chosen, *notes])}
@@ -147,81 +152,123 @@ def _matching_rows(words: frozenset[str], candidates: _Candidates) -> _Candidate
     return {sentence: item for sentence, item in candidates.items() if sentence not in worse}
 
 
-def _scores(question: str, candidates: _Candidates, embed: Embed, vector: list[float] | None) -> _Scores:
-    # Alone, an item or a row seldom names its subject.
+def _scores(form: QuestionForm, candidates: _Candidates, embed: Embed, vector: list[float] | None) -> _Scores:
+    # Alone, an item, a row or an answer seldom names its subject.
     texts = [
-        sentence.text if item.kind is StatementKind.SENTENCE else _under(item.heading, sentence.text)
+        sentence.text if item.stands_alone else _under(item.heading, sentence.text)
         for sentence, item in candidates.items()
     ]
     if vector is None:
-        vector, *vectors = embed([question, *texts])
+        vector, *vectors = embed([form.text, *texts])
     else:
         vectors = embed(texts)
     frequency = Counter(word for candidate in candidates for word in candidate.words)
-    rarity = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in content_words(question)}
+    rarity = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in form.words}
     total = sum(rarity.values()) or 1.0
-    identifiers = {word for word in rarity if names_one_thing(word)}
 
     def coverage(sentence: ExtractedSentence, item: Statement) -> float:
         passage = sentence.match.text.casefold()
-        heading = content_words(item.heading)
-        own = sentence.words if item.kind is StatementKind.SENTENCE else sentence.words | heading
-        context = heading | content_words(sentence.match.title)
-        context |= {word for word in identifiers if word in passage}
+        own = sentence.words if item.stands_alone else sentence.words | content_words(item.heading)
+        context = _context(sentence, item) | {word for word in form.names if word in passage}
         shares = dict.fromkeys(context, SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
 
+    def share(sentence: ExtractedSentence) -> float:
+        lacks_value = form.value and not has_value(sentence.text)
+        return (SHARE_OF_SIBLING if form.names_sibling_in(sentence.words) else 1.0) * (
+            SHARE_WITHOUT_VALUE if lacks_value else 1.0
+        )
+
+    def similarity(other: Sequence[float]) -> float:
+        return sum(a * b for a, b in zip(vector, other, strict=True))
+
     return {
-        sentence: SIMILARITY_WEIGHT * sum(a * b for a, b in zip(vector, other, strict=True))
-        + WORD_WEIGHT * coverage(sentence, item)
+        sentence: share(sentence)
+        * (SIMILARITY_WEIGHT * similarity(other) + WORD_WEIGHT * coverage(sentence, item))
         for (sentence, item), other in zip(candidates.items(), vectors, strict=True)
     }
 
 
-def _choose(question: str, candidates: _Candidates, scores: _Scores, limit: int) -> list[ExtractedSentence]:
-    """A list if the question asks for one, else the best statements, each with what follows from it, without
-    repetitions. The best comes first."""
+def _current(question: str, scores: _Scores) -> _Scores:
+    """The scores without those of sentences of which a newer version of the document has a similar one. A
+    version that the question names is current."""
+    named = {*re.findall(r"\d+", question)}
+
+    def is_current(sentence: ExtractedSentence) -> bool:
+        version = version_of(sentence.match.title)[1]
+        return not named.isdisjoint(map(str, chain(*version))) or not any(
+            score >= MIN_SHARE * scores[sentence] and is_newer_version(other.match, sentence.match)
+            for other, score in scores.items()
+        )
+
+    return {sentence: score for sentence, score in scores.items() if is_current(sentence)}
+
+
+def _choose(
+    form: QuestionForm, candidates: _Candidates, scores: _Scores, limit: int
+) -> list[ExtractedSentence]:
+    """A list if the question asks for one, else the best statements that add to each other, each with what
+    follows from it, without repetitions. The best comes first."""
     best = max(scores.values())
     after = {
         one: other
         for one, other in pairwise(candidates)
         if one.number == other.number and 0 <= other.start - one.end <= MAX_GAP
     }
-    lists = _lists(candidates, after)
-    if items := _best_list(question, lists, candidates, scores):
+    if items := _best_list(form, _lists(candidates, after), candidates, scores):
         return items
-    chosen: list[ExtractedSentence] = []
+
+    def decides(sentence: ExtractedSentence) -> bool:
+        return form.yes_or_no and has_word(sentence.text, "decides")
+
+    def is_reason(sentence: ExtractedSentence) -> bool:
+        return form.reason and has_word(_under(candidates[sentence].heading, sentence.text), "reason")
+
+    def answers(sentence: ExtractedSentence) -> bool:
+        return (decides(sentence) and scores[sentence] >= MIN_SHARE_OF_DECIDER * best) or (
+            is_reason(sentence) and scores[sentence] >= MIN_SHARE_OF_REASON * best
+        )
+
+    def follows(sentence: ExtractedSentence) -> bool:
+        begins_with_name = names_in(" ".join(sentence.text.split()[:3]))
+        is_of_another = begins_with_name and not form.names <= sentence.words | _context(
+            sentence, candidates[sentence]
+        )
+        return (
+            candidates[sentence].kind is StatementKind.SENTENCE
+            and not is_of_another
+            and (
+                scores[sentence] >= MIN_SHARE_OF_FOLLOWER * best
+                or has_word(sentence.text, "limits")
+                or decides(sentence)
+                or is_reason(sentence)
+            )
+        )
+
     ranked = sorted(candidates, key=lambda item: -scores[item])
-    is_why = _has(question, "reasons")
-    if is_why or _begins(question, "asks_yes_or_no"):
-        least = MIN_SHARE_OF_FOLLOWER if is_why else MIN_SHARE_OF_DECIDER
-        near = (item for item in ranked if scores[item] >= least * best)
-        decides = "reasons" if is_why else "decides"
-        ranked.insert(0, next((item for item in near if _has(item.text, decides)), ranked[0]))
+    ranked.insert(0, next(filter(answers, ranked), ranked[0]))
+    chosen: list[ExtractedSentence] = []
+    covered = frozenset[str]()
     for candidate in ranked:
-        if chosen and scores[candidate] < MIN_SHARE * best:
-            break
-        if candidate.text.endswith(":"):
-            # Nothing without its list.
-            if (items := next((items for items in lists if items[0] is candidate), [])) and not chosen:
-                return items
+        share = MIN_SHARE if form.words & candidate.words - covered else MIN_SHARE_OF_REPEATED
+        if chosen and scores[candidate] < share * best:
             continue
-        context, follower = [candidate], after.get(candidate)
-        if follower and candidates[follower].kind is StatementKind.SENTENCE:
-            is_limit = _has(follower.text, "limits")
-            if is_limit or scores[follower] >= MIN_SHARE_OF_FOLLOWER * best:
-                context.append(follower)
-        for item in context:
+        follower = after.get(candidate)
+        for item in (candidate, follower) if follower and follows(follower) else (candidate,):
             if len(chosen) < limit and not any(_repeats(item.words, other.words) for other in chosen):
                 chosen.append(item)
-    return chosen or ranked[:1]
+                covered |= item.words | _context(item, candidates[item])
+    return chosen
+
+
+def _context(sentence: ExtractedSentence, item: Statement) -> frozenset[str]:
+    return content_words(f"{sentence.match.title} {item.heading}")
 
 
 def _lists(
     candidates: _Candidates, after: Mapping[ExtractedSentence, ExtractedSentence]
 ) -> list[list[ExtractedSentence]]:
-    """The lists of two items or more, each behind the line that introduces it, if one does, and the tables of
-    two rows or more."""
+    """The lists of two items or more, and the tables of two rows or more."""
     before = {other: one for one, other in after.items()}
     lists: list[list[ExtractedSentence]] = []
     for sentence, item in candidates.items():
@@ -231,21 +278,19 @@ def _lists(
         if previous and candidates[previous].kind is item.kind:
             lists[-1].append(sentence)
         else:
-            lists.append([previous, sentence] if previous and previous.text.endswith(":") else [sentence])
-    return [items[: MAX_ITEMS + 1] for items in lists if len(items) > 1]
+            lists.append([sentence])
+    return [items[:MAX_ITEMS] for items in lists if len(items) > 1]
 
 
 def _best_list(
-    question: str, lists: Sequence[list[ExtractedSentence]], candidates: _Candidates, scores: _Scores
+    form: QuestionForm, lists: Sequence[list[ExtractedSentence]], candidates: _Candidates, scores: _Scores
 ) -> list[ExtractedSentence]:
     """The best list, by its best item and the question's words in it. None if the question asks for one
     thing, or if a statement is better."""
-    words = content_words(question)
-    best_score = max(scores.values())
+    words, best_score = form.words, max(scores.values())
 
     def score(items: Sequence[ExtractedSentence]) -> float:
-        context = content_words(f"{items[0].match.title} {candidates[items[0]].heading}")
-        covered = words & context.union(*(item.words for item in items))
+        covered = words & _context(items[0], candidates[items[0]]).union(*(item.words for item in items))
         return max(scores[item] for item in items) + LIST_WORD_WEIGHT * len(covered) / max(1, len(words))
 
     def is_under_its_heading(items: Sequence[ExtractedSentence]) -> bool:
@@ -257,8 +302,8 @@ def _best_list(
             and max(scores[item] for item in items) >= MIN_SHARE * best_score
         )
 
-    if not _asks_for_several(question):
-        lists = list(filter(is_under_its_heading, lists)) if _asks_for_something(question) else []
+    if not form.several:
+        lists = list(filter(is_under_its_heading, lists)) if form.something else []
     best = max(lists, key=score, default=[])
     return best if best and score(best) >= best_score else []
 
@@ -280,11 +325,11 @@ def _newest(
     return latest, [older for older in newer if older not in latest and newest(older) in latest]
 
 
-def _ordered(question: str, chosen: Sequence[ExtractedSentence]) -> list[ExtractedSentence]:
+def _ordered(form: QuestionForm, chosen: Sequence[ExtractedSentence]) -> list[ExtractedSentence]:
     """By document and position, documents in the question's language first. An answer of yes or no begins
     with the sentence that decides."""
-    language = language_of(question)
-    first = chosen[0] if _begins(question, "asks_yes_or_no") else None
+    language = language_of(form.text)
+    first = chosen[0] if form.yes_or_no else None
     numbers = [sentence.number for sentence in chosen]
 
     def place(sentence: ExtractedSentence) -> tuple[bool, int, bool, int]:
@@ -313,35 +358,6 @@ def _with_headings(chosen: Sequence[ExtractedSentence], candidates: _Candidates)
 
 def _under(heading: str, text: str) -> str:
     return f"{heading}: {text}" if heading else text
-
-
-def _asks_for_several(question: str) -> bool:
-    first, second = _first_words(question)
-    if first in _WORDS["asks_how"]:
-        return second not in _WORDS["quantities"]
-    if first in _WORDS["asks_which"]:
-        is_plural = len(second) > 3 and second.endswith("s") and not second.endswith("ss")
-        return second == "are" or (is_plural and second not in _WORDS["asks_yes_or_no"])
-    return first in _WORDS["asks_for_several"]
-
-
-def _asks_for_something(question: str) -> bool:
-    """Also words without a question mark, as in "partner api endpoints"."""
-    is_question = question.rstrip().endswith(("?", "？"))
-    return not is_question or _first_words(question)[0] in _WORDS["asks_which"]
-
-
-def _first_words(text: str) -> tuple[str, str]:
-    first, second, *_ = [*_WORD.findall(text.casefold()), "", ""]
-    return first, second
-
-
-def _begins(text: str, name: str) -> bool:
-    return any(word in _WORDS[name] for word in _WORD.findall(text.casefold())[:1])
-
-
-def _has(text: str, name: str) -> bool:
-    return not _WORDS[name].isdisjoint(_WORD.findall(text.casefold()))
 
 
 def _repeats(left: frozenset[str], right: frozenset[str]) -> bool:

@@ -48,13 +48,18 @@ class StatementKind(Enum):
 @dataclass(frozen=True, slots=True)
 class Statement:
     """text[start:end] of a passage; `text` has no Markdown, and a row's has the names of its columns.
-    `heading`: the section's, or the question before it."""
+    `heading`: the section's, the question before it, or the line that introduces its list."""
 
     text: str
     start: int
     end: int
     heading: str
     kind: StatementKind
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether the statement is a sentence, and no answer to its heading."""
+        return self.kind is StatementKind.SENTENCE and not QUESTION.search(self.heading)
 
 
 def begins_with_pronoun(text: str) -> bool:
@@ -73,13 +78,15 @@ def without_markup(text: str) -> str:
 def statements(
     text: str, lang: str | None, question: frozenset[str], section: str = "", before: str = ""
 ) -> Iterator[Statement]:
-    """The statements in order, without headings, questions and fragments. `question`: its stems. `section`:
-    the heading above the passage; `before`: the header of its table or the question that it answers."""
+    """The statements in order, without headings, introductions of lists, questions and fragments. `question`:
+    its stems. `section`: the heading above the passage; `before`: the header of its table or the question
+    that it answers."""
     lines = [(match.start(), match.group()) for match in _LINE.finditer(text)]
     facts = _facts(lines)
     is_in_table = before.startswith("|")
     header = _cells(before) if is_in_table else [""]
     heading = without_markup(_HEADING.sub("", before)) if before and not is_in_table else section
+    introduction = ""
     for number, (start, whole_line) in enumerate(lines):
         indent = len(_INDENT.match(whole_line)[0])  # type: ignore[index]
         begin, line = start + indent, whole_line[indent:].rstrip()
@@ -87,11 +94,13 @@ def statements(
             if any(_RULE.fullmatch(following) for _, following in lines[number + 1 : number + 2]):
                 header = _cells(line)
             elif not _RULE.fullmatch(line) and (row := _row(_cells(line), header, question)):
-                yield Statement(_closed(row), begin, begin + len(line), heading, StatementKind.ROW)
+                yield Statement(
+                    _closed(row), begin, begin + len(line), introduction or heading, StatementKind.ROW
+                )
             continue
         header = [""]
         if hashes := _HEADING.match(line):
-            heading = without_markup(line[hashes.end() :])
+            heading, introduction = without_markup(line[hashes.end() :]), ""
             continue
         bullet = _BULLET.match(line)
         marker = bullet or _NUMBERED.match(line)
@@ -103,16 +112,18 @@ def statements(
             # The number of an item is shown.
             skip = bullet.end() if bullet else 0
             kind = StatementKind.FACT if start in facts else StatementKind.ITEM
-            yield Statement(
-                _closed(without_markup(line[skip:])), begin + skip, begin + len(line), heading, kind
-            )
+            text_of_line = _closed(without_markup(line[skip:]))
+            yield Statement(text_of_line, begin + skip, begin + len(line), introduction or heading, kind)
             continue
-        begin, line = begin + len(line) - len(content), content
-        for item in parts:
+        begin, line, introduction = begin + len(line) - len(content), content, ""
+        for place_in_line, item in enumerate(parts):
             shown = without_markup(line[item.start : item.end])
             if QUESTION.search(shown):
-                heading = shown
-            elif shown.endswith(":") or len(content_words(_SPEAKER.sub("", shown))) >= MIN_WORDS:
+                # A question behind other sentences of its line has no answer there.
+                heading = heading if place_in_line else shown
+            elif shown.endswith(":"):
+                introduction = shown[:-1]
+            elif len(content_words(_SPEAKER.sub("", shown))) >= MIN_WORDS:
                 yield Statement(shown, begin + item.start, begin + item.end, heading, StatementKind.SENTENCE)
 
 

@@ -82,6 +82,22 @@ def test_a_question_is_the_heading_of_its_answer():
     assert (item.heading, item.text) == ("Is there a trial?", "Yes, a trial takes 45 days.")
 
 
+def test_a_line_that_introduces_a_list_is_the_heading_of_its_items():
+    text = "## Data\nThe tools are:\n\n- a saw\n- a file\n\nWear gloves at all times.\n- an oil can"
+    found = [(item.heading, item.text) for item in statements(text, "en", frozenset())]
+    assert found == [
+        ("The tools are", "a saw."),
+        ("The tools are", "a file."),
+        ("Data", "Wear gloves at all times."),
+        ("Data", "an oil can."),
+    ]
+
+
+def test_a_question_within_a_paragraph_is_no_heading():
+    text = "## Delivery\nThe premiere is on Friday. Can you come earlier? The old floor is slippery."
+    assert {item.heading for item in statements(text, "en", frozenset())} == {"Delivery"}
+
+
 def test_an_item_that_begins_with_a_question_is_a_heading_and_its_answer():
     first, last = statements("2. How late? The mails were 47 minutes late.\n3. Reset it.", "en", frozenset())
     assert (first.heading, first.text) == ("How late?", "The mails were 47 minutes late.")

@@ -1,0 +1,83 @@
+"""Form of a question: what it asks for, by its first words, and what it names."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from shared.generation.grounding.proper_names import names_in
+from shared.text.identifiers import names_one_thing
+from shared.text.stemming import content_words
+from shared.text.word_lists import word_sets
+
+_WORD = re.compile(r"[\w-]+")
+_DIGIT = re.compile(r"\d")
+# Not a number alone.
+_IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
+_WORDS = word_sets(__file__)
+_QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionForm:
+    """`words`: its stems; `names`: those of names, numbers and identifiers. What it asks for: a `value` is a
+    number or a time; `several`, a way or several things; `something`, one thing or several."""
+
+    text: str
+    words: frozenset[str]
+    names: frozenset[str]
+    value: bool
+    reason: bool
+    yes_or_no: bool
+    several: bool
+    something: bool
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        words = content_words(text)
+        first, second = _first_words(text)
+        is_which, is_how = first in _WORDS["which"], first in _WORDS["how"]
+        # Not "how long".
+        is_way = is_how and (
+            second == "to" or second in _WORDS["yes_or_no"]
+            if first == "how"
+            else second not in _WORDS["quantities"]
+        )
+        is_plural = len(second) > 3 and second.endswith("s") and not second.endswith("ss")
+        # The first word has a capital in any case.
+        names = content_words(" ".join(names_in(text[:1].lower() + text[1:])))
+        return cls(
+            text,
+            words,
+            names | {word for word in words if names_one_thing(word)},
+            value=first in _WORDS["value"] or (is_how and not is_way),
+            reason=has_word(text, "reason"),
+            yes_or_no=any(word in _WORDS["yes_or_no"] for word in _WORD.findall(text.casefold())[:1]),
+            several=is_way
+            or first in _WORDS["several"]
+            or (is_which and (second == "are" or (is_plural and second not in _WORDS["yes_or_no"]))),
+            # Also words without a question mark, as in "partner api endpoints".
+            something=is_which or not text.rstrip().endswith(("?", "？")),
+        )
+
+    def names_sibling_in(self, words: frozenset[str]) -> bool:
+        """Whether the words have, instead of an identifier of the question, another of its form: E-17, not
+        E-55."""
+        forms = {_DIGIT.sub("0", word) for word in words if names_one_thing(word)}
+        return any(
+            name not in words and _DIGIT.sub("0", name) in forms
+            for name in self.names
+            if _IDENTIFIER.search(name)
+        )
+
+
+def has_word(text: str, name: str) -> bool:
+    """Whether the text has a word of the list."""
+    return not _WORDS[name].isdisjoint(_WORD.findall(text.casefold()))
+
+
+def _first_words(text: str) -> tuple[str, str]:
+    """The question word, behind two others at most ("Until when", "For how long"), else the first word; and
+    the word behind it."""
+    words = [*_WORD.findall(text.casefold()), "", ""]
+    place = next((place for place, word in enumerate(words[:3]) if word in _QUESTION_WORDS), 0)
+    return words[place], words[place + 1]
