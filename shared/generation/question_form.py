@@ -19,8 +19,8 @@ _QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
 
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
-    """`words`: its stems; `names`: those of names, numbers and identifiers. What it asks for: a `value` is a
-    number or a time; `several`, a way or several things; `something`, one thing or several."""
+    """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it
+    asks for a `value` (a number or a time), `several` things or a way, `something` (one thing or several)."""
 
     text: str
     words: frozenset[str]
