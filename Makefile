@@ -43,7 +43,7 @@ serve: .venv/ready node_modules/ready
 # busy: a test often waits for its servers.
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-test: .venv/ready-dev node_modules/ready
+test: .venv/ready-dev node_modules/ready .venv-frameworks/ready
 	@$(PYTEST)
 
 test-postgres: .venv/ready-dev node_modules/ready
@@ -68,7 +68,7 @@ links:
 	@grep -rhoE '\]\(https?://[^)#]+' README.md CONTRIBUTING.md docs sdk/*/README.md | cut -c3- | sort -u \
 	  | xargs -n 1 curl --silent --show-error --fail --location --retry 3 --max-time 30 --output /dev/null
 
-check: .venv/ready-dev node_modules/ready
+check: .venv/ready-dev node_modules/ready .venv-frameworks/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo --no-cache
@@ -77,6 +77,8 @@ check: .venv/ready-dev node_modules/ready
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 	$(BIN)/mypy
+	MYPYPATH=sdk/python/tests $(BIN)/mypy --python-executable .venv-frameworks/bin/python \
+	  sdk/python/src/mnemosyne/langchain.py sdk/python/src/mnemosyne/llama_index.py sdk/python/tests/*.py
 	@$(MAKE) docs
 	$(PYTEST)
 
@@ -119,7 +121,7 @@ eval: .venv/ready-dev node_modules/ready
 
 clean:
 	-$(BIN)/python -m local down --remove
-	rm -rf .venv node_modules .local build
+	rm -rf .venv .venv-frameworks node_modules .local build
 
 # pip and npm print errors only.
 .venv/ready: requirements.txt requirements-parsers.txt requirements-server.txt requirements-local.txt constraints.txt
@@ -134,6 +136,12 @@ clean:
 .venv/ready-dev: .venv/ready requirements-dev.txt
 	@echo "installing the test tools (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
+	@touch $@
+
+.venv-frameworks/ready: sdk/python/frameworks.txt
+	@echo "installing LangChain and LlamaIndex for the SDK's tests (once) ..."
+	@test -x .venv-frameworks/bin/python || $(PYTHON) -m venv .venv-frameworks
+	@.venv-frameworks/bin/python -m pip install --quiet --disable-pip-version-check --requirement sdk/python/frameworks.txt
 	@touch $@
 
 node_modules/ready: package.json package-lock.json

@@ -64,10 +64,11 @@ def test_a_push_and_a_pull_request_run_make_check_on_two_pythons_and_both_postgr
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
-def test_the_long_tests_and_the_external_links_run_every_night():
+def test_the_long_tests_the_newest_frameworks_and_the_external_links_run_every_night():
     assert set(NIGHTLY["on"]) == {"workflow_dispatch", "schedule"}
     assert {name: commands(job)[-1] for name, job in NIGHTLY["jobs"].items()} == {
         "long": "make test-long",
+        "frameworks": ".venv/bin/python -m pytest tests/sdk/test_frameworks.py",
         "links": "make links",
     }
 

@@ -39,6 +39,24 @@ class Chunk(Model):
         """Whether only the graph found the chunk."""
         return bool(self.metadata.get("graph_sourced"))
 
+    @property
+    def all_metadata(self) -> dict[str, Any]:
+        """The document's metadata, the chunk's, and the fields that identify and rank the chunk; the later
+        ones replace earlier ones of the same name."""
+        return {
+            **self.document_metadata,
+            **self.chunk_metadata,
+            "title": self.document.title if self.document else None,
+            "filename": self.document.filename if self.document else None,
+            "collection_id": self.collection_id,
+            "document_id": self.document_id,
+            "chunk_id": self.chunk_id,
+            "chunk_index": self.chunk_index,
+            "score": self.score,
+            "similarity": self.similarity,
+            "rank": self.rank,
+        }
+
 
 class GraphEntity(Model):
     """`seed`: the question names it; `weight`, 0 to 1, is its relevance to the question."""

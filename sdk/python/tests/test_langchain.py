@@ -1,0 +1,79 @@
+"""The retriever and the chat history of LangChain, by LangChain's own tests where there are some."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from conftest import COLLECTION, OTHERS_COLLECTION, QUESTION
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+from mnemosyne import AsyncMnemosyne, Mnemosyne, NotFoundError
+from mnemosyne.langchain import MnemosyneChatMessageHistory, MnemosyneRetriever
+
+
+class TestStandard(RetrieversIntegrationTests):
+    @property
+    def retriever_constructor(self) -> type[MnemosyneRetriever]:
+        return MnemosyneRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"client": Mnemosyne(), "collection_id": COLLECTION}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return QUESTION
+
+
+def test_documents_have_ids_scores_and_metadata(client: Mnemosyne):
+    documents = MnemosyneRetriever(client=client, collection_id=COLLECTION).invoke(QUESTION)
+    assert documents[0].page_content == "The kettle of hall 3 becomes 63 degrees hot."
+    assert documents[0].metadata["title"] == "Kettle 3"
+    assert documents[0].metadata["hall"] == 3
+    assert documents[0].id == documents[0].metadata["chunk_id"]
+    scores = [document.metadata["score"] for document in documents]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_filters_are_given_to_the_retriever_or_to_a_call(client: Mnemosyne):
+    retriever = MnemosyneRetriever(
+        client=client, collection_id=COLLECTION, metadata_filter={"hall": {"$lte": 2}}, mode="keyword"
+    )
+    assert {document.metadata["hall"] for document in retriever.invoke(QUESTION)} == {1, 2}
+    called = retriever.invoke(QUESTION, metadata_filter={"hall": 4}, mode="semantic")
+    assert [document.metadata["title"] for document in called] == ["Kettle 4"]
+    with pytest.raises(TypeError, match="no argument filter"):
+        retriever.invoke(QUESTION, filter={"hall": 4})
+
+
+def test_a_retriever_with_an_asynchronous_client_uses_it(client: Mnemosyne):
+    async def invoke() -> list[str | None]:
+        async with AsyncMnemosyne() as async_client:
+            client.close()
+            retriever = MnemosyneRetriever(
+                client=client, async_client=async_client, collection_id=COLLECTION, k=2
+            )
+            return [document.id for document in await retriever.ainvoke(QUESTION)]
+
+    assert len(asyncio.run(invoke())) == 2
+
+
+def test_another_org_s_collection_is_not_found(client: Mnemosyne):
+    with pytest.raises(NotFoundError):
+        MnemosyneRetriever(client=client, collection_id=OTHERS_COLLECTION).invoke(QUESTION)
+
+
+def test_a_session_s_messages_are_a_chat_history(client: Mnemosyne):
+    answer = client.chat.completions.create(COLLECTION, [{"role": "user", "content": QUESTION}])
+    assert answer.session_id
+    history = MnemosyneChatMessageHistory(client, answer.session_id)
+    question, reply = history.messages
+    assert isinstance(question, HumanMessage)
+    assert isinstance(reply, AIMessage)
+    assert (question.content, reply.content) == (QUESTION, answer.response)
+    with pytest.raises(NotImplementedError, match="The API stores each turn"):
+        history.add_user_message("Hello")
+    history.clear()
+    with pytest.raises(NotFoundError):
+        _ = history.messages

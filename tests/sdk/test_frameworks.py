@@ -1,0 +1,65 @@
+"""LangChain and LlamaIndex with the Python SDK, in an environment of their own, against the real stack."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from local import ROOT
+from mnemosyne import Mnemosyne
+from tests.conftest import People
+from tests.external_programs import run_worker
+from tests.sdk.python_client import SOURCE, address_of, client_of, key_of
+
+pytestmark = pytest.mark.usefixtures("no_jobs")
+PYTHON = str(ROOT / ".venv-frameworks" / "bin" / "python")
+
+
+def fill(client: Mnemosyne) -> str:
+    collection = client.collections.create("kettles")
+    for hall in range(1, 6):
+        text = f"The kettle of hall {hall} becomes {60 + hall} degrees hot."
+        document = client.documents.create_from_text(
+            collection.id, text, title=f"Kettle {hall}", metadata={"hall": hall}
+        )
+        client.documents.wait_until_ready(document.id)
+    return collection.id
+
+
+@pytest.fixture
+def variables(people: People) -> Iterator[dict[str, str]]:
+    """A key of ann's, and collections of ann and of bob, who is in another org."""
+    with run_worker(people.ann.stack), client_of(people.ann) as ann, client_of(people.bob) as bob:
+        yield {
+            "FRAMEWORKS_COLLECTION": fill(ann),
+            "FRAMEWORKS_OTHERS_COLLECTION": fill(bob),
+            "MNEMOSYNE_API_KEY": key_of(people.ann),
+            "MNEMOSYNE_BASE_URL": address_of(people.ann.stack),
+            "PYTHONPATH": "src",
+        }
+
+
+def output_of(arguments: list[str], variables: dict[str, str]) -> str:
+    command = [PYTHON, *arguments]
+    environment = os.environ | variables
+    result = subprocess.run(command, check=False, cwd=SOURCE, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout[-5000:] + result.stderr[-2000:]
+    return result.stdout
+
+
+def test_the_frameworks_retrieve_and_answer(variables: dict[str, str]):
+    """The tests of sdk/python/tests."""
+    assert " passed" in output_of(["-m", "pytest", "-q", "-p", "no:cacheprovider"], variables)
+
+
+def test_the_documentation_s_examples_run(variables: dict[str, str]):
+    langchain, llama_index = (
+        code.partition("```")[0]
+        .replace("mn_live_...", variables["MNEMOSYNE_API_KEY"])
+        .replace("https://your-domain.com/api/v1", variables["MNEMOSYNE_BASE_URL"])
+        .replace('"..."', repr(variables["FRAMEWORKS_COLLECTION"]))
+        for code in (ROOT / "docs" / "frameworks.md").read_text().split("```python\n")[1:]
+    )
+    assert "Kettle 3 The kettle of hall 3" in output_of(["-c", langchain], variables)
+    assert "becomes 63 degrees hot" in output_of(["-c", llama_index], variables)
