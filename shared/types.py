@@ -166,6 +166,11 @@ class Match:
         return str(self.place.get("header") or "")
 
     @property
+    def table_header(self) -> str:
+        """The header of the table in which the chunk begins, if it begins behind that."""
+        return self.header if self.header.startswith("|") else ""
+
+    @property
     def section_title(self) -> str:
         """The heading of the section in which the chunk begins, if known."""
         return str(self.place.get("section") or "").rpartition(" > ")[2]

@@ -62,8 +62,7 @@ def _coverage(words: frozenset[str], passages: SourcePassages) -> float:
 
 def _stems_by_sentence(passage: SourcePassage) -> Iterator[frozenset[str]]:
     """The stems of each sentence; those of a row with the names of its columns."""
-    before = passage.match.header
-    header = content_words(before) if before.startswith("|") else frozenset[str]()
+    header = content_words(passage.match.table_header)
     for sentence in passage.sentences:
         text = passage.text_of(sentence)
         words = content_words(text)

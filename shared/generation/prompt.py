@@ -91,7 +91,8 @@ def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbe
     numbers = {match.chunk_id: number for number, match in enumerate(matches, start=1)} if numbered else {}
 
     def shown(match: Match) -> str:
-        return excerpt(match.title, match.text, fence, numbers.get(match.chunk_id))
+        text = f"{match.header}\n{match.text}" if match.header else match.text
+        return excerpt(match.title, text, fence, numbers.get(match.chunk_id))
 
     def cost(match: Match) -> int:
         return count_tokens(shown(match))

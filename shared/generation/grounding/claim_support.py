@@ -132,11 +132,11 @@ class _Comparison:
         return Support((), fewest or self._faults(best[0], limits.alone))
 
     def _windows(self, passage: SourcePassage) -> Iterator[_Candidate]:
-        title = frozenset(self._weights.keys() & passage.title)
+        context = frozenset(self._weights.keys() & passage.context_stems)
         hits = [sentence.stems & self._weights.keys() for sentence in passage.sentences]
         for first, last in window_spans(len(hits)):
             if not self._weights or _needs_both_ends(hits[first : last + 1]):
-                stems = title.union(*hits[first : last + 1])
+                stems = context.union(*hits[first : last + 1])
                 yield _Candidate((self._passages.window(passage, first, last),), stems, self._share(stems))
 
     def _pairs(self, minimum: float) -> list[_Candidate]:

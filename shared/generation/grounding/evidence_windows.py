@@ -29,21 +29,22 @@ class SourceSentence:
 
 
 class SourcePassage:
-    """A match, its sentences, and the facts of its title, address and date."""
+    """A match, its sentences, and the facts of its title, address, date and table's header."""
 
     def __init__(self, match_index: int, match: Match) -> None:
         self.match_index = match_index
         self.match = match
-        title_words = words_in(match.title)
-        self.title = content_stems(title_words)
+        title_words = words_in(f"{match.title}\n{match.table_header}")
+        # Of the title and the header of the chunk's table.
+        self.context_stems = content_stems(title_words)
         self.heading = frozenset([*title_words, *words_in(match.author or "")])
         self.sentences = [
             SourceSentence(item.start, item.end, words, content_stems(words))
             for item in sentences(match.text, match.lang)
             for words in [tuple(words_in(match.text[item.start : item.end]))]
         ]
-        self.stems = self.title.union(*(item.stems for item in self.sentences))
-        # Every word of the text, title and author.
+        self.stems = self.context_stems.union(*(item.stems for item in self.sentences))
+        # Every word of the text, title, table's header and author.
         self.names = self.heading.union(*(item.words for item in self.sentences))
 
     def text_of(self, sentence: SourceSentence) -> str:
@@ -53,7 +54,8 @@ class SourcePassage:
     def context(self) -> frozenset[str]:
         """Facts that hold for every window."""
         dated = date_facts(self.match.occurred_at) if self.match.occurred_at else []
-        return forms_of([*facts_in(self.match.title), *facts_in(self.match.uri or ""), *dated])
+        texts = self.match.title, self.match.uri or "", self.match.table_header
+        return forms_of([*(fact for text in texts for fact in facts_in(text)), *dated])
 
     @cached_property
     def forms(self) -> frozenset[str]:

@@ -89,7 +89,7 @@ def _nearer(
     without: list[tuple[float, SourcePassage, SourceSentence]] = []
     for passage in passages.all:
         for index, sentence in enumerate(passage.sentences):
-            share = passages.share(sentence.stems | passage.title, context)
+            share = passages.share(sentence.stems | passage.context_stems, context)
             if has_part(passage, index):
                 shares_with.append(share)
             else:

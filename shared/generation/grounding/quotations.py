@@ -75,7 +75,10 @@ class Quotations:
 
     @cached_property
     def _letters(self) -> list[str]:
-        return [" ".join(f"{match.text} {match.title} {match.uri or ''}".split()) for match in self._matches]
+        return [
+            " ".join(f"{match.text} {match.title} {match.uri or ''} {match.table_header}".split())
+            for match in self._matches
+        ]
 
     def is_title(self, text: str) -> bool:
         plain = _stripped(_normal(text)[0]).casefold()

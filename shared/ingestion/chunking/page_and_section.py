@@ -9,6 +9,8 @@ from typing import Any
 _HEADING = re.compile(r"^(#{1,6}) +(\S.*)$|^(?:```|~~~)", re.MULTILINE)
 _SHOWS = re.compile(r"\S")
 MAX_SECTION = 300
+# A title's spaces beside > become no-break spaces: " > " only separates titles.
+_SPACE_BESIDE_SEPARATOR = re.compile(r" (?=>)|(?<=>) ")
 
 
 class Outline:
@@ -31,7 +33,7 @@ class Outline:
         above: list[tuple[int, str]] = []
         for start, end, level, title in merge(_headings(text), headings):
             above = [heading for heading in above if heading[0] < level]
-            above.append((level, title))
+            above.append((level, _SPACE_BESIDE_SEPARATOR.sub("\u00a0", title)))
             self._starts.append(start)
             self._ends.append(end)
             self._paths.append(tuple(title for _, title in above))

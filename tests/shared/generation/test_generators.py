@@ -246,6 +246,11 @@ def test_a_match_over_the_whole_budget_is_skipped_for_one_that_fits(api: StandIn
     assert count_tokens(contents(request)[1]) < 3000 + 200
 
 
+def test_the_header_of_a_divided_table_precedes_its_rows(api: StandIn):
+    row = match("| Leuven | closed |", place={"header": "| Depot | Sunday |"})
+    assert excerpts(request_for(api, row)) == ["| Depot | Sunday |\n| Leuven | closed |"]
+
+
 def test_if_nothing_fits_the_best_match_is_truncated(api: StandIn):
     """The model is never asked about an empty context."""
     request = request_for(api, match("word " * 20_000, "Long"), rag_context_tokens=300)

@@ -70,6 +70,12 @@ def test_consecutive_headings_all_belong_to_the_passage():
     assert Outline(text).place(0, len(text)) == {"section": "One > Two"}
 
 
+def test_a_title_that_contains_the_separator_stays_whole():
+    text = "# Menu\n\n## File > Save > As\n\nText"
+    titles = Outline(text).place(0, len(text))["section"].split(" > ")
+    assert [title.replace("\u00a0", " ") for title in titles] == ["Menu", "File > Save > As"]
+
+
 def test_the_length_of_a_section_is_bounded():
     location = Outline(f"# {'long ' * 200}\ntext").place(1003, 1007)
     assert len(location["section"]) == MAX_SECTION
