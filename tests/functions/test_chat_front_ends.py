@@ -1,0 +1,129 @@
+"""Requests as Open WebUI 0.12 and LibreChat 0.8 send them, by their published packages.
+
+Open WebUI: routers/openai.py, routers/tasks.py and the page's own scripts. LibreChat: @langchain/openai in
+@librechat/agents, whose title.ts writes titles.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import chat_completions
+from shared.config import Settings
+from shared.services import Services
+from tests.conftest import People
+from tests.functions.app_server import client_of
+from tests.functions.chat_completions_client import (
+    KETTLE,
+    MODEL_ANSWER,
+    QUESTION,
+    STREAM,
+    ask,
+    chat_client,
+    events_of,
+    index,
+    streams,
+    user,
+    words,
+)
+from tests.stand_in_server import Reply, StandIn
+
+CONVERSATION = [
+    {"role": "system", "content": "Be brief."},
+    user("What does the kettle weigh?"),
+    {"role": "assistant", "content": "It weighs 900 grams. [1]"},
+    user(),
+]
+OPEN_WEBUI_TITLE = f"""### Task:
+Generate a concise title summarizing the chat history.
+### Output:
+JSON format: {{ "title": "your concise title here" }}
+### Chat History:
+<chat_history>
+USER: {QUESTION}
+ASSISTANT: At 100 degrees.
+</chat_history>"""
+LIBRECHAT_TITLE = f"""Provide a concise, 5-word-or-less title for the conversation.
+
+Conversation:
+User: {QUESTION}
+AI: At 100 degrees."""
+
+
+@pytest.fixture
+def local(core: Services) -> Iterator[TestClient]:
+    """A deployment without a model."""
+    with client_of(chat_completions.app, core) as client:
+        yield client
+
+
+def assert_stream(text: str, answer: str) -> list[dict[str, Any]]:
+    *events, last = events_of(text)
+    assert last == "[DONE]"
+    assert answer in words(events)
+    assert {event["object"] for event in events} == {"chat.completion.chunk"}
+    # Both front ends take the end of the answer and the usage from these.
+    assert [event["choices"][0]["finish_reason"] for event in events if event["choices"]][-1] == "stop"
+    return events
+
+
+def test_open_webui_lists_models_and_streams_answers(local: TestClient, people: People, core: Services):
+    index(core, people.ann, "kettles", KETTLE)
+    models = local.get("/v1/models", headers=people.ann.headers()).json()["data"]
+    assert "rag/kettles" in [model["id"] for model in models]
+    options = {"stream_options": {"include_usage": True}, "temperature": 0.8, "stop": ["\n\n\n"], "seed": 7}
+    body: dict[str, Any] = {"model": "rag/kettles", "stream": True, **options}
+    events = assert_stream(ask(local, people.ann, CONVERSATION, **body).text, "100 degrees")
+    assert events[-1]["usage"]["total_tokens"] > 0
+    # The composer sends parts where a picture was attached and removed again.
+    parts = [user([{"type": "text", "text": QUESTION}])]
+    assert_stream(ask(local, people.ann, parts, **body).text, "100 degrees")
+
+
+def test_continuing_an_answer_over_documents_is_refused(local: TestClient, people: People, core: Services):
+    index(core, people.ann, "kettles", KETTLE)
+    answer = ask(local, people.ann, CONVERSATION[:3], model="rag/kettles", stream=True)
+    assert answer.status_code == 400
+    assert "user prompt since the latest assistant message" in answer.json()["error"]["message"]
+
+
+def test_librechat_s_parameters_are_accepted(local: TestClient, people: People, core: Services):
+    index(core, people.ann, "kettles", KETTLE)
+    body = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "n": 1}
+    more: dict[str, Any] = {"stream_options": {"include_usage": True}, "user": "6741f0", **body}
+    answer = ask(local, people.ann, CONVERSATION, model="rag/kettles", stream=True, **more)
+    assert_stream(answer.text, "100 degrees")
+
+
+@pytest.mark.parametrize("prompt", [OPEN_WEBUI_TITLE, LIBRECHAT_TITLE])
+def test_a_title_comes_from_the_gateway_s_model_without_a_search(
+    people: People, settings: Settings, gateway: StandIn, prompt: str
+):
+    gateway.replies(Reply(json=MODEL_ANSWER))
+    with chat_client(settings, gateway) as client:
+        answer = ask(
+            client, people.ann, [user(prompt)], model="vendor/model-1", stream=False, max_tokens=1000
+        )
+    assert answer.json()["choices"][0]["message"]["content"] == "At 100 degrees."
+    assert answer.json()["source_nodes"] is None
+    (request,) = gateway.requests
+    assert json.loads(request.body)["messages"] == [user(prompt)]
+
+
+@pytest.mark.parametrize("prompt", [OPEN_WEBUI_TITLE, LIBRECHAT_TITLE])
+def test_a_title_over_documents_is_withheld(local: TestClient, people: People, core: Services, prompt: str):
+    """Open WebUI then takes the first question as the title; of LibreChat the recipe sets another model."""
+    index(core, people.ann, "kettles", KETTLE)
+    answer = ask(local, people.ann, [user(prompt)], model="rag/kettles", stream=False).json()
+    assert answer["confidence_detail"]["level"] == "low"
+    assert "{" not in answer["choices"][0]["message"]["content"]
+
+
+def test_streams_of_the_gateway_s_models_pass(people: People, settings: Settings, gateway: StandIn):
+    gateway.replies(streams(STREAM))
+    with chat_client(settings, gateway) as client:
+        answer = ask(client, people.ann, CONVERSATION, model="vendor/model-1", stream=True)
+    assert_stream(answer.text, "At 100 degrees.")
