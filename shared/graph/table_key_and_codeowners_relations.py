@@ -29,7 +29,7 @@ _CODEOWNERS_LINE = re.compile(
 )
 _TABLE_RULE = re.compile(r"\|?[ \t:|-]*-{2,}[ \t:|-]*$")
 _CELL = re.compile(r"[^|]+")
-_VALUE_END = re.compile(r"\.\s|\s[#—(–]")
+_VALUE_END = re.compile(r"\.\s|\s[#—(–•·]")
 _SEPARATOR = re.compile(r",| and |;| und | et | y |\s/\s|<br>")
 _SURROUNDED = re.compile(r"[\s\"'`\[\]{}*_“”<>|]*(?P<name>.*?)[\s\"'`\[\]{}*_“”<>|.]*")
 _PLACEHOLDERS = frozenset("none null unknown tbd tba todo true false yes no open pending various all".split())  # noqa: SIM905

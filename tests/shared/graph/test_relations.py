@@ -48,6 +48,7 @@ GENERAL = [
      ["Blue Sky PERFORMED_BY Dandy Birds"]),
     ("Blue Sky is an album by Hong Kong singer Ann Lee.", ["Blue Sky PERFORMED_BY Ann Lee"]),
     ("Runmar Point is located in Sweden.", ["Runmar Point LOCATED_IN Sweden"]),
+    ("Runmar Point is located near Mallow.", []),
     ("Frost Labs is a small maker of clocks, based in Mallow.", ["Frost Labs LOCATED_IN Mallow"]),
     ("Rosa Keane was born on 3 May 1970 in Limerick, Ireland and died in Mallow.",
      ["Rosa Keane BORN_IN Limerick", "Rosa Keane DIED_IN Mallow"]),

@@ -22,6 +22,7 @@ LINES = [
     ("name: checkout\nowner: payments", ["checkout OWNED_BY payments"]),
     ("INC-17\nComponent: Ledger\nReporter: Rosa Keane", ["INC-17 REPORTED_BY Rosa Keane"]),
     ("Component: Ledger\n\nOwner: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
+    ("**Owner:** Rosa Keane • **Published:** 2025-12-01", ["billing-service OWNED_BY Rosa Keane"]),
     ("Eigentümer: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
 ]
 SILENT = [
