@@ -172,6 +172,7 @@ begin
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
       ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_read_document(uuid,integer,integer)'),
       ('guarded', 'rag_read_snapshot_chunks(uuid,uuid,timestamp with time zone,integer)'),
       ('guarded', 'rag_read_snapshot_documents(uuid,uuid[],integer)'),
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),

@@ -148,6 +148,13 @@ def get(database: Database, caller: Principal, document: str) -> Row:
     return dict(row)
 
 
+def read(database: Database, caller: Principal, document: str, offset: int, characters: int) -> Row:
+    """`characters` of the document's text from `offset` on, with its title and length. Raises NotFound."""
+    arguments = {"document_id": document, "offset": offset, "limit": characters}
+    (row,) = database.call(caller, "rag_read_document", arguments, idempotent=True)
+    return dict(row)
+
+
 def original(database: Database, caller: Principal, document: str) -> Original:
     """The document's file. Raises NotFound for an unknown document, or one without a file."""
     rows = database.call(caller, "rag_get_original", {"document_id": document}, idempotent=True)

@@ -2492,6 +2492,30 @@ $$;
 
 comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
 
+create function public.rag_read_document(
+  document_id uuid, "offset" integer default 0, "limit" integer default 10000
+)
+returns table (id uuid, collection_id uuid, title text, uri text, status text, characters integer, text text)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  perform rag.begin_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  if ("offset" between 0 and 20000000 and "limit" between 1 and 100000) is not true then
+    raise exception 'offset must be from 0 to 20000000, and limit from 1 to 100000'
+      using errcode = 'PT400', detail = 'invalid_page';
+  end if;
+  return query
+  select document.id, document.collection_id, document.title, document.uri, document.status,
+    length(document.content), substr(document.content, "offset" + 1, "limit")
+  from rag.get_document(document_id) as document;
+end;
+$$;
+
+comment on function public.rag_read_document is
+  'A part of a document''s text: `limit` characters from `offset` on, and the number of characters of the whole. PT404 '
+  'for a document that the caller does not see, PT403 for a key without a scope that reads.';
+
 create function public.rag_get_original(document_id uuid)
 returns table (filename text, content_type text, bytes text, url text, path text)
 language sql stable security invoker set search_path = ''
@@ -11926,6 +11950,7 @@ begin
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
       ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_read_document(uuid,integer,integer)'),
       ('guarded', 'rag_read_snapshot_chunks(uuid,uuid,timestamp with time zone,integer)'),
       ('guarded', 'rag_read_snapshot_documents(uuid,uuid[],integer)'),
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),

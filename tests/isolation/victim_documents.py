@@ -79,6 +79,7 @@ class Library:
             },
             "rag_list_documents": {"collection_id": self.acme_document},
             "rag_get_document": {"document_id": self.acme_document},
+            "rag_read_document": {"document_id": self.acme_document},
             "rag_update_document": {"document_id": self.acme_document, "changes": {"title": "b"}},
             "rag_get_original": {"document_id": self.acme_document},
             "rag_begin_upload": {"collection_id": self.acme_document, "name": "a.pdf", "size_bytes": 1},

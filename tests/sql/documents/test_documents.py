@@ -300,3 +300,22 @@ def test_being_the_creator_of_a_row_grants_nothing(people: People, world: World)
     assert people.alf.match(vector(1)) == []
     assert people.alf.rpc("rag_get_document", {"document_id": document_id}).status_code == 404
     assert len(people.ann.match(vector(1))) == 1
+
+
+def test_a_document_is_read_in_parts(people: People):
+    document_id = people.ann.put([vector(1)], title="Kettle", content="0äöü ßend")
+
+    def read(actor: Actor, **arguments: Any) -> Any:
+        return actor.rpc("rag_read_document", {"document_id": document_id, **arguments})
+
+    (whole,) = read(people.alf).json()
+    assert (whole["title"], whole["text"], whole["characters"]) == ("Kettle", "0äöü ßend", 9)
+    (part,) = read(people.ann, offset=3, limit=3).json()
+    assert (part["text"], part["characters"]) == ("ü ß", 9)
+    assert read(people.ann, offset=9).json()[0]["text"] == ""
+    assert [read(actor).status_code for actor in (people.bob, people.sam)] == [404, 404]
+    for invalid in ({"offset": -1}, {"offset": None}, {"limit": 0}, {"limit": 100_001}, {"limit": None}):
+        refused = read(people.ann, **invalid)
+        assert (refused.status_code, refused.json()["details"]) == (400, "invalid_page")
+    token = people.ann.key_token(scopes=["documents:write"])
+    assert people.ann.rpc("rag_read_document", {"document_id": document_id}, token=token).status_code == 403
