@@ -19,6 +19,7 @@ from local import (
     demo,
     ingest_command,
     keys_command,
+    mcp_command,
     messages_page,
     migrations,
     openapi,
@@ -192,6 +193,9 @@ def parser() -> argparse.ArgumentParser:
     )
     bulk_load.add_arguments(command(bulk_load.run, "load the first documents of a database", "bulk-load"))
     search_command.add_arguments(command(search_command.run, "search as a user, in any mode", "search"))
+    mcp_command.add_arguments(
+        command(mcp_command.run, "serve MCP over standard input and output, from a deployment", "mcp")
+    )
     command(run_demo, "run the demo on a temporary stack", "demo")
     command(write_schema, "write the migration in supabase/migrations from sql/", "schema")
     command(write_sql_reference, "write docs/sql-reference.md from the comments of sql/", "sql-reference")

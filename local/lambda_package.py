@@ -18,8 +18,16 @@ CONFIGURATION = "serverless.yml"
 # On the path of the process that parses alone (shared/ingestion/parser_sandbox.py).
 PARSERS = "parsers"
 # Files that pip writes and that contain paths of the build machine; and the former pydantic, which FastAPI
-# would import, where it exists, to refuse its models.
-EXCLUDED = ("bin", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED", "pydantic/v1")
+# would import, where it exists, to refuse its models; and the server that mcp requires and does not import.
+EXCLUDED = (
+    "bin",
+    "*.dist-info/RECORD",
+    "*.dist-info/INSTALLER",
+    "*.dist-info/REQUESTED",
+    "pydantic/v1",
+    "uvicorn",
+    "uvicorn-*.dist-info",
+)
 
 
 def build(folder: Path = FOLDER) -> None:

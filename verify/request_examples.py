@@ -18,6 +18,8 @@ PUBLIC = {
     "GET /api/keys/health",
     "GET /v1/health",
     "GET /api/v1/health",
+    "GET /.well-known/oauth-protected-resource",
+    "GET /.well-known/oauth-protected-resource/mcp",
 }
 # Public routes that still check a credential if the request has one.
 PUBLIC_WITH_CHECK = {"GET /v1/health", "GET /api/v1/health"}

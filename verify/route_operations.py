@@ -11,8 +11,10 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from functions.mcp import PATH, server
 from functions.server import SLUGS
 from verify import request_examples
+from verify.mcp_calls import Call, read_resource, tool_call
 from verify.request_generator import Generator, Request, Schema
 from verify.victim_objects import Values
 
@@ -76,6 +78,21 @@ class Route:
         return {**generator.value("body", content["application/json"]["schema"]), **more}, None, None
 
 
+@dataclass(frozen=True)
+class McpRoute(Route):
+    """The route of MCP with a call of one tool, or with the reading of a resource."""
+
+    call: str
+    make: Call
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path} {self.call}"
+
+    def request(self, values: Values, *, optional: bool) -> Request:
+        return self.make(values, optional)
+
+
 def _nothing(_: Values) -> dict[str, Any]:
     return {}
 
@@ -111,7 +128,11 @@ def _routes(slug: str, app: FastAPI) -> Iterable[Route]:
     ids: set[Any] = set()
     for path, operations in description["paths"].items():
         for method, operation in operations.items():
-            if method in METHODS:
+            if path == PATH:
+                calls = {name: tool_call(tool.described) for name, tool in server.tools.items()}
+                for name, make in {**calls, "resources/read": read_resource}.items():
+                    yield McpRoute(slug, method.upper(), path, operation, components, False, name, make)
+            elif method in METHODS:
                 endpoint = endpoints.get((method, path), path)
                 yield Route(slug, method.upper(), path, operation, components, (method, endpoint) in ids)
                 ids.add((method, endpoint))

@@ -19,13 +19,13 @@ from shared.errors import RagError
 from shared.services import Services
 from shared.text.citation_marks import mark, tool_passage
 from shared.text.prompt_fence import Fence
+from shared.text.validation_message import validation_message
 from shared.types import Passage, Principal, Query
 
 log = logging.getLogger("rag")
 NAME = "search_knowledge"
 DESCRIPTION = "Search the knowledge base. Returns the passages that fit best, each with its source and score."
 CITE = "Cite each claim with the marker of the passage that it is from, for example {example}."
-MAX_MESSAGE = 500
 
 
 class Arguments(BaseModel):
@@ -93,7 +93,7 @@ class SearchKnowledge:
                 json.loads(arguments) if isinstance(arguments, str) else arguments
             )
         except ValidationError as invalid:
-            return ToolResult(_validation_message(invalid), error="invalid_arguments")
+            return ToolResult(validation_message(invalid), error="invalid_arguments")
         except (ValueError, RecursionError):
             return ToolResult("The arguments are not valid JSON: send one object.", error="invalid_arguments")
         try:
@@ -146,11 +146,3 @@ class SearchKnowledge:
                 for number, passage in numbered.items()
             ]
         }
-
-
-def _validation_message(invalid: ValidationError) -> str:
-    faults = [
-        f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
-        for fault in invalid.errors(include_input=False, include_url=False)
-    ]
-    return f"The arguments are wrong: {'; '.join(faults)}."[:MAX_MESSAGE]

@@ -27,7 +27,8 @@ async def services_dependency() -> Services:
 Core = Annotated[Services, Depends(services_dependency)]
 
 
-async def _public_url(request: Request, core: Core) -> str:
+async def public_url_of(request: Request, core: Core) -> str:
+    """Raises PublicUrlUnset."""
     # Mangum passes the event of API Gateway or of a function URL.
     context = request.scope.get("aws.event", {}).get("requestContext", {})
     host = request.headers.get("host", "")
@@ -35,4 +36,4 @@ async def _public_url(request: Request, core: Core) -> str:
 
 
 # The base URL of links. Raises PublicUrlUnset.
-PublicUrl = Annotated[str, Depends(_public_url)]
+PublicUrl = Annotated[str, Depends(public_url_of)]

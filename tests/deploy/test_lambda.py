@@ -270,6 +270,38 @@ def test_a_user_makes_and_revokes_an_api_key(deployed: Lambda, people: People, k
 
 
 @both_kinds
+def test_an_agent_calls_a_tool(deployed: Lambda, people: People, embeddings: StandIn, kind: str):
+    document_id = people.ann.put([vector(1)], embedding_model=MODEL)
+    call = {"name": "search", "arguments": {"query": "What does Zähler 1 say?"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    headers = {
+        "content-type": "application/json",
+        "accept": "application/json",
+        "mcp-protocol-version": "2025-11-25",
+    }
+    callers: list[dict[str, str]] = [
+        {"authorization": f"Bearer {people.ann.token()}"},
+        {"authorization": f"Bearer {people.bob.token()}"},
+        {},
+    ]
+    own, others, refused = deployed.answers(
+        "mcp",
+        *(
+            event(kind, "POST", "/mcp", body=json.dumps(message), headers=headers | caller)
+            for caller in callers
+        ),
+    )
+    result = body_of(own)["result"]["structuredContent"]
+    assert [passage["document_id"] for passage in result["passages"]] == [document_id]
+    assert body_of(others)["result"]["structuredContent"] == {"passages": []}
+    assert refused["statusCode"] == 401
+    assert re.fullmatch(
+        r'Bearer resource_metadata="https://[^/]+/\.well-known/oauth-protected-resource/mcp"',
+        refused["headers"]["www-authenticate"],
+    )
+
+
+@both_kinds
 def test_only_the_operator_reads_the_metrics(deployed: Lambda, people: People, kind: str):
     read, refused = deployed.answers(
         "metrics",

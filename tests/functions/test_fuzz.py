@@ -142,10 +142,13 @@ DISTINCT = list({operation.endpoint: operation for operation in OPERATIONS}.valu
 KEYED = {
     "api-keys", "chat-completions", "collections", "documents", "webhooks", "indexes", "index-query",
     "index-snapshots", "knowledge", "v1-search", "v1-contents", "v1-similar", "v1-answer",
-    "chat", "retrievals", "administration",
+    "chat", "retrievals", "administration", "mcp",
 }  # fmt: skip
 # Without a credential.
-PUBLIC = {"/health", "/api/keys/health", "/healthz", "/readyz"}
+PUBLIC = {
+    "/health", "/api/keys/health", "/healthz", "/readyz",
+    "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp",
+}  # fmt: skip
 # The same, but not with a credential that is wrong.
 OPEN = {"/api/v1/health", "/v1/health"}
 # A well-formed request succeeds here, sooner or later, for an authorized caller.

@@ -3,16 +3,17 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, get_args
 
 import pytest
 from fastapi import FastAPI
 
-from functions import collections, health
+from functions import collections, health, mcp
 from shared.api.authentication import Authorization, OptionalCaller, _key_or_user
 from shared.api.dependencies import Core
 from shared.services import Services
-from shared.types import Principal
+from shared.types import Principal, Scope
 from tests.actors import World
 from tests.functions.app_server import site
 from tests.verify.deployment import deployment_of
@@ -114,6 +115,18 @@ def test_the_sweep_finds_a_route_that_checks_no_scope(core: Services, world: Wor
     assert attacks_on(findings, "GET /v1/collections") == {"a key with one scope"}
 
 
+def test_the_sweep_finds_a_tool_that_checks_no_scope(core: Services, world: World):
+    tools = mcp.server.tools
+    checked = tools["list_collections"]
+    tools["list_collections"] = replace(checked, scopes=tuple(Scope))
+    try:
+        with required_scopes(world, "true"), site(core) as url:
+            findings = on_routes(world, exactly("POST /mcp list_collections"), url)
+    finally:
+        tools["list_collections"] = checked
+    assert attacks_on(findings, "POST /mcp list_collections") == {"a key with one scope"}
+
+
 def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(world: World):
     for condition, attack in (
         ("true", "a key token with one scope"),
@@ -144,7 +157,11 @@ def test_the_sweep_finds_an_open_policy(world: World):
     with schema_change(world, plant, "drop policy planted on rag.documents"):
         of_function = on_functions(world, exactly("rag_get_document"))
         of_route = on_routes(world, exactly("GET /v1/documents/{document_id}"))
+        of_tool = on_routes(world, exactly("POST /mcp read_document"))
+        of_resource = on_routes(world, exactly("POST /mcp resources/read"))
     assert "a fellow member" in attacks_on(of_function, "rag_get_document")
+    assert "a fellow member" in attacks_on(of_tool, "POST /mcp read_document")
+    assert "a fellow member" in attacks_on(of_resource, "POST /mcp resources/read")
     assert "a fellow member" in attacks_on(of_route, "GET /v1/documents/{document_id}")
 
 

@@ -1,0 +1,246 @@
+"""Arguments, results and error format of the MCP tools. A result has at most 40,000 characters of text."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.api.contracts.platform.documents import ExternalId, Title
+from shared.api.contracts.shared_fields import Flag, Question, Score, WithoutNul
+from shared.config import PRODUCT
+from shared.errors import RagError
+from shared.generation.refusals import RAG_INSUFFICIENT
+from shared.text.prefixed_ids import id_of
+from shared.types import Answer, Citation, Filters, Match, Mode, Query
+
+# Characters of a passage, of a part of a document, and of a collection's description.
+PASSAGE_CHARACTERS, MAX_PASSAGES = 2000, 20
+PART_CHARACTERS, MAX_PART_CHARACTERS = 10_000, 40_000
+DESCRIPTION_CHARACTERS = 300
+DOCUMENT_URI = f"{PRODUCT}://documents/"
+
+Offset = Annotated[int, Field(strict=True, ge=0, le=20_000_000)]
+Id = Annotated[str, Field(strict=True, max_length=100)]
+
+
+class ErrorDetail(BaseModel):
+    code: int
+    message: str
+    data: dict[str, Any] = {}
+
+
+class ErrorBody(BaseModel):
+    """An error of JSON-RPC."""
+
+    jsonrpc: Literal["2.0"]
+    id: str | int | None
+    error: ErrorDetail
+
+
+def error_body(error: RagError) -> dict[str, Any]:
+    wait = error.headers.get("Retry-After")
+    data = {"code": error.code} | ({"retry_after_seconds": int(wait)} if wait else {})
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": str(error), "data": data}}
+
+
+class ToolError(BaseModel):
+    """The structured content of a tool's error."""
+
+    code: str
+    message: str
+    status: int
+
+    @classmethod
+    def of(cls, error: RagError) -> Self:
+        return cls(code=error.code, message=str(error), status=error.status)
+
+
+class ResourceMetadata(BaseModel):
+    """OAuth 2.0 protected resource metadata (RFC 9728)."""
+
+    resource: str
+    authorization_servers: list[str]
+    bearer_methods_supported: list[Literal["header"]] = ["header"]
+    resource_name: str = PRODUCT
+
+
+class Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchArguments(Arguments):
+    query: Question = Field(description="A question or words.")
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PASSAGES)] = Field(
+        8, description="The maximum number of passages."
+    )
+    collection_id: Id | None = Field(None, description="Search in this collection alone.")
+
+    def to_query(self) -> Query:
+        return _query(self.query, self.limit, self.collection_id)
+
+
+class AnswerArguments(Arguments):
+    question: Question
+    collection_id: Id | None = Field(None, description="Answer from this collection alone.")
+
+    def to_query(self) -> Query:
+        return _query(self.question, 8, self.collection_id)
+
+
+class ReadArguments(Arguments):
+    document_id: Id = Field(description="The document_id of a search result.")
+    offset: Offset = Field(0, description="The first character of the part.")
+    characters: Annotated[int, Field(strict=True, ge=1, le=MAX_PART_CHARACTERS)] = Field(
+        PART_CHARACTERS, description="The maximum length of the part."
+    )
+
+
+class ListArguments(Arguments):
+    offset: Offset = 0
+    limit: Annotated[int, Field(strict=True, ge=1, le=100)] = 50
+
+
+class AddArguments(Arguments):
+    collection_id: Id
+    text: Annotated[str, Field(strict=True, min_length=1, max_length=100_000), WithoutNul] = Field(
+        description="Plain text or Markdown."
+    )
+    title: Title | None = None
+    external_id: ExternalId | None = Field(
+        None, description="Your name for the document. A document with the same name is replaced."
+    )
+    private: Flag = Field(False, description="Only you and the org's admins see a private document.")
+
+
+class Passage(BaseModel):
+    """`offset`: its first character in the document's text; `truncated`: it is longer than the text here."""
+
+    document_id: str
+    title: str
+    uri: str | None
+    date: datetime | None
+    text: str
+    offset: int
+    truncated: bool
+    score: Score
+
+    @classmethod
+    def of(cls, match: Match) -> Self:
+        return cls(
+            document_id=match.document_id,
+            title=match.title,
+            uri=match.uri,
+            date=match.occurred_at,
+            text=match.text[:PASSAGE_CHARACTERS],
+            offset=match.span[0],
+            truncated=len(match.text) > PASSAGE_CHARACTERS,
+            score=match.score,
+        )
+
+
+class SearchResult(BaseModel):
+    passages: list[Passage]
+
+
+class Source(BaseModel):
+    """`number`: the answer's mark of this source."""
+
+    number: int
+    document_id: str
+    title: str
+    uri: str | None
+    snippet: str
+
+    @classmethod
+    def of(cls, number: int, citation: Citation) -> Self:
+        match = citation.match
+        return cls(
+            number=number,
+            document_id=match.document_id,
+            title=match.title,
+            uri=match.uri,
+            snippet=citation.snippet,
+        )
+
+
+class AnswerResult(BaseModel):
+    """`withheld`: the documents do not answer the question; `sources` are then the nearest ones."""
+
+    answer: str
+    withheld: bool
+    confidence: Literal["high", "medium", "low"]
+    reasons: list[str]
+    sources: list[Source]
+
+    @classmethod
+    def of(cls, answer: Answer) -> Self:
+        return cls(
+            answer=answer.draft.text if answer.draft else RAG_INSUFFICIENT,
+            withheld=answer.draft is None,
+            confidence=answer.judgement.confidence.value,
+            reasons=list(answer.judgement.because),
+            sources=[Source.of(number, citation) for number, citation in enumerate(answer.citations, 1)],
+        )
+
+
+class DocumentPart(BaseModel):
+    """`next_offset`: the offset of the next part, null at the end."""
+
+    document_id: str
+    collection_id: str
+    title: str
+    uri: str | None
+    status: Literal["processing", "completed", "failed"]
+    text: str
+    offset: int
+    total_characters: int
+    next_offset: int | None
+
+    @classmethod
+    def of(cls, row: dict[str, Any], offset: int) -> Self:
+        end = offset + len(row["text"])
+        return cls(
+            document_id=row["id"],
+            collection_id=row["collection_id"],
+            title=row["title"],
+            uri=row["uri"],
+            status=row["status"],
+            text=row["text"],
+            offset=offset,
+            total_characters=row["characters"],
+            next_offset=end if row["text"] and end < row["characters"] else None,
+        )
+
+
+class Collection(BaseModel):
+    collection_id: str
+    name: str
+    description: str | None
+    documents: int
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        return cls(
+            collection_id=row["id"],
+            name=row["name"],
+            description=row["description"] and row["description"][:DESCRIPTION_CHARACTERS],
+            documents=row["document_count"],
+        )
+
+
+class CollectionList(BaseModel):
+    collections: list[Collection]
+    total: int
+
+
+class AddedDocument(BaseModel):
+    """Searches find the document once its status is completed, usually within a minute."""
+
+    document_id: str
+    status: Literal["processing", "completed", "failed"]
+
+
+def _query(text: str, top_k: int, collection_id: str | None) -> Query:
+    """A hybrid search. Raises NotFound for an invalid id."""
+    collections = (id_of(collection_id, "collection"),) if collection_id else ()
+    return Query(text, top_k, Filters(collection_ids=collections), Mode.HYBRID)

@@ -1,0 +1,315 @@
+"""MCP over HTTP with the SDK's own client, on the real stack: tools, resources, errors, refusals."""
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import INVALID_PARAMS, PARSE_ERROR
+
+from functions import mcp
+from functions.server import SLUGS
+from local import ROOT
+from shared.api.contracts import mcp as wire
+from shared.api.mcp_server import Tool
+from shared.config import Settings
+from shared.services import Services
+from shared.types import Principal
+from tests.actors import NOBODYS, Actor
+from tests.conftest import People
+from tests.functions.app_server import client_of, live, services
+from tests.shared.examples import match
+from tests.stand_in_server import Reply, StandIn
+
+KETTLE = "The lid of kettle 7 is made of steel. It holds two litres of water."
+QUESTION = "What is the lid of kettle 7 made of?"
+BOTH_ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+METADATA = "/.well-known/oauth-protected-resource"
+EVERY_TOOL = {"search", "answer", "read_document", "list_collections", "add_text"}
+# Those that a key with that scope may use.
+TOOLS = {
+    "retrievals:read": {"search", "read_document"},
+    "chat:read": {"search", "answer", "read_document"},
+    "documents:read": {"read_document", "list_collections"},
+    "documents:write": {"add_text"},
+    "collections:manage": {"list_collections"},
+    "admin": EVERY_TOOL,
+}
+
+
+@asynccontextmanager
+async def connected(url: str, token: str, mode: str = "auto") -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+class Agent:
+    """The SDK's client with the credential of an actor: each call has a connection of its own."""
+
+    def __init__(
+        self, actor: Actor, token: str | None = None, *, mode: str = "auto", url: str | None = None
+    ) -> None:
+        self._arguments = url or actor.stack.url, token or actor.token(), mode
+
+    def run(self, work: Callable[[Client], Awaitable[Any]]) -> Any:
+        async def main() -> Any:
+            async with connected(*self._arguments) as client:
+                return await work(client)
+
+        return anyio.run(main)
+
+    def result(self, tool: str, **arguments: Any) -> Any:
+        return self.run(lambda client: client.call_tool(tool, arguments))
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """The structured content of the tool's result, which the client has checked with the schema."""
+        result = self.result(tool, **arguments)
+        assert not result.is_error, result
+        assert json.loads(result.content[0].text) == result.structured_content
+        return result.structured_content
+
+    def error(self, tool: str, **arguments: Any) -> Any:
+        result = self.result(tool, **arguments)
+        assert result.is_error, result
+        assert result.content[0].text == result.structured_content["message"]
+        return result.structured_content
+
+
+def key_of(actor: Actor, *scopes: str) -> str:
+    key: str = actor.post("/api/keys", {"name": "agent", "scopes": scopes}).json()["key"]
+    return key
+
+
+def ingest(actor: Actor, text: str = KETTLE, namespace: str = "kettles") -> str:
+    """Add a document; the id of its collection."""
+    body = {"documents": [{"document_id": "kettle", "text": text, "title": "Kettle 7"}]}
+    answer = actor.post(f"/api/v1/knowledge/{namespace}/documents", body)
+    assert answer.status_code == 201, answer.text
+    collections = actor.request("GET", "/v1/collections").json()["data"]
+    (collection_id,) = [row["id"] for row in collections if row["name"] == namespace]
+    return str(collection_id)
+
+
+def send(actor: Actor, message: Any, token: str | None = None, **headers: str) -> httpx.Response:
+    return actor.request("POST", "/mcp", message, token=token, Accept="application/json", **headers)
+
+
+@BOTH_ERAS
+def test_an_agent_searches_answers_and_reads(people: People, mode: str):
+    collection = ingest(people.ann)
+    agent = Agent(people.ann, mode=mode)
+    (passage,) = agent.call("search", query=QUESTION)["passages"]
+    assert (passage["title"], passage["text"], passage["offset"]) == ("Kettle 7", KETTLE, 0)
+    assert not passage["truncated"]
+    assert agent.call("search", query=QUESTION, collection_id=collection)["passages"] == [passage]
+    answer = agent.call("answer", question=QUESTION)
+    assert "made of steel. [1]" in answer["answer"]
+    assert (answer["withheld"], answer["confidence"]) == (False, "high")
+    assert [source["document_id"] for source in answer["sources"]] == [passage["document_id"]]
+    assert agent.call("answer", question="Who won the chess tournament in Reykjavik?")["withheld"]
+    assert agent.call("list_collections") == {
+        "collections": [
+            {"collection_id": collection, "name": "kettles", "description": None, "documents": 1}
+        ],
+        "total": 1,
+    }
+
+
+@BOTH_ERAS
+def test_a_document_is_read_in_parts_and_as_a_resource(people: People, mode: str):
+    text = "".join(f"Sentence {number} says ä. " for number in range(1000)).strip()
+    ingest(people.ann, text)
+    agent = Agent(people.ann, mode=mode)
+    document = agent.call("search", query="Sentence 7", limit=1)["passages"][0]["document_id"]
+    parts, offset = [], 0
+    while offset is not None:
+        part = agent.call("read_document", document_id=document, offset=offset)
+        assert (part["offset"], part["total_characters"]) == (offset, len(text))
+        parts.append(part["text"])
+        offset = part["next_offset"]
+    assert "".join(parts) == text
+    assert [len(part) for part in parts[:-1]] == [10_000] * (len(parts) - 1)
+    assert agent.call("read_document", document_id=document, offset=10**6)["next_offset"] is None
+
+    async def read(client: Client) -> list[str]:
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert (await client.list_resources()).resources == []
+        uri = template.uri_template.replace("{document_id}", document).removesuffix("{?offset}")
+        return [(await client.read_resource(f"{uri}{end}")).contents[0].text for end in ("", "?offset=10000")]
+
+    assert agent.run(read) == [parts[0], parts[1]]
+
+
+def test_passages_are_bounded():
+    long = match("a" * 5000, start=100)
+    passage = wire.Passage.of(long)
+    assert (passage.text, passage.offset, passage.truncated) == ("a" * 2000, 100, True)
+    assert not wire.Passage.of(match("a" * 2000)).truncated
+
+
+def test_an_agent_adds_a_text(people: People):
+    ingest(people.ann)
+    collection = Agent(people.ann).call("list_collections")["collections"][0]["collection_id"]
+    writer = Agent(people.ann, key_of(people.ann, "documents:write"))
+    added = writer.call(
+        "add_text", collection_id=collection, text="# Kettle 8\nIts lid is made of glass.", private=True
+    )
+    assert added["status"] == "processing"
+    path = f"/v1/documents/{added['document_id']}"
+    row = people.ann.request("GET", path).json()
+    assert (row["title"], row["owner_id"]) == ("Kettle 8", people.ann.id)
+    assert people.alf.request("GET", path).status_code == 404
+    reader = Agent(people.alf)
+    assert reader.error("read_document", document_id=added["document_id"])["status"] == 404
+
+
+@pytest.mark.parametrize("scope", TOOLS)
+def test_a_key_sees_and_uses_only_the_tools_of_its_scopes(people: People, scope: str):
+    agent = Agent(people.ada, key_of(people.ada, scope))
+    listed = agent.run(lambda client: client.list_tools()).tools
+    assert {tool.name for tool in listed} == TOOLS[scope]
+    assert {tool.name for tool in listed if not tool.annotations.read_only_hint} <= {"add_text"}
+    for tool in EVERY_TOOL - TOOLS[scope]:
+        error = agent.error(tool)
+        assert (error["status"], error["code"]) == (403, "missing_scope")
+        assert "Use a key that has it" in error["message"]
+
+
+@BOTH_ERAS
+def test_errors_of_tools_say_what_to_do(people: People, mode: str):
+    agent = Agent(people.ann, mode=mode)
+    unknown = agent.error("read_document", document_id=NOBODYS)
+    assert unknown == {
+        "status": 404, "code": "document_not_found", "message": "There is no such document. Check its id.",
+    }  # fmt: skip
+    assert agent.error("read_document", document_id="x")["code"] == "document_not_found"
+    assert agent.error("search", query="x", collection_id="x")["code"] == "collection_not_found"
+    invalid = agent.error("search", query=" ", limit=21, secret="s3cret")
+    assert (invalid["status"], invalid["code"]) == (400, "invalid_request")
+    for name in ("query", "limit", "secret"):
+        assert f"{name}: " in invalid["message"]
+    assert "s3cret" not in invalid["message"]
+
+    async def call_unknown(client: Client) -> None:
+        with pytest.raises(MCPError, match="no such tool") as raised:
+            await client.call_tool("drop_tables", {})
+        assert raised.value.code == INVALID_PARAMS
+        for uri in (f"citerow://documents/{NOBODYS}", "citerow://documents/x", "file:///etc/passwd"):
+            with pytest.raises(MCPError, match=r"no such document|Nothing was found"):
+                await client.read_resource(uri)
+        with pytest.raises(MCPError, match="offset"):
+            await client.read_resource(f"citerow://documents/{NOBODYS}?offset=-1")
+
+    agent.run(call_unknown)
+
+
+def test_an_unexpected_exception_shows_no_details(
+    people: People, core: Services, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(core: Services, caller: Principal, arguments: wire.ListArguments) -> wire.CollectionList:
+        raise LookupError("the text of a document")
+
+    monkeypatch.setitem(mcp.server.tools, "fail", Tool(fail, ()))
+    with live(mcp.app, core) as url:
+        error = Agent(people.ann, url=url).error("fail")
+    assert (error["status"], error["code"]) == (500, "internal_error")
+    assert "text of a document" not in json.dumps(error)
+
+
+def test_a_request_without_a_credential_leads_to_the_authorization_server(people: People, settings: Settings):
+    for authorization in ("", "Bearer x", f"Bearer {people.ann.token(exp=1)}"):
+        refused = send(people.ann, LIST, Authorization=authorization)
+        assert refused.status_code == 401
+        assert refused.json()["error"]["message"]
+    address = refused.headers["WWW-Authenticate"].removeprefix('Bearer resource_metadata="').removesuffix('"')
+    assert address == f"{people.ann.stack.url}{METADATA}/mcp"
+    assert httpx.get(address).json() == {
+        "resource": f"{people.ann.stack.url}/mcp",
+        "authorization_servers": [settings.issuer],
+        "bearer_methods_supported": ["header"],
+        "resource_name": "citerow",
+    }
+    assert httpx.get(f"{people.ann.stack.url}{METADATA}").json() == httpx.get(address).json()
+    # Not to an address of the client's choice.
+    refused = send(people.ann, LIST, token="x", Host="evil.example")
+    assert refused.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_web_page_needs_an_allowed_origin(people: People, settings: Settings):
+    with (
+        services(settings, rag_cors_origins=["https://app.example"]) as core,
+        client_of(mcp.app, core) as app,
+    ):
+        for origin, status in (("https://app.example", 200), ("https://evil.example", 403), (None, 200)):
+            headers = {**people.ann.headers(), "Accept": "application/json"}
+            headers |= {"Origin": origin} if origin else {}
+            assert app.post("/mcp", json=LIST, headers=headers).status_code == status
+
+
+def test_requests_count_against_the_limit(people: People, world: Any):
+    world.tier(people.acme, api=3)
+    remaining = [send(people.ann, LIST).headers["X-RateLimit-Remaining"] for _ in range(3)]
+    assert remaining == ["2", "1", "0"]
+    refused = send(people.ann, LIST)
+    assert refused.status_code == 429
+    wait = int(refused.headers["Retry-After"])
+    assert refused.json()["error"]["data"] == {"code": "rate_limited", "retry_after_seconds": wait}
+    # The SDK's client shows the message.
+    shown = pytest.RaisesExc(MCPError, match="Too many requests")
+    with pytest.RaisesGroup(shown, flatten_subgroups=True, allow_unwrapped=True):
+        Agent(people.ann, mode="legacy").run(lambda client: client.list_tools())
+
+
+def test_transport_errors_have_their_statuses(people: People):
+    assert send(people.ann, {"jsonrpc": "2.0", "method": "notifications/initialized"}).status_code == 202
+    malformed = people.ann.raw("POST", "/mcp", "{")
+    assert (malformed.status_code, malformed.json()["error"]["code"]) == (400, PARSE_ERROR)
+    # Batches would count as one request.
+    assert send(people.ann, [LIST, LIST]).status_code == 400
+    assert send(people.ann, LIST, **{"MCP-Protocol-Version": "1999-01-01"}).status_code == 400
+    assert send(people.ann, {**LIST, "params": {"x": "y" * 300_000}}).status_code == 413
+    assert people.ann.request("POST", "/mcp", LIST, Accept="text/html").status_code == 406
+    for method in ("GET", "DELETE"):
+        assert people.ann.request(method, "/mcp").status_code == 405
+
+
+@BOTH_ERAS
+def test_a_disconnected_client_ends_the_model_call(
+    settings: Settings, people: People, gateway: StandIn, mode: str
+):
+    ingest(people.ann)
+    gateway.replies(Reply(chunks=[b": begun\n\n", 30.0]))
+    call = {**LIST, "method": "tools/call", "params": {"name": "answer", "arguments": {"question": QUESTION}}}
+    headers = {**people.ann.headers(), "Accept": "application/json"}
+    if mode == "auto":
+        version = "2026-07-28"
+        headers |= {"MCP-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": "answer"}
+        call["params"]["_meta"] = {  # type: ignore[index]
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+    model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
+    with services(settings, **model) as core, live(mcp.app, core) as url:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{url}/mcp", json=call, headers=headers, timeout=2)
+        assert gateway.left.wait(10)
+
+
+def test_no_other_function_imports_the_sdk():
+    others = [module for slug, module in SLUGS.items() if slug != "mcp"]
+    code = f"import sys, {', '.join(others)}; assert not {{'mcp', 'mcp_types'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
