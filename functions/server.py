@@ -16,6 +16,7 @@ from pkgutil import iter_modules
 from threading import Lock
 
 from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
@@ -23,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from shared.api import openapi_reference
 from shared.api.app import create_app
 from shared.api.contracts import rag
+from shared.api.dependencies import get_services
 from shared.config import read_server_settings
 from shared.errors import ConfigurationError
 
@@ -96,6 +98,8 @@ class Functions:
         sys.setswitchinterval(SWITCH_SECONDS)
         async with AsyncExitStack() as stack:
             for app in self.apps:
+                if app.state.searches:
+                    await run_in_threadpool(get_services().check_embedder)
                 await stack.enter_async_context(app.router.lifespan_context(app))
             yield
 

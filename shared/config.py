@@ -101,6 +101,7 @@ def _functions_secret(value: SecretStr) -> SecretStr:
 
 # The project's name, as other services see it.
 PRODUCT = "citerow"
+OPENAI_URL = "https://api.openai.com/v1"
 # The embedding model without a key (minilm.py).
 LOCAL_MODEL = "all-MiniLM-L6-v2"
 
@@ -153,7 +154,7 @@ class Settings(ServerSettings):
 
     # Embeddings: any OpenAI-compatible endpoint with a key, the local model without.
     openai_api_key: SecretStr | None = None
-    rag_embedding_url: Address = "https://api.openai.com/v1"
+    rag_embedding_url: Address = OPENAI_URL
     rag_embedding_model: str = "text-embedding-3-small"
     rag_embedding_timeout_seconds: Seconds = 10
     # How long the database caches the embeddings of a user's questions, for a remote embedder; 0 disables it.
@@ -214,7 +215,7 @@ class Settings(ServerSettings):
 
     # Speech to text, for audio and video: any OpenAI-compatible endpoint with a key. Off without one.
     rag_transcription_key: SecretStr | None = None
-    rag_transcription_url: Address = "https://api.openai.com/v1"
+    rag_transcription_url: Address = OPENAI_URL
     rag_transcription_model: str = "whisper-1"
     rag_transcription_timeout_seconds: Seconds = 120
 

@@ -20,11 +20,19 @@ from shared.clients.snapshot_store import Store
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
 from shared.config import Settings
-from shared.errors import ApiKeysOff, NoModel, RagError, SnapshotsOff, StorageOff
+from shared.errors import (
+    ApiKeysOff,
+    ConfigurationError,
+    EmbeddingFailed,
+    NoModel,
+    RagError,
+    SnapshotsOff,
+    StorageOff,
+)
 from shared.generation.confidence import CALIBRATIONS, Calibration, calibration_name
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
-from shared.models.embeddings import Embedder, embedder_for
+from shared.models.embeddings import DIMENSIONS, Embedder, embedder_for
 from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
@@ -34,6 +42,8 @@ log = logging.getLogger("rag")
 # Ingestions of one user at the same time in a process: a local model uses all processors for one.
 LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
 CALIBRATION_SECONDS, CALIBRATION_TIMEOUT_SECONDS = 60, 2.0
+# The time-out of the first request to a remote embedder, which may load its model.
+EMBEDDER_SECONDS = 10.0
 
 
 @runtime_checkable
@@ -60,6 +70,7 @@ class Services:
             secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
         self.refusals = RefusalCache()
+        self._is_embedder_checked = False
         # By name, with the time at which it expires.
         self._calibrations: dict[str, tuple[float, Calibration | None]] = {}
         # Dates such as "last week" are relative to it.
@@ -118,6 +129,27 @@ class Services:
             calibration = calibration or CALIBRATIONS.get(name)
         self._calibrations[name] = time.monotonic() + CALIBRATION_SECONDS, calibration
         return calibration
+
+    def check_embedder(self) -> None:
+        """Embed a word once, as a server starts. Raises ConfigurationError for vectors that cannot be stored.
+
+        An endpoint that does not answer is logged, since it may start later.
+        """
+        if self._is_embedder_checked or not self.embedder.remote:
+            return
+        self._is_embedder_checked = True
+        try:
+            with deadline(EMBEDDER_SECONDS):
+                (vector,) = self.embedder.embed(["start"])
+        except EmbeddingFailed:
+            log.warning("RAG_EMBEDDING_URL does not answer: searches and ingestion fail until it does")
+            return
+        if len(vector) > DIMENSIONS:
+            raise ConfigurationError(
+                f"RAG_EMBEDDING_MODEL: {self.embedder.model} has {len(vector):,} dimensions, and at most "
+                f"{DIMENSIONS:,} are stored; set a model with fewer, and its name in the database "
+                "(docs/own-models.md has the statement)"
+            )
 
     def prepare(self) -> None:
         """Create the services of functions that search and answer, so that a wrong or missing setting stops

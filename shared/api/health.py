@@ -161,7 +161,11 @@ def _details(
             "expected": SCHEMA_VERSION,
             "functions_secret": health.functions_secret,
         },
-        "embedding": {**_embedder(core.settings, embedding.model), "dimensions": embedding.dimensions},
+        "embedding": {
+            **_embedder(core.settings, embedding.model),
+            "dimensions": embedding.dimensions,
+            "window": embedding.window,
+        },
         "gateway": _generator(core.settings),
         "queue": health.queues,
     }

@@ -37,11 +37,13 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """`dimensions` are the embedder's own; None where it does not embed."""
+    """`dimensions` are its own, `window` is the maximum of tokens of a text; both are None where it does not
+    embed."""
 
     state: State
     model: str | None
     dimensions: int | None
+    window: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +91,13 @@ def _embedding(core: Services) -> Embedding:
         model = core.embedder.model
         with deadline(CHECK_SECONDS):
             (vector,) = core.embedder.embed(["health"])
+            window = core.embedder.window
         padded(vector)
     except (RagError, ConfigurationError, ValueError):
-        return Embedding(State.UNHEALTHY, model, None)
+        return Embedding(State.UNHEALTHY, model, None, None)
     expected = DIMENSIONS if model.startswith(SIZED_MODELS) else len(vector)
     state = State.HEALTHY if len(vector) == expected else State.UNHEALTHY
-    return Embedding(state, model, len(vector))
+    return Embedding(state, model, len(vector), window)
 
 
 def _gateway(core: Services) -> State:

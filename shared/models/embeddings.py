@@ -10,14 +10,15 @@ import struct
 import time
 from base64 import b64decode
 from collections import deque
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shared.clients.http_client import deadline, openai_client, retry_service
-from shared.config import LOCAL_MODEL, Settings
+from shared.config import LOCAL_MODEL, OPENAI_URL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.models.chunk_size_and_window import MINILM, OPENAI, EmbedderLimits
+from shared.models.embedder_window import reported_window
 from shared.models.openai_model import OpenAIModel
 from shared.text.token_count import count_tokens
 
@@ -72,17 +73,27 @@ class Embedder(Protocol):
 
 
 class OpenAIEmbedder(OpenAIModel):
-    """Any OpenAI-compatible embeddings endpoint."""
+    """Any OpenAI-compatible embeddings endpoint. `read_window` returns the maximum of tokens of a text, or
+    None."""
 
     remote = True
-    window = OPENAI.window
-    passage_tokens = OPENAI.passage_tokens
     batch = 128
 
-    def __init__(self, client: "OpenAI", model: str, seconds: float) -> None:
+    def __init__(
+        self, client: "OpenAI", model: str, seconds: float, read_window: Callable[[], int | None]
+    ) -> None:
         super().__init__(client, model, seconds)
+        self._read_window = read_window
         # Durations of the last requests, in seconds.
         self._recent: deque[float] = deque(maxlen=FAST_REQUESTS)
+
+    @cached_property
+    def window(self) -> int:
+        return self._read_window() or OPENAI.window
+
+    @property
+    def passage_tokens(self) -> int:
+        return min(OPENAI.passage_tokens, self.window)
 
     @property
     def is_fast(self) -> bool:
@@ -178,8 +189,13 @@ def embedder_for(settings: Settings) -> Embedder:
         return local_embedder()
     seconds = settings.rag_embedding_timeout_seconds
     key = settings.openai_api_key.get_secret_value()
-    client = openai_client(key, settings.rag_embedding_url, seconds)
-    return OpenAIEmbedder(client, settings.rag_embedding_model, seconds)
+    url, model = settings.rag_embedding_url, settings.rag_embedding_model
+    return OpenAIEmbedder(
+        openai_client(key, url, seconds),
+        model,
+        seconds,
+        lambda: None if url == OPENAI_URL else reported_window(url, key, model),
+    )
 
 
 def embed(embedder: Embedder, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:

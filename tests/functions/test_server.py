@@ -17,6 +17,7 @@ from local.stack import Stack
 from shared.api.dependencies import get_services
 from shared.errors import ConfigurationError
 from tests.conftest import People
+from tests.stand_in_server import Reply, StandIn
 
 SEARCH, ANSWER = "/api/rag/search", "/api/rag/answer"
 
@@ -179,3 +180,26 @@ def test_functions_share_services_that_are_closed_and_recreated(
     for core in used:
         with pytest.raises(RuntimeError, match="closed"):
             core.is_reachable()
+
+
+def test_an_embedder_with_too_many_dimensions_stops_the_start(environment: pytest.MonkeyPatch):
+    with StandIn() as api:
+        api.replies(Reply(json={"data": [{"index": 0, "embedding": [0.1] * 4096}]}))
+        environment.setenv("OPENAI_API_KEY", "any")
+        environment.setenv("RAG_EMBEDDING_URL", f"{api.url}/v1")
+        environment.setenv("RAG_EMBEDDING_MODEL", "qwen3-embedding:8b")
+        with pytest.raises(ConfigurationError) as raised, TestClient(create()):
+            pass
+        get_services().close()
+    assert str(raised.value).startswith("RAG_EMBEDDING_MODEL: qwen3-embedding:8b has 4,096 dimensions")
+    assert "docs/own-models.md has the statement" in str(raised.value)
+
+
+def test_an_embedder_that_is_gone_is_logged_at_the_start(
+    environment: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    environment.setenv("OPENAI_API_KEY", "any")
+    environment.setenv("RAG_EMBEDDING_URL", "http://127.0.0.1:9/v1")
+    with TestClient(create()):
+        pass
+    assert "RAG_EMBEDDING_URL does not answer" in caplog.text

@@ -7,6 +7,7 @@ from typing import Any
 from shared.errors import InvalidRequest
 from shared.generation.prompt import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body
+from shared.models.chunk_size_and_window import MINILM
 from shared.models.embeddings import Embedder
 from shared.text.chat_messages_and_history import INSTRUCTIONS, text_of, trim_history
 from shared.text.prompt_fence import Fence
@@ -81,7 +82,12 @@ class Conversation:
 def truncate_question(embedder: Embedder, question: str) -> str:
     """The end of the question, within the limits of the database and of a remote embedding model."""
     question = question[-QUESTION_CHARACTERS:]
-    while embedder.remote and (tokens := embedder.count_tokens(question)) > embedder.window:
+    # A short question needs no window, which the first use asks the endpoint for.
+    while (
+        embedder.remote
+        and (tokens := embedder.count_tokens(question)) > MINILM.window
+        and tokens > embedder.window
+    ):
         question = question[-(len(question) * embedder.window // tokens) :]
     return question
 

@@ -257,8 +257,8 @@ def test_hosted_models_use_the_upper_bound_of_tokens_and_have_room_for_passages(
     embedder = hosted(api)
     assert isinstance(embedder, OpenAIEmbedder)
     assert embedder.count_tokens("The logger FL-300") > 0
-    assert embedder.passage_tokens <= embedder.window == 8191
     assert api.requests == []
+    assert embedder.passage_tokens <= embedder.window == 8191
 
 
 def test_without_a_key_the_local_model_embeds(embedder: Embedder):

@@ -1,0 +1,107 @@
+"""The window of a remote embedder, by the published responses of four servers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shared.models.embedder_window import reported_window
+from shared.models.embeddings import OpenAIEmbedder, embedder_for
+from tests.shared.examples import closed_after_test, settings
+from tests.stand_in_server import Reply, StandIn
+
+MISSING = Reply(status=404, body=b"404 page not found")
+VLLM = Reply(
+    json={
+        "object": "list",
+        "data": [
+            {
+                "id": "BAAI/bge-m3",
+                "object": "model",
+                "created": 1_760_000_000,
+                "owned_by": "vllm",
+                "root": "BAAI/bge-m3",
+                "parent": None,
+                "max_model_len": 8192,
+                "permission": [],
+            }
+        ],
+    }
+)
+
+
+def llama_cpp(**meta: int) -> Reply:
+    entry = {"id": "nomic.gguf", "object": "model", "created": 1, "owned_by": "llamacpp", "meta": meta}
+    return Reply(json={"models": [], "object": "list", "data": [entry]})
+
+
+OLLAMA_MODELS = Reply(
+    json={
+        "object": "list",
+        "data": [
+            {"id": "nomic-embed-text:latest", "object": "model", "created": 1, "owned_by": "library"},
+            {"id": "llama3.2:latest", "object": "model", "created": 1, "owned_by": "library"},
+        ],
+    }
+)
+OLLAMA_DETAILS = Reply(
+    json={
+        "modelfile": "…",
+        "details": {"family": "nomic-bert", "parameter_size": "137M"},
+        "model_info": {
+            "general.architecture": "nomic-bert",
+            "nomic-bert.context_length": 2048,
+            "nomic-bert.embedding_length": 768,
+        },
+        "capabilities": ["embedding"],
+    }
+)
+TEI = Reply(json={"model_id": "intfloat/multilingual-e5-small", "max_input_length": 512})
+SERVERS = {
+    "vllm": ("BAAI/bge-m3", [VLLM], 8192),
+    "llama.cpp": ("nomic", [llama_cpp(n_ctx_train=2048, n_embd=768)], 2048),
+    "llama.cpp with a context of its own": ("nomic", [llama_cpp(n_ctx=512, n_ctx_train=2048)], 512),
+    "text embeddings inference": ("any", [MISSING, TEI], 512),
+    "ollama": ("nomic-embed-text", [OLLAMA_MODELS, MISSING, OLLAMA_DETAILS], 2048),
+    "none of them": ("any", [Reply(json={"data": []}), MISSING, MISSING], None),
+    "no JSON": ("any", [Reply(body=b"<html>")], None),
+    "lists": ("any", [Reply(json=[]), Reply(json=[]), Reply(json={"model_info": []})], None),
+    "a window of no use": ("nomic", [llama_cpp(n_ctx=0, n_ctx_train=0), MISSING, MISSING], None),
+}
+
+
+@pytest.fixture
+def api() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_window_is_the_server_s(api: StandIn, server: str):
+    model, replies, window = SERVERS[server]
+    api.replies(*replies)
+    assert reported_window(f"{api.url}/v1", "key", model) == window
+    paths = ["/v1/models", "/info", "/api/show"]
+    assert [request.path for request in api.requests] == paths[: len(api.requests)]
+    assert {request.headers["authorization"] for request in api.requests} == {"Bearer key"}
+
+
+def test_a_server_that_is_gone_reports_none():
+    assert reported_window("http://127.0.0.1:9", "key", "any") is None
+
+
+def embedder(**fields: Any) -> OpenAIEmbedder:
+    made = embedder_for(settings(openai_api_key="key", **fields))
+    assert isinstance(made, OpenAIEmbedder)
+    return closed_after_test(made)
+
+
+def test_an_embedder_asks_once_and_its_passages_fit(api: StandIn):
+    api.replies(llama_cpp(n_ctx=256))
+    small = embedder(rag_embedding_url=f"{api.url}/v1", rag_embedding_model="nomic")
+    assert (small.window, small.passage_tokens, small.window) == (256, 256, 256)
+    assert len(api.requests) == 1
+
+
+def test_openai_s_window_is_known():
+    assert (embedder().window, embedder().passage_tokens) == (8191, 512)
