@@ -10,6 +10,7 @@ from rich.console import Console
 
 from bench import (
     bulk_load,
+    chart_peers,
     chart_tenants,
     cold_start,
     exact_vs_index,
@@ -20,6 +21,7 @@ from bench import (
     keyword_index_ingestion,
     keyword_search,
     match_by_tenant_size,
+    peers,
     platform_chat,
     playground,
     put_documents,
@@ -57,6 +59,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "bulk": bulk_load.measure,
     "index": index_api.measure,
     "request": request_path.measure,
+    "peers": peers.measure,
     "search": search_api.measure,
     "graph": graph_search.measure,
 }
@@ -78,6 +81,7 @@ def main() -> int:
         figures.print_table(part, figures_of_part, console)
         missed = missed or any(figure.holds is False for figure in figures_of_part)
     chart_tenants.write()
+    chart_peers.write()
     if missed:
         console.print("Some figures fall short of their goals; they are written down as they are.")
     return 0

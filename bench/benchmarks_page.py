@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 from bench import eval_answers, eval_confidence, eval_graph, eval_keyword, eval_quality, eval_support
+from bench.chart_peers import SIZES, SYSTEMS
 from bench.chart_tenants import TENANTS
 from bench.eval_quality import MEASURE, METHODS
 from bench.figures import markdown, results
@@ -56,6 +57,10 @@ GRAPHS_HEAD = (
     "| corpus | search | Recall@5 | Recall@8 | All@8 | graph less it, Recall@5 "
     "| nDCG@10 | auto less it, nDCG@10 | p50 |",
     "|---|---|---|---|---|---|---|---|---|",
+)
+PEERS_HEAD = (
+    f"| recall@10, p50, requests a second | {' | '.join(SIZES)} | rows a second |",
+    "|---|---|---|---|---|",
 )
 INDEX_HEAD = ("| questions | documents | 1 client, p50 | 8 clients, p50 |", "|---|---|---|---|")
 CONFIDENCE_HEAD = (
@@ -219,6 +224,23 @@ def graph_quality() -> list[str]:
     return rows
 
 
+def peers() -> list[str]:
+    """A row a system, a column a size of org; nothing when it was not measured."""
+    value = {result["name"]: result["value"] for result in results("peers")}
+    rows = [*PEERS_HEAD] if value else []
+    for system in SYSTEMS if value else ():
+        cells = [
+            f"{value[f'recall, {size}, {system}']:.2f}, {value[f'p50, {size}, {system}']:.3g} ms, "
+            f"{value[f'requests, {size}, {system}']:.3g}"
+            for size in SIZES
+        ]
+        ingested = value.get(f"rows, {system}")
+        rows.append(
+            f"| {' | '.join([system, *cells, f'{ingested:.0f}' if ingested else ''])} |".replace("  ", " ")
+        )
+    return rows
+
+
 def index() -> list[str]:
     """A row a way to ask and a size; nothing when it was not measured."""
     rows: dict[str, list[str]] = {}
@@ -289,6 +311,8 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "put": lambda: figures("put"),
     "bulk": lambda: figures("bulk"),
     "request": lambda: figures("request"),
+    "peers": peers,
+    "peers-figures": lambda: figures("peers", omit=lambda row: not row.startswith("| rows")),
     "speed": lambda: figures("http", "load", "cold", "memory"),
     "chat": lambda: figures("chat"),
     "clients": lambda: figures("playground", "sdk"),

@@ -1,7 +1,9 @@
-"""Stand-ins for bench/request_path.py: an embedding endpoint, and the reverse proxy of a Supabase project.
+"""Stand-ins for bench/request_path.py and bench/peers.py: an embedding endpoint, and the reverse proxy of a
+Supabase project.
 
 Both are asyncio protocols without a framework, so that they take little time: python -m bench.served_project.
-BENCH_ORGS are the orgs whose questions the endpoint embeds, by the question's text (question_text).
+BENCH_ORGS are the orgs whose questions the endpoint embeds, by the question's text (question_text). It embeds
+new documents by their text too (document_text).
 """
 
 import asyncio
@@ -9,19 +11,29 @@ import base64
 import json
 import os
 import re
+from collections.abc import Sequence
 
 import uvloop
 
+from bench import synthetic_vectors
 from bench.tenant_rows import Org
 
 QUESTIONS = 120
 _QUESTION = re.compile(rb"Question (\d+) of org (\d+)")
+# New documents that have embeddings.
+DOCUMENTS = 1000
+_DOCUMENT = re.compile(r"New document (\d+)\.")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 def question_text(org: Org, question: int, asked: int) -> str:
     """The text of a question. `asked` makes it a new one, which no cache has."""
     return f"Question {question % QUESTIONS} of org {org.number}, asked {asked} times"
+
+
+def document_text(number: int, text: str) -> str:
+    """The text of a new document, with the number of its embedding."""
+    return f"New document {number}. {text}"
 
 
 class _Requests(asyncio.Protocol):
@@ -49,25 +61,28 @@ class Embeddings(_Requests):
     """An embeddings endpoint that has embedded everything already, with floats or in base64."""
 
     responses: dict[tuple[bool, bytes, bytes], bytes]
+    documents: list[str]
 
     @classmethod
     def prepare(cls, orgs: list[Org]) -> None:
+        vectors = synthetic_vectors.sample(orgs[0].number, orgs[0].topics, DOCUMENTS, stream=2)
+        cls.documents = [base64.b64encode(vector.tobytes()).decode() for vector in vectors.astype("<f4")]
         cls.responses = {}
         for org in orgs:
             for question, vector in enumerate(org.queries(QUESTIONS).astype("<f4")):
                 for encoded in (False, True):
                     embedding = base64.b64encode(vector.tobytes()).decode() if encoded else vector.tolist()
-                    data = [{"object": "embedding", "index": 0, "embedding": embedding}]
-                    usage = {"prompt_tokens": 8, "total_tokens": 8}
-                    body = {"object": "list", "data": data, "model": "stand-in", "usage": usage}
-                    cls.responses[encoded, b"%d" % question, b"%d" % org.number] = _response(body)
+                    cls.responses[encoded, b"%d" % question, b"%d" % org.number] = _embeddings([embedding])
 
     def handle(self, request: bytes) -> None:
         question = _QUESTION.search(request)
-        if question is None:  # a probe
-            self.transport.write(_response({}))
-        else:
+        if question is not None:
             self.transport.write(self.responses[b'"base64"' in request, question[1], question[2]])
+        elif body := request.partition(b"\r\n\r\n")[2]:
+            numbers = [_DOCUMENT.findall(text)[0] for text in json.loads(body)["input"]]
+            self.transport.write(_embeddings([self.documents[int(number)] for number in numbers]))
+        else:  # a probe
+            self.transport.write(_response({}))
 
 
 class Proxy(_Requests):
@@ -108,6 +123,15 @@ class _Answers(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._client.transport.close()
+
+
+def _embeddings(embeddings: Sequence[str | list[float]]) -> bytes:
+    data = [
+        {"object": "embedding", "index": index, "embedding": embedding}
+        for index, embedding in enumerate(embeddings)
+    ]
+    usage = {"prompt_tokens": 8, "total_tokens": 8}
+    return _response({"object": "list", "data": data, "model": "stand-in", "usage": usage})
 
 
 def _response(body: object) -> bytes:
