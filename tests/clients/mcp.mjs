@@ -1,0 +1,34 @@
+// The unmodified @modelcontextprotocol/client against the stack. Reads {url, token, question} as JSON from standard
+// input and prints what each call returned.
+
+import {
+  Client,
+  StreamableHTTPClientTransport,
+  discoverOAuthProtectedResourceMetadata,
+} from "@modelcontextprotocol/client";
+import { json } from "node:stream/consumers";
+
+const { url, token, question } = await json(process.stdin);
+
+async function connected(bearer) {
+  const client = new Client({ name: "test", version: "1" });
+  const requestInit = { headers: { Authorization: `Bearer ${bearer}` } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit }));
+  return client;
+}
+
+const client = await connected(token);
+const { tools } = await client.listTools();
+const search = await client.callTool({ name: "search", arguments: { query: question } });
+const answer = await client.callTool({ name: "answer", arguments: { question } });
+const invalid = await client.callTool({ name: "search", arguments: { query: question, limit: 1000 } });
+const { resourceTemplates } = await client.listResourceTemplates();
+const uri = resourceTemplates[0].uriTemplate.replace(/\{.*/, search.structuredContent.passages[0].document_id);
+const resource = await client.readResource({ uri });
+await client.close();
+const refused = await connected("x").then(() => "connected", String);
+const metadata = await discoverOAuthProtectedResourceMetadata(`${url}/mcp`);
+
+console.log(
+  JSON.stringify({ tools: tools.map((tool) => tool.name), search, answer, invalid, resource, refused, metadata }),
+);
