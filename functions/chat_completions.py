@@ -1,6 +1,5 @@
 """chat-completions: OpenAI's chat completions, over documents for an index or the model rag; and models."""
 
-from functools import partial
 from typing import Annotated
 
 from starlette.responses import Response
@@ -37,8 +36,9 @@ async def complete(
         require_scope(caller, Scope.CHAT_READ)
     if conversation.streams:
         stream = await completions.stream(core, fresh_caller, conversation)
-        encode = partial(wire.encode_part, sources=stream.sources)
-        return EventStream(events(stream.parts, encode, wire.encode_error, wire.DONE), stream.cleanup)
+        return EventStream(
+            events(stream.parts, wire.encode_part, wire.encode_error, wire.DONE), stream.cleanup
+        )
     answer, sources = await completions.complete(core, fresh_caller, conversation)
     return Response(wire.encode_answer(answer, sources), media_type="application/json")
 

@@ -125,7 +125,7 @@ def after_abstention(judgement: Judgement) -> Judgement:
 def after_conflict(judgement: Judgement, notes: tuple[str, ...] = ()) -> Judgement:
     """The judgement, medium at most, where documents give different values for the same thing. `notes`: on
     those that contradict a model's answer."""
-    because = (*judgement.because, "Documents give different values: the answer has both.")
+    because = (*judgement.because, "Documents give different values for the same thing.")
     level = _at_most_medium(judgement.confidence)
     return replace(judgement, confidence=level, because=because, contradictions=notes)
 

@@ -17,6 +17,7 @@ from tests.actors import World
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
 from tests.functions.chat_completions_client import (
+    DONE,
     KETTLE,
     MODEL_ANSWER,
     PATH,
@@ -25,10 +26,13 @@ from tests.functions.chat_completions_client import (
     SECRET,
     ask,
     chat_client,
+    encode,
     events_of,
     index,
+    piece,
     streams,
     user,
+    words,
 )
 from tests.stand_in_server import Reply, StandIn
 
@@ -117,6 +121,58 @@ def test_with_an_index_the_model_gets_its_documents_and_the_answer_cites_them(
     assert not {"index_name", "top_k"} & set(request)
     assert KETTLE in request["messages"][-1]["content"]
     assert "999 degrees" not in json.dumps(request)
+
+
+def reply(text: str) -> Reply:
+    choice = {**MODEL_ANSWER["choices"][0], "message": {"role": "assistant", "content": text}}  # type: ignore[index]
+    return Reply(json={**MODEL_ANSWER, "choices": [choice]})
+
+
+def test_the_passages_support_the_model_s_sentences_or_confidence_falls(
+    people: People, core: Services, settings: Settings
+):
+    index(core, people.ann, "kettles", KETTLE)
+    invented = "The kettle switches off at 100 degrees. The kettle was made in Norway by Jotun."
+    with StandIn() as model, chat_client(settings, model) as client:
+        model.replies(reply(invented), streams([*encode(piece(invented), piece()), DONE]))
+        whole = ask(client, people.ann, index_name="kettles").json()
+        *_, last, done = events_of(ask(client, people.ann, index_name="kettles", stream=True).text)
+    assert whole["choices"][0]["message"]["content"] == invented
+    assert done == "[DONE]"
+    for detail in (whole["confidence_detail"], last["confidence_detail"]):
+        assert detail["level"] == "medium"
+        assert detail["unsupported"] == ["The kettle was made in Norway by Jotun."]
+
+
+def test_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
+    people: People, core: Services, settings: Settings
+):
+    index(core, people.ann, "kettles", KETTLE)
+    parts = encode(piece("NO_"), piece("ANSWER"), piece("."), piece())
+    unended = encode(piece("NO_ANSWER"))
+    with StandIn() as model, chat_client(settings, model) as client:
+        model.replies(reply("NO_ANSWER"), streams([*parts, DONE]), streams([*unended, DONE]))
+        whole = ask(client, people.ann, index_name="kettles").json()
+        streamed = [ask(client, people.ann, index_name="kettles", stream=True).text for _ in range(2)]
+    assert whole["choices"][0]["message"]["content"].startswith("I don't have enough")
+    assert whole["confidence_detail"]["level"] == "low"
+    for text in streamed:
+        assert "ANSWER" not in text
+        *parts_of_stream, done = events_of(text)
+        assert words(parts_of_stream).startswith("I don't have enough")
+        assert parts_of_stream[-1]["confidence_detail"]["level"] == "low"
+        assert done == "[DONE]"
+
+
+def test_a_reply_that_begins_like_an_abstention_is_streamed_whole(
+    people: People, core: Services, settings: Settings
+):
+    index(core, people.ann, "kettles", KETTLE)
+    chunks = encode(piece("NO"), piece("RMALLY at 100 degrees."), piece())
+    with StandIn() as model, chat_client(settings, model) as client:
+        model.replies(streams([*chunks, DONE]))
+        events = events_of(ask(client, people.ann, index_name="kettles", stream=True).text)
+    assert words(events) == "NORMALLY at 100 degrees."
 
 
 OF_BOLT = "The kettle of Bolt switches off at 999 degrees."

@@ -154,7 +154,7 @@ def test_documents_with_different_values_are_medium_at_most_and_the_newest_comes
     assert text.index("55 euros") < text.index("says otherwise") < text.index("45 euros")
     assert body["answer"]["confidence"] == "medium"
     because = body["confidence_detail"]["because"]
-    assert "Documents give different values: the answer has both." in because
+    assert "Documents give different values for the same thing." in because
 
 
 def test_relevance_is_of_the_chunks_that_the_request_retrieved(people: People, core: Services):
@@ -251,7 +251,7 @@ def test_a_model_s_answer_names_the_document_that_contradicts_it_and_is_medium_a
             )
             assert body["answer"]["confidence"] == "medium"
             because = body["confidence_detail"]["because"]
-            assert "Documents give different values: the answer has both." in because
+            assert "Documents give different values for the same thing." in because
     body = ask_through(
         settings, gateway, people, "What does the kitchen cost beside the meeting room?"
     ).json()

@@ -11,6 +11,7 @@ from shared.answering.chat_completions import openai_response_format as response
 from shared.answering.chat_completions.openai_request import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
 from shared.generation.confidence import JUDGED_MATCHES
+from shared.generation.prompt import is_abstention, may_be_abstention
 from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body, choices, content_of
 from shared.observability.tracing import step
@@ -18,7 +19,7 @@ from shared.observability.usage_metrics_and_audit_events import RequestTimer, ti
 from shared.services import Services
 from shared.text.chat_messages_and_history import count_usage
 from shared.text.token_count import count_tokens
-from shared.types import Filters, Judgement, Match, Mode, Principal, Query, Usage
+from shared.types import Filters, GeneratedText, Judgement, Match, Mode, Principal, Query, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +30,49 @@ class JudgedMatches:
     judgement: Judgement
 
 
+# A part of a stream, and the sources, None if no documents were searched. They are final with the part that
+# ends the answer.
+Part = tuple[Body, JudgedMatches | None]
+
+
 @dataclass(frozen=True, slots=True)
 class CompletionStream:
-    """A streamed completion and its sources, None if no documents were searched. The caller must close
-    `cleanup`."""
+    """A streamed completion. The caller must close `cleanup`."""
 
-    parts: AsyncGenerator[Body]
-    sources: JudgedMatches | None
+    parts: AsyncGenerator[Part]
     cleanup: AsyncExitStack
 
 
 @dataclass(frozen=True, slots=True)
 class _PreparedRequest:
-    """The model's request, or an answer that needs no model."""
+    """The model's request, or an answer that needs no model. `question`: for a model that answers over
+    documents."""
 
     request: Body
     sources: JudgedMatches | None
+    question: str | None = None
     answer: Body | None = None
+
+    def judged(self, text: str) -> JudgedMatches | None:
+        """The sources, with the confidence after a check of the model's text."""
+        if self.sources is None or self.question is None or not text.strip():
+            return self.sources
+        draft = GeneratedText(text, self.request["model"], is_abstention=is_abstention(text))
+        judgement = pipeline.judge_draft(self.sources.judgement, draft, self.question, self.sources.matches)
+        because = (*judgement.because, *judgement.contradictions)
+        return replace(self.sources, judgement=replace(judgement, because=because))
+
+    def is_abstention(self, text: str) -> bool:
+        return self.question is not None and is_abstention(text)
+
+    def ending(self, parts: list[Body], text: str) -> list[Body]:
+        """The last parts of the stream, or the refusal in the place of an abstention."""
+        if not self.is_abstention(text):
+            return parts
+        return [
+            response.text_part(parts[-1], insufficient(self.question or "")),
+            response.last_part(parts[-1]),
+        ]
 
 
 async def complete(
@@ -59,7 +86,11 @@ async def complete(
             with step("generate"):
                 reply = await core.require_chat_gateway().complete(prepared.request)
             answer = await run_in_threadpool(response.with_usage, reply, prepared.request)
-        return answer, prepared.sources
+        text = "".join(content_of(choice.get("message")) for choice in choices(answer)[:1])
+        sources = await run_in_threadpool(prepared.judged, text)
+        if prepared.is_abstention(text):
+            answer = response.with_text(answer, insufficient(prepared.question or ""))
+        return answer, sources
 
 
 async def stream(
@@ -79,7 +110,7 @@ async def stream(
         parts = await stack.enter_async_context(
             aclosing(_complete_parts(replies, conversation, prepared, timer))
         )
-        return CompletionStream(parts, prepared.sources, stack.pop_all())
+        return CompletionStream(parts, stack.pop_all())
 
 
 async def _prepare(core: Services, caller: Principal, conversation: Conversation) -> _PreparedRequest:
@@ -98,7 +129,7 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
     request = await run_in_threadpool(
         with_context, conversation, sources.matches, settings.rag_context_tokens, settings.rag_history_tokens
     )
-    return _PreparedRequest(request, sources)
+    return _PreparedRequest(request, sources, query.text)
 
 
 def _search(core: Services, caller: Principal, query: Query) -> JudgedMatches:
@@ -117,39 +148,53 @@ async def _extract(
         text = insufficient(query.text)
         usage = Usage(count_tokens(query.text), count_tokens(text))
     reply = response.completion(text, core.generator.model, usage)
-    return _PreparedRequest(conversation.request, JudgedMatches(answer.matches, answer.judgement), reply)
+    sources = JudgedMatches(answer.matches, answer.judgement)
+    return _PreparedRequest(conversation.request, sources, answer=reply)
 
 
 async def _complete_parts(
     replies: AsyncGenerator[Body], conversation: Conversation, prepared: _PreparedRequest, timer: RequestTimer
-) -> AsyncGenerator[Body]:
+) -> AsyncGenerator[Part]:
     """The gateway's parts, with a last part and the usage if they are missing. Raises GenerationFailed for a
     stream without a choice."""
     began = ended = counted = False
     latest: Body = {}
-    texts: list[str] = []
+    text = ""
+    sources = prepared.sources
+    # Parts that may become an abstention.
+    held: list[Body] = []
     async for part in replies:
         began = began or bool(choices(part))
-        ended = ended or response.is_last_part(part)
         counted = counted or isinstance(part.get("usage"), dict)
         latest = part
-        if conversation.wants_usage:
-            texts += (content_of(choice.get("delta")) for choice in choices(part))
-        yield part
+        content = "".join(content_of(choice.get("delta")) for choice in choices(part))
+        text += content
+        held.append(part)
+        if not ended and response.is_last_part(part):
+            ended = True
+            sources = await run_in_threadpool(prepared.judged, text)
+            held = prepared.ending(held, text)
+        elif content and not ended and prepared.question and may_be_abstention(text):
+            continue
+        for each in held:
+            yield each, sources
+        held.clear()
     if not began:
         raise GenerationFailed
     if not ended:
-        yield response.last_part(latest)
+        sources = await run_in_threadpool(prepared.judged, text)
+        for each in prepared.ending([*held, response.last_part(latest)], text):
+            yield each, sources
     if conversation.wants_usage and not counted:
-        yield response.usage_part(latest, await run_in_threadpool(_usage, prepared, texts))
+        yield response.usage_part(latest, await run_in_threadpool(_usage, prepared, text)), sources
     timer.outcome = "success"
 
 
-def _usage(prepared: _PreparedRequest, texts: list[str]) -> Body:
+def _usage(prepared: _PreparedRequest, text: str) -> Body:
     if prepared.answer is not None:
         usage: Body = prepared.answer["usage"]
         return usage
-    return response.usage_body(count_usage(prepared.request["messages"], "".join(texts)))
+    return response.usage_body(count_usage(prepared.request["messages"], text))
 
 
 async def _iterate(parts: Iterable[Body]) -> AsyncGenerator[Body]:

@@ -102,7 +102,7 @@ def with_context(
     context = render_context(matches, fence, context_tokens) or NOTHING_FOUND
     last = next(message for message in reversed(new_messages) if message["role"] == "user")
     messages = [
-        {"role": "system", "content": system_prompt(fence)},
+        {"role": "system", "content": system_prompt(fence, may_abstain=True)},
         *trim_history(earlier_messages, history_tokens),
         *(message for message in new_messages if message["role"] in INSTRUCTIONS),
         {**last, "content": TURN.format(context=context, question=conversation.question())},

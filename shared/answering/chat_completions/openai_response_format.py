@@ -50,6 +50,17 @@ def stream_parts(answer: Body) -> Iterator[Body]:
     yield last_part(answer)
 
 
+def with_text(answer: Body, text: str) -> Body:
+    """The answer with this text in each choice."""
+    texts = [{**choice, "message": {**choice["message"], "content": text}} for choice in choices(answer)]
+    return {**answer, "choices": texts}
+
+
+def text_part(template: Body, text: str) -> Body:
+    delta = {"role": "assistant", "content": text}
+    return stream_part(template, [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}])
+
+
 def last_part(template: Body) -> Body:
     return stream_part(template, [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}])
 

@@ -153,7 +153,7 @@ def test_an_abstention_is_low_and_unsupported_sentences_are_medium_at_most():
 def test_documents_with_different_values_are_medium_at_most():
     judgement = after_conflict(calibrated(ConfidenceFeatures(1.0, 1.0)))
     assert judgement.confidence is Confidence.MEDIUM
-    assert judgement.because[-1] == "Documents give different values: the answer has both."
+    assert judgement.because[-1] == "Documents give different values for the same thing."
 
 
 def test_the_local_model_has_the_calibration_that_was_measured():

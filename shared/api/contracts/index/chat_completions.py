@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from shared.answering.chat_completions.completion import JudgedMatches
+from shared.answering.chat_completions.completion import JudgedMatches, Part
 from shared.answering.chat_completions.openai_request import (
     MODEL_CHARACTERS,
     RAG_MODEL,
@@ -176,8 +176,9 @@ def encode_answer(reply: Body, sources: JudgedMatches | None) -> bytes:
     return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
-def encode_part(reply: Body, sources: JudgedMatches | None) -> bytes:
+def encode_part(part: Part) -> bytes:
     """A part of a stream as an event; the part that ends the answer has the nodes."""
+    reply, sources = part
     return event({**reply, **_described(sources)} if is_last_part(reply) else reply)
 
 
