@@ -282,6 +282,12 @@ def test_transport_errors_have_their_statuses(people: People):
     assert send(people.ann, LIST, **{"MCP-Protocol-Version": "1999-01-01"}).status_code == 400
     assert send(people.ann, {**LIST, "params": {"x": "y" * 300_000}}).status_code == 413
     assert people.ann.request("POST", "/mcp", LIST, Accept="text/html").status_code == 406
+    listen = {**LIST, "method": "subscriptions/listen"}
+    for headers in ({}, {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"}):
+        refused = people.ann.request(
+            "POST", "/mcp", listen, Accept="application/json, text/event-stream", **headers
+        )
+        assert "error" in refused.json()
     for method in ("GET", "DELETE"):
         assert people.ann.request(method, "/mcp").status_code == 405
 
