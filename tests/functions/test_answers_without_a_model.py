@@ -1,7 +1,7 @@
 """Answers without a model, over HTTP in all contracts: their citation marks, refusals and passages."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,9 +35,13 @@ HOSTILE_TEXTS = [
 
 
 def answers(
-    actor: Actor, question: str, contracts: Sequence[str] | None = None
+    actor: Actor,
+    question: str,
+    contracts: Sequence[str] | None = None,
+    post: Callable[[str, str, Row], Any] | None = None,
 ) -> Iterator[tuple[str, str, Row]]:
-    """Of each contract, or of these: its name, the answer's text, and the whole body."""
+    """Of each contract, or of these: its name, the answer's text, the whole body. `post` gets the contract,
+    path and body; by default the stack."""
     collection = workspace_id(actor, HOME)
     query: dict[str, tuple[str, Row]] = {
         "rag": ("/api/rag/answer", {"query_text": question}),
@@ -55,7 +59,7 @@ def answers(
     }
     for contract in contracts or query:
         path, request = query[contract]
-        body = result_of(actor.post(path, request))
+        body = result_of(post(contract, path, request) if post else actor.post(path, request))
         yield contract, text_of(contract, body), body
 
 
