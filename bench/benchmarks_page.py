@@ -5,7 +5,8 @@ The text between the tables is written by hand.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from bench import eval_answers, eval_confidence, eval_graph, eval_keyword, eval_quality, eval_support
 from bench.chart_peers import SIZES, SYSTEMS
@@ -63,6 +64,15 @@ PEERS_HEAD = (
     "|---|---|---|---|---|",
 )
 INDEX_HEAD = ("| questions | documents | 1 client, p50 | 8 clients, p50 |", "|---|---|---|---|")
+QUALITY_GOALS_HEAD = (
+    "| nDCG@10 | keyword less BM25 | hybrid less its better leg | better leg | goals |",
+    "|---|---|---|---|---|",
+)
+GRAPH_GOALS_HEAD = (
+    "| set | auto less hybrid, nDCG@10 | Recall@5 | graph less hybrid, Recall@5 | auto's share of it "
+    "| goals |",
+    "|---|---|---|---|---|---|",
+)
 CONFIDENCE_HEAD = (
     "| set | answered | high | hidden, high | foreign, answered | foreign, high | AUROC hidden | foreign "
     "| calibration error |",
@@ -142,6 +152,30 @@ def quality() -> list[str]:
         cells = (f"{value[name, method][MEASURE]:.1f}" for name in sets)
         rows.append(f"| {' | '.join([method, *cells])} |")
     return rows
+
+
+def quality_goals() -> list[str]:
+    """A row a set: the differences with a goal, and whether all its goals hold."""
+    by_set: dict[str, dict[str, dict[str, Any]]] = {}
+    for result in results("quality"):
+        if match := re.fullmatch(r"(.+), (\w+)(: at most|: mean)?", result["name"]):
+            by_set.setdefault(match[2], {})[f"{match[1]}{match[3] or ''}"] = result
+    rows = [*QUALITY_GOALS_HEAD] if by_set else []
+    for name, figure in by_set.items():
+        cells = (
+            name,
+            figure["keyword less BM25: at most"]["note"],
+            figure["hybrid less its better leg: at most"]["note"],
+            figure["hybrid less its better leg: mean"]["note"].removeprefix("that is "),
+            _verdict(figure.values()),
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def _verdict(of_set: Iterable[dict[str, Any]]) -> str:
+    missed = [result["name"] for result in of_set if result["holds"] is False]
+    return "hold" if not missed else "**falls short**"
 
 
 def keyword_quality() -> list[str]:
@@ -241,6 +275,31 @@ def peers() -> list[str]:
     return rows
 
 
+def graph_goals() -> list[str]:
+    """A row a corpus: the differences with a goal, and whether all its goals hold."""
+    by_corpus: dict[str, dict[str, dict[str, Any]]] = {}
+    for result in results(eval_graph.PART):
+        name, set_name, corpus = result["name"].removesuffix(": at most").rsplit(", ", 2)
+        about = set_name if corpus == eval_graph.WHOLE else f"{set_name}, first 780 documents"
+        by_corpus.setdefault(about, {})[name] = result
+    rows = [*GRAPH_GOALS_HEAD] if by_corpus else []
+    for about, figure in by_corpus.items():
+        gain = figure.get("graph less hybrid, Recall@5")
+        share = figure.get("auto's share of the gain, Recall@5")
+        cells = (
+            about,
+            *(
+                figure[f"auto less hybrid, {name}"]["note"].partition(";")[0]
+                for name in ("nDCG@10", "Recall@5")
+            ),
+            gain["note"] if gain else "",
+            f"{share['value']:.2f}" if share else "",
+            _verdict(figure.values()),
+        )
+        rows.append(f"| {' | '.join(cells)} |".replace("  ", " "))
+    return rows
+
+
 def index() -> list[str]:
     """A row a way to ask and a size; nothing when it was not measured."""
     rows: dict[str, list[str]] = {}
@@ -290,10 +349,10 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "confidence": confidence,
     "answers": answers,
     "quality": quality,
-    "quality-goals": lambda: figures("quality"),
+    "quality-goals": quality_goals,
     "keyword": keyword_quality,
     "graph-quality": graph_quality,
-    "graph-goals": lambda: figures(eval_graph.PART),
+    "graph-goals": graph_goals,
     "graph": graph,
     "graph-figures": lambda: figures("graph", omit=lambda row: row.startswith("| graph p")),
     "support": lambda: [*SUPPORT_HEAD, *eval_support.table()],
@@ -319,11 +378,36 @@ TABLES: dict[str, Callable[[], list[str]]] = {
 }
 
 
+# The parts of bench/results.jsonl behind a table with another name than its part.
+PARTS = {
+    "quality-goals": ("quality",),
+    "graph-goals": (eval_graph.PART,),
+    "graph-quality": (eval_graph.PART,),
+    "graph-figures": ("graph",),
+    "growth": ("growth", "ingest"),
+    "index-figures": ("index",),
+    "speed": ("http", "load", "cold", "memory"),
+    "clients": ("playground", "sdk"),
+}
+
+
+def measured_at(table: str) -> list[str]:
+    """The line below a table: day and commit of each part, where they are recorded."""
+    runs: dict[str, list[str]] = {}
+    for part in PARTS.get(table, (table,)):
+        for machine in {result["machine"]["commit"]: result["machine"] for result in results(part)}.values():
+            day_and_commit = f"{machine['measured_at'][:10]} at `{machine['commit']}`"
+            runs.setdefault(day_and_commit, []).append(part)
+    texts = [f"{run} ({', '.join(parts)})" if len(runs) > 1 else run for run, parts in runs.items()]
+    return [f"\nMeasured {'; '.join(texts)}."] if runs else []
+
+
 def page(text: str) -> str:
     """The page with present figures. Raises KeyError for a marker without a table."""
 
     def block(marker: re.Match[str]) -> str:
-        return "\n".join([f"<!-- table: {marker[1]} -->\n", *TABLES[marker[1]](), "\n<!-- end -->"])
+        name = marker[1]
+        return "\n".join([f"<!-- table: {name} -->\n", *TABLES[name](), *measured_at(name), "\n<!-- end -->"])
 
     return TABLE.sub(block, text)
 

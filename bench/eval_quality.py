@@ -34,8 +34,9 @@ METHODS = (BASELINE, KEYWORD, SEMANTIC, RRF, HYBRID, HIERARCHICAL)
 # The name of the reranker's model follows.
 RERANKED = "hybrid, reranked by "
 MEASURE = "nDCG@10"
-# What hybrid search must reach there at least; and what reranking must add, on average over the sets.
+# The goals: hybrid search in that set, keyword less BM25 in every set, and the mean gain of reranking.
 AT_LEAST = {"classic_cranfield": 56}
+KEYWORD_LOSS = -1
 RERANK_GAIN = 2
 Search = Callable[[str], list[str]]
 
@@ -136,12 +137,19 @@ def goal_of_reranker(measured: Mapping[str, Runs], method: str) -> Figure:
 
 
 def goals_of(name: str, runs: Runs) -> list[Figure]:
-    keyword, hybrid = runs[KEYWORD].mean(MEASURE), runs[HYBRID].mean(MEASURE)
+    hybrid = runs[HYBRID].mean(MEASURE)
     leg = max((SEMANTIC, KEYWORD), key=lambda method: runs[method].mean(MEASURE))
     beside_leg, beside_bm25 = gain(runs, HYBRID, leg), gain(runs, KEYWORD, BASELINE)
-    baseline = runs[BASELINE].mean(MEASURE)
     figures = [
-        Figure(f"keyword, {name}", keyword, "", baseline, ">= 1", f"less bm25s {beside_bm25}"),
+        Figure(
+            f"keyword less BM25, {name}: mean",
+            beside_bm25.mean,
+            "",
+            None,
+            f">= {KEYWORD_LOSS}",
+            str(beside_bm25),
+        ),
+        Figure(f"keyword less BM25, {name}: at most", beside_bm25.high, "", None, ">= 0", str(beside_bm25)),
         Figure(f"hybrid less its better leg, {name}: mean", beside_leg.mean, "", note=f"that is {leg}"),
         Figure(
             f"hybrid less its better leg, {name}: at most", beside_leg.high, "", None, ">= 0", str(beside_leg)

@@ -12,7 +12,7 @@ sets.
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -77,7 +77,7 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
                 observations[labelled_set.name] = eval_confidence.observe(ingested, labelled_set, others)
                 model = eval_confidence.model_of(ingested)
     if qualities:
-        _record(QUALITY, about, eval_quality.goals(qualities), console)
+        _record(QUALITY, about, eval_quality.goals(qualities), list(qualities), console)
         chart_quality.write()
     if observations:
         summary = eval_confidence.report(observations, model)
@@ -89,7 +89,7 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
             chart_confidence.write()
     if graphs:
         eval_graph.write(graphs)
-        _record(eval_graph.PART, about, eval_graph.goals(graphs), console)
+        _record(eval_graph.PART, about, eval_graph.goals(graphs), {one.name for one in graphs}, console)
 
 
 def _quality(
@@ -100,8 +100,14 @@ def _quality(
     return runs
 
 
-def _record(part: str, about: dict[str, object], results: list[figures.Figure], console: Console) -> None:
-    figures.record(part, about, results)
+def _record(
+    part: str,
+    about: dict[str, object],
+    results: list[figures.Figure],
+    labelled_sets: Collection[str],
+    console: Console,
+) -> None:
+    figures.record(part, about, results, labelled_sets)
     figures.print_table(part, results, console)
 
 

@@ -3,7 +3,9 @@
 import json
 import os
 import platform
+import re
 import subprocess
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -70,9 +72,19 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def record(part: str, about: dict[str, Any], figures: list[Figure]) -> None:
-    """Replace that part's lines in the results, and keep the others'."""
-    other_lines = [line for line in _lines(str(RESULTS)) if json.loads(line)["part"] != part]
+def record(
+    part: str, about: dict[str, Any], figures: list[Figure], labelled_sets: Collection[str] = ()
+) -> None:
+    """Replace that part's lines in the results; where labelled sets are given, the lines of these sets."""
+    names = {figure.name for figure in figures}
+    of_sets = re.compile(rf", ({'|'.join(map(re.escape, labelled_sets))})\b")
+
+    def is_replaced(result: dict[str, Any]) -> bool:
+        if result["part"] != part:
+            return False
+        return not labelled_sets or result["name"] in names or bool(of_sets.search(result["name"]))
+
+    other_lines = [line for line in _lines(str(RESULTS)) if not is_replaced(json.loads(line))]
     own = [
         json.dumps({"part": part, **_rounded(figure), "holds": figure.holds, "machine": about})
         for figure in figures
