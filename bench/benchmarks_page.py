@@ -393,12 +393,13 @@ PARTS = {
 
 def measured_at(table: str) -> list[str]:
     """The line below a table: day and commit of each part, where they are recorded."""
+    parts = PARTS.get(table, (table,))
     runs: dict[str, list[str]] = {}
-    for part in PARTS.get(table, (table,)):
+    for part in parts:
         for machine in {result["machine"]["commit"]: result["machine"] for result in results(part)}.values():
-            day_and_commit = f"{machine['measured_at'][:10]} at `{machine['commit']}`"
-            runs.setdefault(day_and_commit, []).append(part)
-    texts = [f"{run} ({', '.join(parts)})" if len(runs) > 1 else run for run, parts in runs.items()]
+            run = f"{machine['measured_at'][:10]} at `{machine['commit']}`"
+            runs.setdefault(run, []).append(part)
+    texts = [f"{run} ({', '.join(of_run)})" if len(parts) > 1 else run for run, of_run in runs.items()]
     return [f"\nMeasured {'; '.join(texts)}."] if runs else []
 
 

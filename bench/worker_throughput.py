@@ -42,7 +42,7 @@ LARGE_ORG, SMALL_ORG = Org(1, 10_000, 1500), Org(2, 100, 1)
 DOCUMENTS, DOCUMENTS_EMBEDDED, LATENCY_SAMPLES, BACKLOG = 200, 24, 40, 10_000
 FIRST_NUMBER = 2_000_000
 PDF_BYTES, BYTES_A_PAGE = 50 * 2**20, 100_000
-COPY_GOAL = "<= 4"
+COPY_GOAL = "<= 2"
 Result = TypeVar("Result")
 # Every table with rows of a document, and its column that refers to the document.
 KEYS = {
