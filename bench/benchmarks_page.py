@@ -386,6 +386,7 @@ PARTS = {
     "graph-figures": ("graph",),
     "growth": ("growth", "ingest"),
     "index-figures": ("index",),
+    "peers-figures": ("peers",),
     "speed": ("http", "load", "cold", "memory"),
     "clients": ("playground", "sdk"),
 }
