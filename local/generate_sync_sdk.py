@@ -14,6 +14,7 @@ HANDWRITTEN = {"__init__.py", "clock.py", "keys.py"}
 # Patterns of whole words and their replacements, applied in this order.
 REPLACEMENTS = (
     (r"async def", "def"),
+    (r"AsyncIterator", "Iterator"),
     (r"async with", "with"),
     (r"async for", "for"),
     (r"await ", ""),

@@ -84,6 +84,9 @@ class StandIn:
             def do_POST(self) -> None:
                 stand_in._serve(self)
 
+            def do_PUT(self) -> None:
+                stand_in._serve(self)
+
             def do_GET(self) -> None:
                 stand_in._serve(self)
 

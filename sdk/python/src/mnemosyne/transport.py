@@ -2,6 +2,7 @@
 """Transport of requests: attempts, retries, responses and errors."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from mnemosyne.clock import Deadline
 from mnemosyne.config import Settings
 from mnemosyne.keys import current
 from mnemosyne.requests import Request
+from mnemosyne.uploads import Progress, Upload
 from mnemosyne.version import __version__
 
 STREAM = "text/event-stream"
@@ -43,6 +45,31 @@ class Transport:
             answer.close()
             raise errors.unexpected(answer, "The response is not a stream of this API. Check base_url.")
         return answer
+
+    def put(self, url: str, upload: Upload, on_progress: Progress | None) -> None:
+        """Send a file to a signed URL, which gets no key. Raises the same errors."""
+
+        def content() -> Iterator[bytes]:
+            sent = 0
+            for piece in upload.pieces():
+                yield piece
+                sent += len(piece)
+                if on_progress:
+                    on_progress(sent, size)
+
+        size, fault = upload.size, None
+        headers = {"Content-Length": str(size), "Content-Type": upload.content_type}
+        timeout = self.settings.timeout_for(None, None)
+        request = self._http.build_request("PUT", url, content=content(), headers=headers, timeout=timeout)
+        try:
+            answer = self._http.send(request, auth=None, follow_redirects=False)
+        except httpx.RequestError as error:
+            fault = self._error(error)
+        # (Raised outside of the except clause: the caught error has the URL, which is a credential.)
+        if fault:
+            raise fault
+        if not answer.is_success:
+            raise errors.of_response(answer)
 
     def _attempts(self, request: Request, *, is_whole: bool) -> httpx.Response:
         """After a DELETE with a lost response, a 404 means that it succeeded. When the API stores no more

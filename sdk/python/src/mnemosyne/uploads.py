@@ -2,6 +2,8 @@
 
 import io
 import mimetypes
+import os
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
@@ -9,7 +11,12 @@ from pathlib import Path
 from typing import IO, Any
 
 Content = IO[bytes] | bytes
-File = Content | PathLike[str] | tuple[str, Content]
+File = Content | str | PathLike[str] | tuple[str, Content]
+# Called with the bytes that were sent, and all of them.
+Progress = Callable[[int, int], None]
+# A larger file does not fit into one request.
+MAX_REQUEST_BYTES = 6 * 1024 * 1024
+PIECE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,20 @@ class Upload:
         """The part of a form for httpx; a seekable file is read from its beginning."""
         return self.name, self._content, self.content_type
 
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        if isinstance(self._content, bytes):
+            return len(self._content)
+        return self._content.seek(0, os.SEEK_END)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The content from its beginning."""
+        content = io.BytesIO(self._content) if isinstance(self._content, bytes) else self._content
+        content.seek(0)
+        while piece := content.read(PIECE_BYTES):
+            yield piece
+
     def close(self) -> None:
         """Close a file that this package opened; the caller's own stays open."""
         if self._opened and not isinstance(self._content, bytes):
@@ -34,7 +55,7 @@ def upload_of(file: File, filename: str | None = None) -> Upload:
     cannot be read."""
     if isinstance(file, tuple):
         return _upload(file[1], filename or file[0])
-    if isinstance(file, PathLike):
+    if isinstance(file, str | PathLike):
         path = Path(file)
         return _upload(path.open("rb"), filename or path.name, opened=True)
     return _upload(file, filename or _name_of(file))

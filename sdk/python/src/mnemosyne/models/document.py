@@ -38,6 +38,13 @@ class Document(Model):
     updated_at: datetime
 
 
+class UploadTicket(Model):
+    """`upload_url` takes the file without a key; `upload` then stands for it."""
+
+    upload_url: str = Field(repr=False)
+    upload: str = Field(repr=False)
+
+
 class Documents(Model):
     data: list[Document]
     pagination: Pagination

@@ -14,10 +14,10 @@ from mnemosyne.errors import (
     masked,
     secret_of,
 )
-from mnemosyne.models.document import Document, DocumentLink, Documents, DocumentStatus
+from mnemosyne.models.document import Document, DocumentLink, Documents, DocumentStatus, UploadTicket
 from mnemosyne.requests import Request, creation, path, query, without_none
 from mnemosyne.retries import Waiting, is_passing
-from mnemosyne.uploads import File, upload_of
+from mnemosyne.uploads import MAX_REQUEST_BYTES, File, Progress, Upload, upload_of
 
 LOOK_SECONDS = 30.0
 
@@ -40,12 +40,19 @@ class AsyncDocumentsResource:
         private: bool | None = None,
         external_id: str | None = None,
         idempotency_key: str | None = None,
+        on_progress: Progress | None = None,
     ) -> Document:
-        """Upload a file: open in binary mode, bytes, a path, or (name, file or bytes). Raises ConflictError
-        for bytes that the collection has already, PayloadTooLargeError."""
+        """Upload a file: a path, open in binary mode, bytes, or (name, file or bytes). A file above 6 MB goes
+        to the project's storage; `on_progress` is then called with the bytes that were sent, and all of them.
+        Raises ConflictError for bytes that the collection has already, PayloadTooLargeError."""
         fields = json.dumps(metadata, allow_nan=False) if metadata is not None else None
         upload = upload_of(file, filename)
         try:
+            if upload.size > MAX_REQUEST_BYTES:
+                described = without_none(
+                    collection_id=collection_id, metadata=metadata, private=private, external_id=external_id
+                )
+                return await self._create_large(upload, described, idempotency_key, on_progress)
             request = creation(
                 "/documents",
                 idempotency_key,
@@ -58,6 +65,21 @@ class AsyncDocumentsResource:
             return Document.of(await self._transport.send(request))
         finally:
             upload.close()
+
+    async def _create_large(
+        self,
+        upload: Upload,
+        fields: dict[str, Any],
+        idempotency_key: str | None,
+        on_progress: Progress | None,
+    ) -> Document:
+        """Upload the file to a signed URL of the project's storage, then add it."""
+        described = {**fields, "filename": upload.name, "size_bytes": upload.size}
+        begun = await self._transport.send(Request("POST", "/documents/upload", json=described))
+        ticket = UploadTicket.of(begun)
+        await self._transport.put(ticket.upload_url, upload, on_progress)
+        request = creation("/documents/uploaded", idempotency_key, json={"upload": ticket.upload})
+        return Document.of(await self._transport.send(request))
 
     async def create_from_text(
         self,
