@@ -31,7 +31,6 @@ from shared.generation.confidence import (
     JUDGED_MATCHES,
     Calibration,
     calibration_name,
-    feature_sum,
     log_odds_of_relevance,
     logistic,
 )
@@ -209,7 +208,7 @@ class _Weighted:
 
     def rows(self) -> Floats:
         """A row for each: similarity with coverage, and the log-odds of the reranker's best score."""
-        rows = [(feature_sum(item.features), log_odds_of_relevance(item.features)) for item in self.items]
+        rows = [(item.features.total, log_odds_of_relevance(item.features)) for item in self.items]
         return np.array(rows).reshape(-1, 2)
 
     def weights(self) -> Floats:
@@ -249,7 +248,9 @@ def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
 def _observation(kind: str, question: str, matches: Sequence[Match]) -> Observation:
     judged = matches[:JUDGED_MATCHES]
     features = features_of(question, judged)
-    return Observation(kind, features, features.similarity / CEILING_TOP_N)
+    return Observation(
+        kind, features, max((match.similarity or 0.0 for match in judged), default=0.0) / CEILING_TOP_N
+    )
 
 
 def _logistic_fit(features: Floats, labels: Floats, weights: Floats) -> list[float]:

@@ -1,8 +1,9 @@
 """Confidence in matches: their features, weighed by a calibration of the embedding model, without I/O.
 
 The score is the probability that the matches answer the question, where half of the questions have an
-answer: a logistic function (Platt 1999) of the best similarity plus half of the coverage, and of a reranker's
-best score where one has a calibration. `make calibrate` fits it and the thresholds to an error budget.
+answer: a logistic function (Platt 1999) of the best match's similarity plus half of its coverage, and of a
+reranker's best score where one has a calibration. `make calibrate` fits it and the thresholds to an error
+budget.
 """
 
 import math
@@ -17,7 +18,6 @@ from shared.types import Confidence, Judgement, Match, Thresholds
 JUDGED_MATCHES = 10
 # The rag contract's mean is taken over this many, or fewer if there are fewer.
 CEILING_TOP_N = 5
-COVERAGE_WEIGHT = 0.5
 # Rerankers' scores crowd near 0 and 1: their log-odds are used, within these bounds.
 RELEVANCE_BOUNDS = 0.001, 0.999
 CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
@@ -37,7 +37,7 @@ class Calibration:
 
     def score(self, features: ConfidenceFeatures) -> float:
         """The score, 0..1."""
-        total = feature_sum(features) + self.relevance * log_odds_of_relevance(features)
+        total = features.total + self.relevance * log_odds_of_relevance(features)
         return logistic(self.slope * total + self.intercept)
 
     @classmethod
@@ -56,11 +56,6 @@ class Calibration:
 CALIBRATIONS = {
     "all-MiniLM-L6-v2": Calibration(7.271, -5.598, Thresholds(0.819, 0.296), Thresholds(0.1, 0.082)),
 }
-
-
-def feature_sum(features: ConfidenceFeatures) -> float:
-    """Similarity and half of the coverage, 0..1.5."""
-    return features.similarity + COVERAGE_WEIGHT * features.coverage
 
 
 def log_odds_of_relevance(features: ConfidenceFeatures) -> float:
@@ -89,7 +84,7 @@ def judge(
         thresholds, ceiling = calibration.thresholds, calibration.ceiling
     level = level_of(score, thresholds) if matches else Confidence.LOW
     because = [
-        f"The nearest passage has a similarity of {features.similarity:.2f}, and the best sentence has "
+        f"The best passage has a similarity of {features.similarity:.2f}, and its best sentence has "
         f"{features.coverage:.0%} of the question's words by weight."
         if matches
         else "No passage was found."

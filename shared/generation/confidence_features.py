@@ -1,14 +1,16 @@
 """Features of matches from which confidence is computed: similarity, shared words, missing names and numbers.
 
 With the share of the question's words in the best sentence, questions that the documents do not answer differ
-more from the others than by similarity alone: bench/results/confidence.json.
+more from the others than by similarity alone: bench/results/confidence.json. Both are of one passage: of a
+passage on the subject and another with the words, neither need have the answer.
 """
 
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from shared.generation.grounding.claim_support import claim_of
 from shared.generation.grounding.evidence_windows import SourcePassage, SourcePassages
@@ -18,15 +20,16 @@ from shared.text.stemming import content_words
 from shared.types import Match
 
 # The line between the header of a table and its rows.
+COVERAGE_WEIGHT = 0.5
 BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
 
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceFeatures:
-    """`similarity`: of the nearest match, 0..1; `coverage`: the largest share, weighted by rarity, of the
-    question's content words in one sentence, 0..1; `missing`: names, numbers, dates and identifiers of the
-    question that no match contains, as the question writes them; `lacks_negation`: the question negates a
-    word that no match negates; `relevance`: a reranker's best score, 0..1."""
+    """`similarity`: of the best match, 0..1; `coverage`: the largest share, weighted by rarity, of the
+    question's content words in one of its sentences, 0..1; `missing`: names, numbers, dates and identifiers
+    of the question that no match contains, as the question writes them; `lacks_negation`: the question
+    negates a word that no match negates; `relevance`: a reranker's best score, 0..1."""
 
     similarity: float
     coverage: float
@@ -34,30 +37,45 @@ class ConfidenceFeatures:
     lacks_negation: bool = False
     relevance: float | None = None
 
+    @property
+    def total(self) -> float:
+        """Similarity and half of the coverage, 0..1.5. The best match has the greatest."""
+        return self.similarity + COVERAGE_WEIGHT * self.coverage
+
 
 def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
     """The features of the matches, in any order. A match without a similarity counts as 0."""
     if not matches:
         return ConfidenceFeatures(0.0, 0.0)
     passages = SourcePassages(matches)
-    return ConfidenceFeatures(
-        max(match.similarity or 0.0 for match in matches),
-        _coverage(content_words(question), passages),
-        _missing(question, passages),
-        _lacks_negation(question, passages),
-        max((match.relevance for match in matches if match.relevance is not None), default=None),
+    coverages = _coverages(content_words(question), passages)
+    best = max(
+        (
+            ConfidenceFeatures(match.similarity or 0.0, coverage)
+            for match, coverage in zip(matches, coverages, strict=True)
+        ),
+        key=lambda features: features.total,
+    )
+    return replace(
+        best,
+        missing=_missing(question, passages),
+        lacks_negation=_lacks_negation(question, passages),
+        relevance=max((match.relevance for match in matches if match.relevance is not None), default=None),
     )
 
 
-def _coverage(words: frozenset[str], passages: SourcePassages) -> float:
-    """The largest share of the words in one sentence. A word's rarity is log(1 + n / (1 + f)), for f of the n
-    sentences that contain it."""
-    sentences = [stems for passage in passages.all for stems in _stems_by_sentence(passage)]
-    frequency = Counter(stem for sentence in sentences for stem in sentence & words)
-    rarity = {word: math.log(1 + len(sentences) / (1 + frequency[word])) for word in words}
-    total = math.fsum(rarity.values())
-    shares = (math.fsum(rarity[word] for word in sentence & words) for sentence in sentences)
-    return max(shares, default=0.0) / total if total else 0.0
+def _coverages(words: frozenset[str], passages: SourcePassages) -> list[float]:
+    """The largest share of the words in one sentence of each passage. A word's rarity is
+    log(1 + n / (1 + f)), for f of the n sentences that contain it."""
+    sentences = [[stems & words for stems in _stems_by_sentence(passage)] for passage in passages.all]
+    count = sum(map(len, sentences))
+    frequency = Counter(stem for stems in chain(*sentences) for stem in stems)
+    rarity = {word: math.log(1 + count / (1 + frequency[word])) for word in words}
+    total = math.fsum(rarity.values()) or 1.0
+    return [
+        max((math.fsum(rarity[word] for word in stems) for stems in of_passage), default=0.0) / total
+        for of_passage in sentences
+    ]
 
 
 def _stems_by_sentence(passage: SourcePassage) -> Iterator[frozenset[str]]:

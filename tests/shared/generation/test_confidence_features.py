@@ -35,6 +35,16 @@ def test_coverage_is_of_one_sentence_and_not_of_several():
     assert features_of(question, [two]).coverage < 0.6
 
 
+def test_similarity_and_coverage_are_of_one_match():
+    near = match("Kettles of all kinds are in the kitchen.", similarity=0.6)
+    words = match("The heater switches off at 100 degrees.", similarity=0.3)
+    question = "At how many degrees does the kettle switch off?"
+    apart = features_of(question, [near, words])
+    assert apart.similarity == 0.3
+    assert 0.5 < apart.coverage < 1.0
+    assert features_of(question, [near, replace(words, similarity=0.6)]).total > apart.total
+
+
 def test_coverage_of_a_row_counts_the_names_of_its_columns():
     header, rows = "| Ticket | High season |\n| --- | --- |", "| Adult | 24.00 |\n| Camper van | 98.00 |"
     question = "What is the high season ticket of a camper van?"
