@@ -136,13 +136,15 @@ def candidates_of(question: str, matches: Sequence[Match], citations: Sequence[C
 
 def _matching_rows(words: frozenset[str], candidates: _Candidates) -> _Candidates:
     """The candidates without rows that have only some of the question's words that another row of the table
-    has. The names of columns are in all rows."""
+    has. The names of columns hold for all rows."""
     cells: dict[tuple[int, str], dict[ExtractedSentence, frozenset[str]]] = defaultdict(dict)
     for sentence, item in candidates.items():
         if item.kind is StatementKind.ROW:
             first = sentence.match.span[0]
             row = sentence.match.text[sentence.start - first : sentence.end - first]
-            cells[sentence.number, item.heading][sentence] = words & content_words(row)
+            cells[sentence.number, item.heading][sentence] = (words & content_words(row)) - content_words(
+                item.columns
+            )
     worse = {
         sentence
         for rows in cells.values()
@@ -302,8 +304,14 @@ def _best_list(
             and max(scores[item] for item in items) >= MIN_SHARE * best_score
         )
 
+    def is_compared(items: Sequence[ExtractedSentence]) -> bool:
+        is_table = candidates[items[0]].kind is StatementKind.ROW
+        return form.superlative and is_table and max(map(scores.__getitem__, items)) >= MIN_SHARE * best_score
+
     if not form.several:
-        lists = list(filter(is_under_its_heading, lists)) if form.something else []
+        lists = [
+            items for items in lists if is_compared(items) or (form.something and is_under_its_heading(items))
+        ]
     best = max(lists, key=score, default=[])
     return best if best and score(best) >= best_score else []
 

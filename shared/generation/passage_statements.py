@@ -48,13 +48,15 @@ class StatementKind(Enum):
 @dataclass(frozen=True, slots=True)
 class Statement:
     """text[start:end] of a passage; `text` has no Markdown, and a row's has the names of its columns.
-    `heading`: the section's, the question before it, or the line that introduces its list."""
+    `heading`: the section's, the question before it, or the line that introduces its list. `columns`: the
+    names of a row's columns."""
 
     text: str
     start: int
     end: int
     heading: str
     kind: StatementKind
+    columns: str = ""
 
     @property
     def stands_alone(self) -> bool:
@@ -94,9 +96,8 @@ def statements(
             if any(_RULE.fullmatch(following) for _, following in lines[number + 1 : number + 2]):
                 header = _cells(line)
             elif not _RULE.fullmatch(line) and (row := _row(_cells(line), header, question)):
-                yield Statement(
-                    _closed(row), begin, begin + len(line), introduction or heading, StatementKind.ROW
-                )
+                above, columns = introduction or heading, " ".join(header)
+                yield Statement(_closed(row), begin, begin + len(line), above, StatementKind.ROW, columns)
             continue
         header = [""]
         if hashes := _HEADING.match(line):

@@ -19,8 +19,9 @@ _QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
 
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
-    """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it
-    asks for a `value` (a number or a time), `several` things or a way, `something` (one thing or several)."""
+    """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it asks
+    for a `value` (a number or a time), a reason, yes or no, `several` things or a way, `something` (one thing
+    or several), or has a `superlative`."""
 
     text: str
     words: frozenset[str]
@@ -29,6 +30,7 @@ class QuestionForm:
     reason: bool
     yes_or_no: bool
     several: bool
+    superlative: bool
     something: bool
 
     @classmethod
@@ -55,6 +57,7 @@ class QuestionForm:
             several=is_way
             or first in _WORDS["several"]
             or (is_which and (second == "are" or (is_plural and second not in _WORDS["yes_or_no"]))),
+            superlative=has_word(text, "superlative"),
             # Also words without a question mark, as in "partner api endpoints".
             something=is_which or not text.rstrip().endswith(("?", "？")),
         )

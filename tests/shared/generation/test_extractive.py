@@ -345,6 +345,21 @@ def test_a_heading_is_shown_for_each_document(embedder: Embedder):
     assert draft.text.count("Opening hours: Monday: Hours ") == 2
 
 
+def test_all_rows_are_quoted_where_the_question_compares_them(embedder: Embedder):
+    rows = (
+        "| Depot | Saturday | Sunday |\n| --- | --- | --- |\n| Leuven depot | 08:00 to 16:00 | closed |\n"
+        "| Cork depot | 09:00 to 13:00 | closed |\n| Gdynia | 07:00 to 20:00 | 10:00 to 14:00 |"
+    )
+    matches = (match(f"{rows}\n\nA depot manager may change the hours before a holiday.", "Opening hours"),)
+    for question in ("Which depots are open on Sunday?", "Which depot has the longest hours on Saturday?"):
+        spoken = cited_sentences(answer(embedder, question, *matches), matches)
+        assert [sentence.partition(":")[0] for _, sentence in spoken] == [
+            "Leuven depot",
+            "Cork depot",
+            "Gdynia",
+        ]
+
+
 def test_a_list_under_the_heading_that_the_question_repeats_is_quoted_whole(embedder: Embedder):
     items = ["- alcohol", "- fines and parking tickets", "- hotel films"]
     text = "\n".join(["## Not paid", "", *items, "", "## Taxis", "", "Taxis are paid after 22:00."])
