@@ -112,7 +112,7 @@ bench: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)
 
 calibrate: .venv/ready-dev node_modules/ready
-	@test -n "$(DATA)" || { echo "make calibrate DATA=folder [DATABASE=url] [BUDGET=0.05]"; exit 2; }
+	@test -n "$(DATA)" || { echo "make calibrate DATA=folder [DATABASE=url] [BUDGET=0.04]"; exit 2; }
 	@$(BIN)/python -m bench.calibrate $(DATA) $(BUDGET:%=--budget %) $(DATABASE:%=--database "%")
 
 eval: .venv/ready-dev node_modules/ready

@@ -1,6 +1,6 @@
 """Calibration of confidence, fitted to labelled questions and written to a database: `make calibrate`.
 
-    python -m bench.calibrate FOLDER [--budget 0.05] [--database URL]
+    python -m bench.calibrate FOLDER [--budget 0.04] [--database URL]
 
 FOLDER is a labelled set or has several (bench/labelled_sets.py): your documents and questions. A single set
 needs questions with the label out_of_corpus; of several sets each one's questions are foreign to the others.

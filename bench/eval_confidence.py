@@ -40,7 +40,7 @@ from shared.types import Match, Mode, Query, Thresholds
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
 ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC = "answerable", "hidden", "foreign", "on_topic"
 KINDS = ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC
-BUDGET, ANSWERED, HELD_DOWN, HIDDEN_SHARE = 0.05, 0.95, 0.01, 0.75
+BUDGET, ANSWERED, HELD_DOWN, HIDDEN_SHARE = 0.04, 0.95, 0.01, 0.75
 # The limit of questions of each kind and set, and of foreign questions from each other set.
 QUESTIONS, FOREIGN_QUESTIONS = 500, 40
 MAX_CHARACTERS = 500
