@@ -16,6 +16,7 @@ from functions import indexes, knowledge
 from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.api import ingestion_guard
 from shared.config import Settings
+from shared.models.chunk_size_and_window import OPENAI
 from shared.models.embeddings import EMBEDDED_AT_ONCE
 from shared.services import Services
 from tests.actors import Actor, World
@@ -42,6 +43,8 @@ def embedding(settings: Settings, *replies: Reply) -> Iterator[tuple[Services, S
         server.replies(*replies)
         hosted: dict[str, Any] = {"openai_api_key": "sk-x", "rag_embedding_url": f"{server.url}/v1"}
         with services(settings, **hosted) as core:
+            # Otherwise the embedder asks the endpoint for it first.
+            vars(core.embedder)["window"] = OPENAI.window
             yield core, server
 
 
