@@ -132,10 +132,10 @@ def chunk_and_embed(
     """The documents' rows with their chunks, which are embedded together. Raises InvalidRequest with the
     document's number, EmbeddingFailed and the guard's errors."""
     guard.admit(sum(len(document.text.encode("utf-8", "surrogatepass")) for document in documents))
-    prepared = []
-    for number, document in enumerate(documents):
-        guard.require_client()
-        prepared.append(_chunked(embedder, document, number, config, guard.poll_client))
+    prepared = [
+        _chunked(embedder, document, number, config, guard.poll_client)
+        for number, document in enumerate(documents)
+    ]
     passages = [passage for _, chunked in prepared for passage in chunked.passages]
     vectors = _embedded(embedder, passages, guard.require_client)
     return [
