@@ -3,12 +3,11 @@
 The text between the tables is written by hand.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bench import eval_answers, eval_confidence, eval_graph, eval_keyword, eval_quality, eval_support
+from bench import confidence_tables, eval_answers, eval_graph, eval_keyword, eval_quality, eval_support
 from bench.chart_peers import SIZES, SYSTEMS
 from bench.chart_tenants import TENANTS
 from bench.eval_quality import MEASURE, METHODS
@@ -73,16 +72,10 @@ GRAPH_GOALS_HEAD = (
     "| goals |",
     "|---|---|---|---|---|---|",
 )
-CONFIDENCE_HEAD = (
-    "| set | answered | high | hidden, high | foreign, answered | foreign, high | AUROC hidden | foreign "
-    "| calibration error |",
-    "|---|---|---|---|---|---|---|---|---|",
+SUPPORT_HEAD = (
+    "| sentences | | 100 documents of each set | of | all documents of SQuAD | of |",
+    "|---|---|---|---|---|---|",
 )
-ANSWERS_HEAD = (
-    "| questions | of | answered | high | with the evidence in the answer |",
-    "|---|---|---|---|---|",
-)
-SUPPORT_HEAD = ("| sentences | | share | of |", "|---|---|---|---|")
 
 
 def match() -> list[str]:
@@ -312,42 +305,16 @@ def index() -> list[str]:
     return [*(INDEX_HEAD if rows else ()), *(f"| {' | '.join(cells)} |" for cells in rows.values())]
 
 
-def confidence() -> list[str]:
-    """A row a set: what a calibration gives that was fitted on the other sets."""
-    measured = json.loads(eval_confidence.RESULTS.read_text())
-    rows = [*CONFIDENCE_HEAD]
-    for name, of_set in measured["sets"].items():
-        high, answered, auroc = of_set["high"], of_set["answered"], of_set["auroc"]
-        shares = (
-            answered["answerable"], high["answerable"], high["hidden"], answered["foreign"], high["foreign"],
-        )  # fmt: skip
-        cells = [f"{100 * share:.1f} %" for share in shares]
-        ranks = [f"{auroc['hidden']:.3f}", f"{auroc['foreign']:.3f}", f"{of_set['calibration_error']:.3f}"]
-        rows.append(f"| {' | '.join([name, *cells, *ranks])} |")
-    return rows
-
-
-def answers() -> list[str]:
-    """A row a kind of question over the demo's documents and the handbook."""
-    groups = json.loads(eval_answers.RESULTS.read_text())["groups"]
-    return [
-        *ANSWERS_HEAD,
-        *(
-            f"| {name.replace('_', ' ')} | {group['questions']} | {group['answered']} | {group['high']} "
-            f"| {group['with_evidence']} |"
-            for name, group in groups.items()
-        ),
-    ]
-
-
 def figures(*parts: str, omit: Callable[[str], bool] = lambda row: False) -> list[str]:
     """A row a figure of these parts."""
     return [*FIGURE_HEAD, *(row for part in parts for row in markdown(part) if not omit(row))]
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {
-    "confidence": confidence,
-    "answers": answers,
+    "confidence": confidence_tables.errors,
+    "confidence-goals": confidence_tables.goals,
+    "answers": confidence_tables.answers,
+    "confidence-cases": lambda: confidence_tables.answers(eval_answers.RESULTS_OF_CASES),
     "quality": quality,
     "quality-goals": quality_goals,
     "keyword": keyword_quality,

@@ -1,10 +1,10 @@
 """Answers and confidence over the demo's documents and a handbook: bench/datasets/confidence.
 
-    python -m bench.eval_answers [--write FILE]
+    python -m bench.eval_answers [--write FILE] [--dataset bench/datasets/confidence_cases]
 
-Each of the 209 questions is asked as its asker, without a model, through the searches of three APIs: rag
+Each of the questions is asked as its asker, without a model, through the searches of three APIs: rag
 (semantic, with the contract's ceiling), index and knowledge (hybrid), platform (graph). The report has the
-level by kind of question, whether an answer has the evidence, and how often the APIs agree. The set fits
+level by kind of question, whether an answer has the evidence, and how often the APIs agree. The sets fit
 nothing.
 """
 
@@ -33,8 +33,11 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from shared.types import Filters, Mode, Query
 
-DATASET = Path(__file__).parent / "datasets" / "confidence"
+DATASETS = Path(__file__).parent / "datasets"
+DATASET, CASES = DATASETS / "confidence", DATASETS / "confidence_cases"
+READINGS = DATASET / "readings.tsv"
 RESULTS = Path(__file__).parent / "results" / "answers.json"
+RESULTS_OF_CASES = RESULTS.with_name("confidence_cases.json")
 MERROW = str(uuid4())
 APIS = {
     "rag": (Query("", 8), True),
@@ -63,8 +66,9 @@ def main() -> int:
     if arguments.write:
         arguments.write.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     summary = summarize(lines)
-    if arguments.dataset == DATASET:
-        RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
+    results = {DATASET: RESULTS, CASES: RESULTS_OF_CASES}.get(arguments.dataset.resolve())
+    if results:
+        results.write_text(json.dumps(summary, indent=1) + "\n")
     console.print_json(data=summary)
     return 0
 
@@ -95,6 +99,12 @@ def summarize(lines: list[dict[str, Any]]) -> dict[str, Any]:
         },
         "levels": Counter(each["rag"] for each in levels),
     }
+
+
+def readings() -> Counter[str]:
+    """The number of answers that a reader called right, half and wrong."""
+    lines = READINGS.read_text().splitlines()[1:]
+    return Counter(line.split("\t")[1] for line in lines)
 
 
 def _answers(services: Services, principal: Authorise, question: Mapping[str, Any]) -> dict[str, Any]:

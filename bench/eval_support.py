@@ -6,7 +6,8 @@ From the documents of labelled sets come sentences that five passages support (u
 moved, inflected; two of two documents joined; questions combined with their answers) and sentences that they
 do not support (of similar documents and of others; with a number, a name or a negation changed; questions
 with another question's answer; invented quotations): bench/perturbed_sentences.py. Half of the documents, by
-a hash of their ids, fit the limits; the other half is reported in bench/results/support.json.
+a hash of their ids, fit the limits; the other half is reported in bench/results/support.json. A set with
+questions is also reported with all its documents.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from rich.console import Console
 
 from bench.baseline_bm25 import bm25
 from bench.labelled_sets import Item, LabelledSet, sets_in
-from bench.perturbed_sentences import Case, QuestionAnswer, claims_about
+from bench.perturbed_sentences import VERBATIM, Case, QuestionAnswer, claims_about
 from shared.generation.grounding.claim_support import LIMITS, SupportThresholds
 from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import CheckResult, Verdict
@@ -36,6 +37,7 @@ RESULTS = Path(__file__).parent / "results" / "support.json"
 DOCUMENTS, PASSAGES = 100, 5
 # Of limits that are worth about the same, the strictest is taken.
 TOLERANCE = 0.01
+EDITED = "edited sentences, all kinds"
 STEPS = [step / 20 for step in range(10, 19)]
 
 
@@ -52,13 +54,15 @@ class Subject:
         return crc32(self.id.encode()) % 2 == 0
 
 
-def subjects_of(labelled_set: LabelledSet, request: Mapping[str, Sequence[QuestionAnswer]]) -> list[Subject]:
-    """Of so many documents, those whose ids hash lowest."""
+def subjects_of(
+    labelled_set: LabelledSet, request: Mapping[str, Sequence[QuestionAnswer]], limit: int | None = DOCUMENTS
+) -> list[Subject]:
+    """Of at most so many documents, those whose ids hash lowest."""
     documents = {item.id: item for item in labelled_set.documents}
     search = bm25(labelled_set.documents)
     # Documents without a question give no information about answers.
     chosen = [item for item in labelled_set.documents if item.id in request] or list(labelled_set.documents)
-    chosen = sorted(chosen, key=lambda item: crc32(item.id.encode()))[:DOCUMENTS]
+    chosen = sorted(chosen, key=lambda item: crc32(item.id.encode()))[:limit]
     results = []
     for place, item in enumerate(chosen):
         near = [documents[name] for name in search(item.text) if name != item.id]
@@ -150,18 +154,21 @@ def questions_in(folder: Path) -> dict[str, list[QuestionAnswer]]:
 def report(folder: Path, console: Console) -> None:
     """Fit, print and write what the other half gives, at the limits in use."""
     subjects: list[Subject] = []
-    names = []
+    names, whole = [], {}
     for labelled_set in sets_in(folder):
         place = folder if (folder / "corpus.jsonl").exists() else folder / labelled_set.name
-        subjects += subjects_of(labelled_set, questions_in(place))
+        questions = questions_in(place)
+        subjects += subjects_of(labelled_set, questions)
         names.append(labelled_set.name)
+        if questions:
+            of_set = subjects_of(labelled_set, questions, limit=None)
+            whole[labelled_set.name] = shares([subject for subject in of_set if not subject.fits])
     fitting = [subject for subject in subjects if subject.fits]
     reported = [subject for subject in subjects if not subject.fits]
     fitted = fit(fitting)
     started = perf_counter()
     accuracy = accuracies(reported, LIMITS)
     elapsed = perf_counter() - started
-    holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
     summary = {
         "datasets": names,
         "fitted_on": sum(len(subject.cases) for subject in fitting),
@@ -169,21 +176,51 @@ def report(folder: Path, console: Console) -> None:
         "in_use": asdict(LIMITS),
         "reported_on": sum(count for _, count in accuracy.values()),
         "milliseconds_a_sentence": round(1000 * elapsed / sum(count for _, count in accuracy.values()), 2),
-        "kept": {kind: [round(share, 3), n] for kind, (share, n) in accuracy.items() if holds[kind]},
-        "caught": {kind: [round(share, 3), n] for kind, (share, n) in accuracy.items() if not holds[kind]},
+        **shares(reported, accuracy),
+        "whole": whole,
     }
     RESULTS.write_text(json.dumps(summary, indent=2) + "\n")
     console.print_json(data=summary)
 
 
+def shares(
+    subjects: Sequence[Subject], accuracy: Mapping[str, tuple[float, int]] | None = None
+) -> dict[str, dict[str, list[float]]]:
+    """By kind, of how many sentences which share is kept (those that hold) or caught (the others)."""
+    accuracy = accuracy or accuracies(subjects, LIMITS)
+    holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
+    return {
+        side: {
+            kind: [round(share, 3), count] for kind, (share, count) in accuracy.items() if holds[kind] == kept
+        }
+        for side, kept in (("kept", True), ("caught", False))
+    }
+
+
 def table() -> list[str]:
-    """The rows of docs/benchmarks.md, as they were measured last."""
+    """The rows of docs/benchmarks.md, as they were measured last: columns for the sample, and for each set
+    with all its documents."""
     summary = json.loads(RESULTS.read_text())
+    samples = [summary, *summary["whole"].values()]
+    kept = [{**sample["kept"], EDITED: _edited(sample["kept"])} for sample in samples]
+    caught = [sample["caught"] for sample in samples]
     return [
-        f"| {kind} | {side} | {share:.1%} | {count} |".replace("%", " %")
-        for side in ("kept", "caught")
-        for kind, (share, count) in summary[side].items()
+        _row(kind, side, [sample.get(kind, (0, 0)) for sample in of_side])
+        for side, of_side in (("kept", kept), ("caught", caught))
+        for kind in of_side[0]
     ]
+
+
+def _edited(kept: Mapping[str, Sequence[float]]) -> tuple[float, int]:
+    """The share of all sentences that are not verbatim, each sentence alike, and of how many."""
+    edited = [(share, int(count)) for kind, (share, count) in kept.items() if kind != VERBATIM]
+    total = sum(count for _, count in edited)
+    return sum(share * count for share, count in edited) / total, total
+
+
+def _row(kind: str, side: str, samples: Sequence[Sequence[float]]) -> str:
+    cells = [f"{share:.1%} | {count:,}" if count else " | " for share, count in samples]
+    return f"| {kind} | {side} | {' | '.join(cells)} |".replace("%", " %")
 
 
 def main() -> int:

@@ -10,6 +10,8 @@ from bench.labelled_sets import Item
 from shared.text.language_detection import MONTHS
 from shared.text.sentences import sentences
 
+# The kind of the sentences that are not changed.
+VERBATIM = "as it is"
 # What must stay where a sentence is to say the same.
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|neither|nor|without|cannot|only|except)\b|n't\b", re.IGNORECASE
@@ -54,7 +56,7 @@ def claims_about(
     sentences_of_document = long_sentences(context[0])
     if not sentences_of_document:
         return []
-    cases = [Case("as it is", draw.choice(sentences_of_document), True)]
+    cases = [Case(VERBATIM, draw.choice(sentences_of_document), True)]
     cases += [
         Case(kind, text, True) for kind, text in _true_variants(draw.choice(sentences_of_document), draw)
     ]
