@@ -16,7 +16,8 @@ from shared.generation.grounding.claim_support import claim_of
 from shared.generation.grounding.evidence_windows import SourcePassage, SourcePassages
 from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
-from shared.text.stemming import content_words
+from shared.text.language_detection import FUNCTION_WORDS, language_of
+from shared.text.stemming import WORDS, content_words, stems
 from shared.types import Match
 
 # The line between the header of a table and its rows.
@@ -48,7 +49,7 @@ def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
     if not matches:
         return ConfidenceFeatures(0.0, 0.0)
     passages = SourcePassages(matches)
-    coverages = _coverages(content_words(question), passages)
+    coverages = _coverages(_content_words(question), passages)
     best = max(
         (
             ConfidenceFeatures(match.similarity or 0.0, coverage)
@@ -64,16 +65,24 @@ def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
     )
 
 
+def _content_words(question: str) -> frozenset[str]:
+    """The stems of the question's words, without function words of its language."""
+    language = language_of(question)
+    # Stems leave out English question words already; the other English function words made no difference.
+    function_words = frozenset[str]() if language == "en" else FUNCTION_WORDS[language]
+    return stems({*map(str.casefold, WORDS.findall(question))} - function_words)
+
+
 def _coverages(words: frozenset[str], passages: SourcePassages) -> list[float]:
     """The largest share of the words in one sentence of each passage. A word's rarity is
     log(1 + n / (1 + f)), for f of the n sentences that contain it."""
-    sentences = [[stems & words for stems in _stems_by_sentence(passage)] for passage in passages.all]
+    sentences = [[own & words for own in _stems_by_sentence(passage)] for passage in passages.all]
     count = sum(map(len, sentences))
-    frequency = Counter(stem for stems in chain(*sentences) for stem in stems)
+    frequency = Counter(chain.from_iterable(chain.from_iterable(sentences)))
     rarity = {word: math.log(1 + count / (1 + frequency[word])) for word in words}
     total = math.fsum(rarity.values()) or 1.0
     return [
-        max((math.fsum(rarity[word] for word in stems) for stems in of_passage), default=0.0) / total
+        max((math.fsum(rarity[word] for word in own) for own in of_passage), default=0.0) / total
         for of_passage in sentences
     ]
 

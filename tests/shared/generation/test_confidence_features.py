@@ -64,6 +64,16 @@ def test_a_rare_word_weighs_more_than_a_common_one():
     assert rare > features_of(question, [with_common]).coverage
 
 
+def test_function_words_of_the_question_do_not_count():
+    for question, text in (
+        ("Who rents the hall?", "Clubs rent the hall."),
+        ("Wann und von wem wird die Halle geöffnet?", "Kim hat die Halle geöffnet."),
+        ("Combien coûte la visite de la laiterie ?", "La visite de la laiterie coûte 4 euros."),
+        ("¿Cuándo se puede entrar en la zona?", "Para entrar en la zona basta un pase."),
+    ):
+        assert features_of(question, [match(text)]).coverage == pytest.approx(1.0)
+
+
 def test_a_question_without_content_words_has_no_coverage():
     assert features_of("What is it?", [MANUAL]).coverage == 0.0
 
