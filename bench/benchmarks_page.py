@@ -335,6 +335,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "search": lambda: figures("search"),
     "work": lambda: figures("work"),
     "put": lambda: figures("put"),
+    "bytes": lambda: figures("bytes"),
     "bulk": lambda: figures("bulk"),
     "request": lambda: figures("request"),
     "peers": peers,

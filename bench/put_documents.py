@@ -1,12 +1,13 @@
 """Documents of one chunk with 1,536 dimensions, a hundred a call, in tables that were analyzed when they were
 nearly empty. Calls alternate with INSERT statements of a plain vector store, and are compared with a COPY of
-their rows. Then the bytes of a chunk in every table and its indexes.
+their rows.
 
 The vectors are random: nothing but the time of the database is measured.
 """
 
 import json
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -34,10 +35,6 @@ INSERT = (
     "select row ->> 'content', '{}', (row -> 'chunks' -> 0 ->> 'embedding')::extensions.vector "
     "from jsonb_array_elements(%s::jsonb) as row"
 )
-SIZES = """
-select relname::text, pg_table_size(oid), pg_indexes_size(oid) from pg_class
-where relnamespace = 'rag'::regnamespace and relkind = 'r' order by 1
-"""
 
 
 def measure(console: Console) -> list[Figure]:
@@ -45,12 +42,10 @@ def measure(console: Console) -> list[Figure]:
         tenants.add([ORG])
         tenants.with_index()
         tenants.connection.execute(PLAIN_STORE)
-        sizes = table_sizes(tenants)
         put, insert, document_ids = alternate(tenants)
         figures = [
             Figure("documents a second", DOCUMENTS / sum(put), "1/s", DOCUMENTS / sum(insert)),
             Figure("the last five calls against the first five", sum(put[-5:]), "s", sum(put[:5]), "<= 1.5"),
-            *storage(tenants, sizes),
         ]
         seconds, rows = time_copy(tenants, document_ids)
         console.print(f"{rows:,} rows: {sum(put):.2f} s, COPY {seconds:.2f} s, plain {sum(insert):.2f} s")
@@ -59,16 +54,12 @@ def measure(console: Console) -> list[Figure]:
 
 def alternate(tenants: TenantDatabase) -> tuple[list[float], list[float], list[str]]:
     """Seconds of each call, and of each INSERT of the plain store, and the documents' ids."""
-    claims = json.dumps({"sub": str(tenants.user("put", [ORG])), "role": "authenticated"})
     put, insert = [], []
     document_ids: list[str] = []
-    with closing(psycopg.connect(tenants.stack.database_url("authenticator"), autocommit=True)) as member:
-        for body in bodies():
+    with member_call(tenants) as put_documents:
+        for body in bodies(DOCUMENTS):
             started = perf_counter()
-            with member.transaction():
-                member.execute("select set_config('request.jwt.claims', %s, true)", [claims])
-                member.execute("set local role authenticated")
-                document_ids += [row[0] for row in member.execute(PUT, [body])]
+            document_ids += put_documents(body)
             put.append(perf_counter() - started)
             started = perf_counter()
             tenants.connection.execute(INSERT, [body])
@@ -76,11 +67,26 @@ def alternate(tenants: TenantDatabase) -> tuple[list[float], list[float], list[s
     return put, insert, document_ids
 
 
-def bodies() -> list[str]:
+@contextmanager
+def member_call(tenants: TenantDatabase) -> Iterator[Callable[[str], list[str]]]:
+    """A function that puts documents as a member, each call in its own transaction, and returns their ids."""
+    claims = json.dumps({"sub": str(tenants.user("put", [ORG])), "role": "authenticated"})
+    with closing(psycopg.connect(tenants.stack.database_url("authenticator"), autocommit=True)) as member:
+
+        def put(body: str) -> list[str]:
+            with member.transaction():
+                member.execute("select set_config('request.jwt.claims', %s, true)", [claims])
+                member.execute("set local role authenticated")
+                return [row[0] for row in member.execute(PUT, [body])]
+
+        yield put
+
+
+def bodies(documents: int) -> list[str]:
     prose, draw = Prose(set()), np.random.default_rng(7)
     return [
         json.dumps([document(prose, number, draw) for number in range(first, first + AT_ONCE)])
-        for first in range(0, DOCUMENTS, AT_ONCE)
+        for first in range(0, documents, AT_ONCE)
     ]
 
 
@@ -101,22 +107,3 @@ def document(prose: Prose, number: int, draw: np.random.Generator) -> dict[str, 
         "embedding_model": "all-MiniLM-L6-v2",
         "chunks": [chunk],
     }
-
-
-def table_sizes(tenants: TenantDatabase) -> dict[str, tuple[int, int]]:
-    return {name: (table, indexes) for name, table, indexes in tenants.connection.execute(SIZES)}
-
-
-def storage(tenants: TenantDatabase, before: dict[str, tuple[int, int]]) -> list[Figure]:
-    """Bytes of a document in each table with more than a hundred of them, and in all."""
-    figures, total = [], 0.0
-    for name, (table, indexes) in table_sizes(tenants).items():
-        rows, keys = (
-            (size - old) / DOCUMENTS for size, old in zip((table, indexes), before[name], strict=True)
-        )
-        total += rows + keys
-        if rows + keys > 100:
-            figures.append(
-                Figure(f"{name}: bytes of a chunk", rows + keys, "B", note=f"{keys:,.0f} in indexes")
-            )
-    return [*figures, Figure("bytes of a chunk", total, "B")]
