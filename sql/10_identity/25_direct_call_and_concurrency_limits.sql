@@ -120,8 +120,8 @@ end;
 $$;
 
 comment on function rag.begin_write is
-  'First statement of guarded functions that may take a minute, their time-out: rag.begin_call, and a limit of '
-  'concurrency for each user (PT503).';
+  'First statement of guarded functions that may take a minute, their time-out, or wait for one that does: '
+  'rag.begin_call, and a limit of concurrency for each user (PT503).';
 
 create function rag.raise_locked()
 returns void

@@ -5,7 +5,7 @@ returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  is_admitted constant boolean := rag.begin_call();
+  is_admitted constant boolean := rag.begin_write();
   present rag.documents := rag.get_document(document_id);
   changed rag.documents;
 begin
@@ -30,6 +30,8 @@ begin
     and (chunks.source_type, chunks.lang, chunks.occurred_at)
       is distinct from (changed.source_type, changed.lang, changed.occurred_at);
   return next rag.render(changed);
+exception when lock_not_available then
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -40,16 +42,17 @@ comment on function public.rag_update_document is
 
 create function public.rag_delete_document(document_id uuid)
 returns boolean
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  with gone as (
-    delete from rag.documents
-    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
-    returning 1
-  )
-  select exists (select from gone);
+declare
+  is_admitted constant boolean := rag.begin_write();
+begin
+  delete from rag.documents
+  where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id;
+  return found;
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
 $$;
 
 comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';
