@@ -43,7 +43,7 @@ def main() -> int:
         parser.error(str(error))
     console.print_json(data=summary)
     if arguments.database:
-        _write(arguments.database, model, summary)
+        write(arguments.database, model, summary)
         console.print(f"rag.settings has the calibration of {model}.")
     return 0
 
@@ -61,7 +61,8 @@ def observe_sets(
     return observations, model
 
 
-def _write(database: str, model: str, summary: dict[str, object]) -> None:
+def write(database: str, model: str, summary: dict[str, object]) -> None:
+    """Replace the calibration of that name in rag.settings; others remain."""
     calibration = summary["calibration"]
     assert isinstance(calibration, dict)  # report makes it
     about = {
