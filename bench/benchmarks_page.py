@@ -46,8 +46,8 @@ HYBRID_HEAD = (
     "|---|---|---|---|---|---|---|---|",
 )
 KEYWORD_HEAD = (
-    "| nDCG@10 | words in a question | questions | BM25 (bm25s) | keyword | difference |",
-    "|---|---|---|---|---|---|",
+    "| nDCG@10 | words in a question | questions | BM25 (bm25s) | keyword | difference | goals |",
+    "|---|---|---|---|---|---|---|",
 )
 GRAPH_HEAD = (
     "| questions | hybrid p50 | graph p50 | ratio | hybrid p95 | graph p95 |",
@@ -183,6 +183,7 @@ def keyword_quality() -> list[str]:
             f"{line[eval_quality.BASELINE]:.1f}",
             f"{line[eval_quality.KEYWORD]:.1f}",
             line["difference"],
+            "hold" if eval_keyword.holds(line) else "**falls short**",
         )
         rows.append(f"| {' | '.join(cells)} |")
     return rows
@@ -314,6 +315,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "confidence": confidence_tables.errors,
     "confidence-goals": confidence_tables.goals,
     "answers": confidence_tables.answers,
+    "agreement": confidence_tables.agreement,
     "confidence-cases": lambda: confidence_tables.answers(eval_answers.RESULTS_OF_CASES),
     "quality": quality,
     "quality-goals": quality_goals,

@@ -94,6 +94,21 @@ def goals() -> list[str]:
     ]
 
 
+def agreement() -> list[str]:
+    """A row a comparison of the levels that the searches of the APIs give."""
+    counts = json.loads(eval_answers.RESULTS.read_text())["agreement"]
+    rows = {
+        "index and platform API, the same level": counts["index and platform"],
+        "all three searches (semantic, hybrid, graph), the same level": counts["all"],
+        "rag API, lowered by its rule": counts["rag lower"],
+    }
+    return [
+        "| levels | questions | of |",
+        "|---|---|---|",
+        *(f"| {name} | {count} | {counts['questions']} |" for name, count in rows.items()),
+    ]
+
+
 def answers(results: Path = eval_answers.RESULTS) -> list[str]:
     """A row a kind of question; without an argument over the demo's documents and the handbook."""
     groups = json.loads(results.read_text())["groups"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.eval_quality import BASELINE, KEYWORD, MEASURE, searches
+from bench.eval_quality import BASELINE, KEYWORD, KEYWORD_LOSS, MEASURE, searches
 from bench.labelled_sets import IngestedSet, LabelledSet
 from bench.ranking import difference, measures
 
@@ -43,6 +43,12 @@ def measure(ingested: IngestedSet, labelled_set: LabelledSet, console: Console) 
         lines.append({**line, "difference": str(difference(of[KEYWORD], of[BASELINE]))})
         console.print(str(lines[-1]), highlight=False)
     return lines
+
+
+def holds(line: Mapping[str, Any]) -> bool:
+    """Whether the difference is no less than the goal, and its interval reaches 0."""
+    high = float(line["difference"].rstrip("]").rpartition(", ")[2])
+    return line[KEYWORD] - line[BASELINE] >= KEYWORD_LOSS and high >= 0
 
 
 def write(measured: Sequence[Mapping[str, Any]]) -> None:
