@@ -39,6 +39,7 @@ class Task:
     gateway: str
     headers: dict[str, str]
     org_id: str
+    collection_id: str
     other_user_id: str
     document_ids: list[str]
     chunk_ids: list[str]
@@ -64,6 +65,10 @@ class Attacker:
             self.forged_chunk,
             self.same_document,
             self.same_document,
+            self.changes_of_one_document,
+            self.unreadable_fields,
+            self.unknown_hosts,
+            self.snapshots,
             self.long_searches,
             self.long_searches,
             self.graph_searches,
@@ -110,6 +115,14 @@ class Attacker:
         body = self._draw.choice(['{"chunk_size": "x"}', '{"chunk_size": -1}', '{"x": 1e5000}'])
         return self._sql("rag_create_collection", f'{{"name": "{uuid4()}", "config": {body}}}')
 
+    def unreadable_fields(self) -> httpx.Response:
+        """A page number and further fields that no reader of a row expects, in a document's metadata."""
+        metadata = '{"page_number": 1e5000, "chunk_index": "x", "labels": {"x": 1e5000}}'
+        body = f'{{"documents": [{{"document_id": "odd", "text": "Odd.", "metadata": {metadata}}}]}}'
+        address = f"{self._task.gateway}/api/v1/knowledge/attack/documents"
+        headers = {"Content-Type": "application/json"}
+        return self._client.post(address, content=body.encode(), headers=headers)
+
     def forged_chunk(self) -> httpx.Response:
         chunk = {
             "content": "Kettles never boil.", "span_start": 0, "span_end": 5, "token_count": 1,
@@ -128,6 +141,11 @@ class Attacker:
         text = "The kettle is hot. " * (4000 if self._draw.random() < 0.1 else 1)
         body = {"documents": [{"document_id": "same", "text": f"{text}{self._draw.random()}"}]}
         return self._http("POST", "/api/v1/knowledge/attack/documents", body)
+
+    def changes_of_one_document(self) -> httpx.Response:
+        """Each change waits for the one before it."""
+        path = f"/api/v1/documents/{self._task.document_ids[0]}"
+        return self._http("PATCH", path, {"title": f"Kettle {self._draw.random()}"})
 
     def long_searches(self) -> httpx.Response:
         arguments = {"query_vector": self._task.vector, "top_k": 300}
@@ -187,6 +205,23 @@ class Attacker:
     def leave_before_the_answer(self) -> httpx.Response:
         body = {"index_name": "attack", "documents": [{"text": LINES}]}
         return self._client.post(f"{self._task.gateway}/index", json=body, timeout=1)
+
+    def unknown_hosts(self) -> httpx.Response:
+        """Addresses whose hosts do not exist, for documents and webhooks."""
+        url = f"https://{uuid4()}.hostile.example/page"
+        if self._draw.random() < 0.5:
+            body = {"collection_id": self._task.collection_id, "url": url}
+            return self._http("POST", "/api/v1/documents/url", body)
+        return self._http("POST", "/api/v1/webhooks", {"url": url, "events": ["document.ready"]})
+
+    def snapshots(self) -> httpx.Response:
+        if self._draw.random() < 0.5:
+            return self._http("POST", "/persist/attack")
+        arguments: Row = {
+            "collection_id": self._task.collection_id,
+            "document_ids": self._task.document_ids,
+        }
+        return self._sql("rag_read_snapshot_documents", arguments)
 
     def other_host(self) -> httpx.Response:
         return self._http("GET", "/api/v1/collections", Host="hostile.example")

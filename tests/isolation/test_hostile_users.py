@@ -144,12 +144,16 @@ def task_of(actor: Actor, other: Actor, world: World, seed: int) -> Task:
     org = actor.org
     assert org is not None
     chunks = world.sql("select id::text, document_id::text from rag.chunks where org_id = %s", org.id)
+    ((collection,),) = world.sql(
+        "select distinct collection_id::text from rag.chunks where org_id = %s", org.id
+    )
     ((vector,),) = world.sql("select embedding::text from rag.chunks where org_id = %s limit 1", org.id)
     return Task(
         postgrest=f"http://127.0.0.1:{actor.stack.state.postgrest_port}",
         gateway=actor.stack.url,
         headers=actor.direct().headers(),
         org_id=org.id,
+        collection_id=collection,
         other_user_id=other.id,
         document_ids=list({document for _, document in chunks}),
         chunk_ids=[chunk for chunk, _ in chunks],
