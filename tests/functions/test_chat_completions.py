@@ -144,7 +144,7 @@ def test_the_passages_support_the_model_s_sentences_or_confidence_falls(
         assert detail["unsupported"] == ["The kettle was made in Norway by Jotun."]
 
 
-def test_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
+def test_the_reply_of_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
     people: People, core: Services, settings: Settings
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -154,14 +154,46 @@ def test_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
         model.replies(reply("NO_ANSWER"), streams([*parts, DONE]), streams([*unended, DONE]))
         whole = ask(client, people.ann, index_name="kettles").json()
         streamed = [ask(client, people.ann, index_name="kettles", stream=True).text for _ in range(2)]
-    assert whole["choices"][0]["message"]["content"].startswith("I don't have enough")
+    assert whole["choices"][0]["message"]["content"] == INSUFFICIENT
     assert whole["confidence_detail"]["level"] == "low"
     for text in streamed:
         assert "ANSWER" not in text
         *parts_of_stream, done = events_of(text)
-        assert words(parts_of_stream).startswith("I don't have enough")
+        assert words(parts_of_stream) == INSUFFICIENT
         assert parts_of_stream[-1]["confidence_detail"]["level"] == "low"
         assert done == "[DONE]"
+
+
+def test_parts_without_text_and_the_usage_survive_an_abstention(
+    people: People, core: Services, settings: Settings
+):
+    index(core, people.ann, "kettles", KETTLE)
+    usage = {"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 14}
+    reasoning = piece(choices=[{"index": 0, "delta": {"reasoning": "Hm."}, "finish_reason": None}])
+    parts = encode(piece("NO"), piece(""), reasoning, piece(choices=[]), piece("_ANSWER"), piece(usage=usage))
+    with StandIn() as model, chat_client(settings, model) as client:
+        model.replies(streams([*parts, DONE]))
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        *events, done = events_of(ask(client, people.ann, index_name="kettles", **options).text)
+    assert done == "[DONE]"
+    assert words(events) == INSUFFICIENT
+    assert [event["usage"] for event in events if event.get("usage")] == [usage]
+
+
+def test_several_replies_and_json_are_neither_checked_nor_replaced(
+    subtests: pytest.Subtests, people: People, core: Services, settings: Settings
+):
+    index(core, people.ann, "kettles", KETTLE)
+    message = {"role": "assistant", "content": "NO_ANSWER"}
+    choices = [{"index": place, "finish_reason": "stop", "message": message} for place in range(2)]
+    several = {**MODEL_ANSWER, "choices": choices}
+    for options in ({"n": 2}, {"response_format": {"type": "json_object"}}):
+        with subtests.test(options=options), StandIn() as model, chat_client(settings, model) as client:
+            model.replies(Reply(json=several))
+            answer = ask(client, people.ann, index_name="kettles", **options).json()
+            assert answer["choices"] == choices
+            assert answer["confidence_detail"]["level"] == "high"
+            assert "NO_ANSWER" not in model.requests[0].body.decode()
 
 
 def test_a_reply_that_begins_like_an_abstention_is_streamed_whole(

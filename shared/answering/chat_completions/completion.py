@@ -13,7 +13,7 @@ from shared.errors import GenerationFailed
 from shared.generation.confidence import JUDGED_MATCHES
 from shared.generation.prompt import is_abstention, may_be_abstention
 from shared.generation.refusals import insufficient
-from shared.models.chat_stream import Body, choices, content_of
+from shared.models.chat_stream import Body, choices, completion_text, content_of
 from shared.observability.tracing import step
 from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
 from shared.services import Services
@@ -30,8 +30,8 @@ class JudgedMatches:
     judgement: Judgement
 
 
-# A part of a stream, and the sources, None if no documents were searched. They are final with the part that
-# ends the answer.
+# A part of a stream, and the sources, None if no documents were searched. The sources are
+# final in the part that ends the answer.
 Part = tuple[Body, JudgedMatches | None]
 
 
@@ -45,15 +45,14 @@ class CompletionStream:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedRequest:
-    """The model's request, or an answer that needs no model. `question`: for a model that answers over
-    documents."""
+    """The model's request, or an answer that needs no model. `question`: of a reply that is to be checked."""
 
     request: Body
     sources: JudgedMatches | None
     question: str | None = None
     answer: Body | None = None
 
-    def judged(self, text: str) -> JudgedMatches | None:
+    def judge(self, text: str) -> JudgedMatches | None:
         """The sources, with the confidence after a check of the model's text."""
         if self.sources is None or self.question is None or not text.strip():
             return self.sources
@@ -62,17 +61,16 @@ class _PreparedRequest:
         because = (*judgement.because, *judgement.contradictions)
         return replace(self.sources, judgement=replace(judgement, because=because))
 
-    def is_abstention(self, text: str) -> bool:
-        return self.question is not None and is_abstention(text)
+    def refusal_for(self, text: str) -> str | None:
+        """The text that replaces the model's, if that is an abstention."""
+        return insufficient(self.question) if self.question is not None and is_abstention(text) else None
 
-    def ending(self, parts: list[Body], text: str) -> list[Body]:
+    def last_parts(self, parts: list[Body], text: str) -> list[Body]:
         """The last parts of the stream, or the refusal in the place of an abstention."""
-        if not self.is_abstention(text):
+        refusal = self.refusal_for(text)
+        if refusal is None:
             return parts
-        return [
-            response.text_part(parts[-1], insufficient(self.question or "")),
-            response.last_part(parts[-1]),
-        ]
+        return [response.text_part(parts[-1], refusal), response.last_part(parts[-1])]
 
 
 async def complete(
@@ -86,10 +84,10 @@ async def complete(
             with step("generate"):
                 reply = await core.require_chat_gateway().complete(prepared.request)
             answer = await run_in_threadpool(response.with_usage, reply, prepared.request)
-        text = "".join(content_of(choice.get("message")) for choice in choices(answer)[:1])
-        sources = await run_in_threadpool(prepared.judged, text)
-        if prepared.is_abstention(text):
-            answer = response.with_text(answer, insufficient(prepared.question or ""))
+        text = completion_text(answer)
+        sources = await run_in_threadpool(prepared.judge, text)
+        if (refusal := prepared.refusal_for(text)) is not None:
+            answer = response.with_text(answer, refusal)
         return answer, sources
 
 
@@ -129,7 +127,7 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
     request = await run_in_threadpool(
         with_context, conversation, sources.matches, settings.rag_context_tokens, settings.rag_history_tokens
     )
-    return _PreparedRequest(request, sources, query.text)
+    return _PreparedRequest(request, sources, query.text if conversation.has_one_text else None)
 
 
 def _search(core: Services, caller: Principal, query: Query) -> JudgedMatches:
@@ -157,36 +155,40 @@ async def _complete_parts(
 ) -> AsyncGenerator[Part]:
     """The gateway's parts, with a last part and the usage if they are missing. Raises GenerationFailed for a
     stream without a choice."""
-    began = ended = counted = False
+    began = ended = has_usage = False
     latest: Body = {}
+    usage: Body | None = None
     text = ""
     sources = prepared.sources
-    # Parts that may become an abstention.
-    held: list[Body] = []
+    # Parts from the first text on, while it may become an abstention.
+    buffered: list[Body] = []
     async for part in replies:
         began = began or bool(choices(part))
-        counted = counted or isinstance(part.get("usage"), dict)
+        usage = part["usage"] if isinstance(part.get("usage"), dict) else usage
         latest = part
-        content = "".join(content_of(choice.get("delta")) for choice in choices(part))
-        text += content
-        held.append(part)
+        text += "".join(content_of(choice.get("delta")) for choice in choices(part))
+        buffered.append(part)
         if not ended and response.is_last_part(part):
             ended = True
-            sources = await run_in_threadpool(prepared.judged, text)
-            held = prepared.ending(held, text)
-        elif content and not ended and prepared.question and may_be_abstention(text):
+            sources = await run_in_threadpool(prepared.judge, text)
+            buffered = prepared.last_parts(buffered, text)
+        elif text and not ended and prepared.question and may_be_abstention(text):
             continue
-        for each in held:
+        for each in buffered:
+            has_usage = has_usage or isinstance(each.get("usage"), dict)
             yield each, sources
-        held.clear()
+        buffered.clear()
     if not began:
         raise GenerationFailed
     if not ended:
-        sources = await run_in_threadpool(prepared.judged, text)
-        for each in prepared.ending([*held, response.last_part(latest)], text):
+        sources = await run_in_threadpool(prepared.judge, text)
+        for each in prepared.last_parts([*buffered, response.last_part(latest)], text):
+            has_usage = has_usage or isinstance(each.get("usage"), dict)
             yield each, sources
-    if conversation.wants_usage and not counted:
-        yield response.usage_part(latest, await run_in_threadpool(_usage, prepared, text)), sources
+    if conversation.wants_usage and not has_usage:
+        if usage is None:
+            usage = await run_in_threadpool(_usage, prepared, text)
+        yield response.usage_part(latest, usage), sources
     timer.outcome = "success"
 
 

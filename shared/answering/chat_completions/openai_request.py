@@ -55,6 +55,11 @@ class Conversation:
         return isinstance(options, dict) and options.get("include_usage") is True
 
     @property
+    def has_one_text(self) -> bool:
+        """Whether the reply is one text: several replies and JSON are not checked, nor replaced."""
+        return self.request.get("n") in (None, 1) and not self.request.get("response_format")
+
+    @property
     def bypasses_documents(self) -> bool:
         """Whether the model answers alone (contract: bypass conditions)."""
         searches = self.index is not None or self.all_documents
@@ -82,7 +87,7 @@ class Conversation:
 def truncate_question(embedder: Embedder, question: str) -> str:
     """The end of the question, within the limits of the database and of a remote embedding model."""
     question = question[-QUESTION_CHARACTERS:]
-    # A short question needs no window, which the first use asks the endpoint for.
+    # The first use of `window` calls the endpoint; a short question avoids that call.
     while (
         embedder.remote
         and (tokens := embedder.count_tokens(question)) > MINILM.window
@@ -102,7 +107,7 @@ def with_context(
     context = render_context(matches, fence, context_tokens) or NOTHING_FOUND
     last = next(message for message in reversed(new_messages) if message["role"] == "user")
     messages = [
-        {"role": "system", "content": system_prompt(fence, may_abstain=True)},
+        {"role": "system", "content": system_prompt(fence, may_abstain=conversation.has_one_text)},
         *trim_history(earlier_messages, history_tokens),
         *(message for message in new_messages if message["role"] in INSTRUCTIONS),
         {**last, "content": TURN.format(context=context, question=conversation.question())},
