@@ -174,7 +174,7 @@ def _gain_figures(one: CorpusRuns) -> list[Figure]:
         return []
     graph, about = one.runs[GRAPH], f"{one.name}, {one.corpus}"
     figures = []
-    if one.corpus == SMALL:
+    if one.corpus == SMALL and one.name in GAINS:
         figures = [
             Figure(f"graph {name}, {about}", graph.mean(name), "", None, f">= {least}")
             for name, least in AT_LEAST.items()

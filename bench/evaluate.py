@@ -1,6 +1,6 @@
 """Measurement of retrieval quality and confidence: `make eval`.
 
-    python -m bench.evaluate FOLDER [--questions 225] [--parts graph]
+    python -m bench.evaluate FOLDER [--questions 225] [--parts graph] [--neutral-titles]
 
 FOLDER is a labelled set or has several (bench/labelled_sets.py). Each corpus goes through the real ingestion
 path into a temporary stack. bench/eval_quality.py measures retrieval, bench/eval_keyword.py keyword search
@@ -27,7 +27,7 @@ from bench import (
     eval_support,
     figures,
 )
-from bench.labelled_sets import IngestedSet, LabelledSet, ingest_set, sets_in
+from bench.labelled_sets import IngestedSet, LabelledSet, ingest_set, sets_in, with_neutral_titles
 
 # All of Cranfield's questions, and a sample of SQuAD's 1,000.
 QUESTIONS = 225
@@ -49,12 +49,16 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="of each set at most (%(default)s)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="default: all")
+    parser.add_argument("--neutral-titles", action="store_true", help='search documents titled "Note 17"')
     arguments = parser.parse_args()
     console = Console()
     if SUPPORT in arguments.parts:
         eval_support.report(arguments.folder, console)
     if set(arguments.parts) != {SUPPORT}:
-        _search(sets_in(arguments.folder), arguments.questions, arguments.parts, console)
+        sets = sets_in(arguments.folder)
+        if arguments.neutral_titles:
+            sets = [with_neutral_titles(labelled_set) for labelled_set in sets]
+        _search(sets, arguments.questions, arguments.parts, console)
     return 0
 
 

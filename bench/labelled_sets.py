@@ -114,6 +114,14 @@ def _items(path: Path) -> list[Item]:
     ]
 
 
+def with_neutral_titles(labelled_set: LabelledSet) -> LabelledSet:
+    """The set with documents whose titles do not name their subjects, under a name of its own."""
+    documents = [
+        replace(item, title=f"Note {number}") for number, item in enumerate(labelled_set.documents, start=1)
+    ]
+    return replace(labelled_set, name=f"{labelled_set.name}_neutral", documents=documents)
+
+
 @contextmanager
 def temporary_services(**settings: Any) -> Iterator[tuple[Stack, Services]]:
     """A stack of its own and the services of its functions, taken away afterwards."""
