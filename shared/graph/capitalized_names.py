@@ -17,8 +17,19 @@ from shared.graph.words_and_capitals import POSSESSIVE, UNIT, CaseEvidence, Toke
 _INITIAL = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd no vs".split())  # noqa: SIM905
 _NUMBER = re.compile(r"\d{1,3}[A-Za-z]?")
+# In a chat: Rosa Keane 11:05.
+_TIME = re.compile(r"\d{1,2}:\d\d")
 # Lothair I was; but: in Mallow I told them.
 _BEHIND_NUMERAL = re.compile(r"\s*(?:[^\s\w]|\Z)|\s+(?:of|and|was|is|in|the|who|on|to|by|as|from|at)\b")
+# One capitalized word is a name as a cell of a table, as a term before a definition or a statement, behind a
+# colon, and before a clause about it: Ladle, which reads the files.
+_BEFORE_SOLE_WORD = re.compile(r"(?P<cell>\| ?)\Z|(?P<term>\n(?:\*\*)?)\Z|(?P<value>: )\Z")
+_BEHIND_SOLE_WORD = {
+    "cell": re.compile(r" ?\|| \("),
+    "term": re.compile(r"(?:\*\*)?\n: |: [a-z\d]\S*(?: \S+){3}"),
+    "value": re.compile(r", [a-z]|\. \S"),
+}
+_CLAUSE = re.compile(r", (?:which|who|whose)\b")
 # A longer run is a list.
 _MAX_WORDS = 24
 # Behind a name at the beginning of a sentence: owns, depends on; is a, is owned by.
@@ -137,7 +148,8 @@ class CapitalizedNames:
         if token.text == "I" and not is_alone:
             return _BEHIND_NUMERAL.match(self._text, token.end) is not None
         if _NUMBER.fullmatch(token.text):
-            return not is_alone and self._tokens[end - 2].folded not in COMMON
+            is_time = _TIME.match(self._text, token.start) is not None
+            return not is_alone and not is_time and self._tokens[end - 2].folded not in COMMON
         return token.is_capitalized and token.folded not in (COMMON if is_alone else NEVER_LAST)
 
     def _is_single_name(self, index: int, kind: str) -> bool:
@@ -150,7 +162,7 @@ class CapitalizedNames:
         if self._evidence.is_german and not kind and not token.in_capitals:
             return has_inner_capital
         is_evident = not token.starts_sentence or self._is_attested(token) or self._has_verb(index)
-        return is_evident or has_inner_capital or kind != ""
+        return is_evident or has_inner_capital or kind != "" or self._stands_alone(token)
 
     def _has_verb(self, index: int) -> bool:
         """Whether words follow that mostly follow names."""
@@ -158,6 +170,18 @@ class CapitalizedNames:
             return False
         verb, after = [*(token.text for token in self._tokens[index + 1 : index + 3]), "", ""][:2]
         return verb in _VERBS or (verb in _COPULAS and after in _AFTER_COPULA)
+
+    def _stands_alone(self, token: Token) -> bool:
+        """Whether the word has a place of its own, or a clause about it follows."""
+        if token.folded in self._evidence.lowercase:
+            return False
+        place = _BEFORE_SOLE_WORD.search(self._text[max(0, token.start - 3) : token.start])
+        line = self._text.rfind("\n", 0, token.start)
+        if place is not None and place["cell"] and not self._text.endswith("|", 0, max(0, line)):
+            # The header of a table.
+            return False
+        behind = _BEHIND_SOLE_WORD[place.lastgroup or ""] if place is not None else _CLAUSE
+        return any(pattern.match(self._text, token.end) for pattern in (behind, _CLAUSE))
 
     def _mentions(self, first: int, end: int, kind: str) -> Iterator[Mention]:
         of = [index for index in range(first + 1, end - 1) if self._tokens[index].text == "of"]

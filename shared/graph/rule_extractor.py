@@ -84,11 +84,14 @@ class _Chunk:
         for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):
             if not is_name(mention.name) or HIDDEN in mention.name:
                 continue
+            # Rosa Keane <rosa@example.com> is one name.
+            is_address = mention.kind == "email" and self._text[position : mention.start].strip(' "') == "<"
             if not mention.is_nested:
                 if mention.start < position:
                     continue
                 position = mention.end
-            chosen.append(mention)
+            person = chosen[-1] if is_address and chosen else mention
+            chosen.append(replace(mention, name=person.name, kind=person.kind))
         return chosen
 
     def extraction(self, mentions: Sequence[Mention], aliases: AliasMap, is_first: bool) -> Extraction:

@@ -319,7 +319,7 @@ begin
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.apply_scope(rag.chunks_naming(next_seeds, scope, 4, 12, 0.3, 0.6), scope);
+      second := rag.apply_scope(rag.chunks_naming(next_seeds, scope, 4, 12, 0.2, 1.2), scope);
     end if;
   end if;
   chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);

@@ -9,12 +9,16 @@ as $$
 begin
   return (
     with weighed as (
-      select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(
-        case when candidate.chunk_id = first_hit then highest.weight end, reached.weight, 0) as joined_score
+      select candidate.*, (1 - share) * coalesce(candidate.score, 0)
+        -- An S-curve: a chunk that one good path reached counts nearly as much as one that many paths reached.
+        + share * place.weight ^ 2 / (place.weight ^ 2 + 0.06) as joined_score
       from unnest(candidates) as candidate
       cross join (select max(reached.weight) from unnest(graph_candidates) as reached) as highest (weight)
       left join unnest(graph_candidates) as reached on reached.org_id = candidate.org_id
         and reached.document_id = candidate.document_id and reached.ordinal = candidate.ordinal
+      cross join lateral (
+        select coalesce(case when candidate.chunk_id = first_hit then highest.weight end, reached.weight, 0)
+      ) as place (weight)
     ), best as (
       select *, row_number() over (order by joined_score desc, chunk_id is not distinct from first_hit desc, chunk_id)
         as rank
@@ -31,8 +35,8 @@ end;
 $$;
 
 comment on function rag.fuse_graph_scores is
-  'At most `row_limit` candidates of the search and of the graph, by the fused score: the weighted mean of the '
-  'probability with which the graph reached the chunk and of the score of the search, both 0 to 1. The first hit of '
+  'At most `row_limit` candidates of the search and of the graph, by the fused score: the score of the '
+  'search, and an S-curve of the probability with which the graph reached the chunk, both 0 to 1. The first hit of '
   'the search counts as reached with the highest probability, so that no hit of the search takes its place.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
@@ -130,8 +134,7 @@ returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- A long question with one name is about more than the name.
-  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, certainty);
+  share constant double precision := (select settings.graph_share from rag.settings) * certainty;
 begin
   if cardinality(graph_candidates) = 0 then
     return candidates;
@@ -144,5 +147,4 @@ $$;
 
 comment on function rag.add_graph_candidates is
   'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. certainty: '
-  'rag.share_of_names or rag.lead_of_best_hit. The graph has its whole share of the score at 1, and half of it at 0.5 '
-  'and less.';
+  'rag.share_of_names or rag.lead_of_best_hit, which multiplies the graph''s share of the score.';

@@ -12,6 +12,12 @@ NAMED = [
         ["Ludwig van Beethoven", "Oscar de la Renta"],
     ),
     ("They asked Omar bin Said.", ["Omar bin Said"]),
+    ("Ladle, which reads the files, is down.", ["Ladle"]),
+    ("| Letter | Who |\n|---|---|\n| D | Clarendon (frames) |\n| E | Halden |", ["Clarendon", "Halden"]),
+    ("None has a page.\n\n**Dragoman**\n: Reads dialects.", ["Dragoman"]),
+    ("Amounts:\nTeasel: 74,000 granted of 90,000.", ["Teasel"]),
+    ("At night it is watched by others: Peakfirm, under one agreement.", ["Peakfirm"]),
+    ("Rosa Keane 11:05: out please", ["Rosa Keane"]),
     ("They read J. R. R. Tolkien.", ["J. R. R. Tolkien"]),
     ("They met John F. Kennedy there.", ["John F. Kennedy"]),
     ("He was abbot of St. Maurice's Abbey.", ["St. Maurice's Abbey"]),
@@ -55,7 +61,8 @@ NONE = [
     "3.9 GWh, 410 kWp and 5 MHz", "", " \n\t", "42", "…", "and/or 24/7 km/h",
     "Der Fahrer prüft die Temperatur und das Licht.",
     "ユーザーのデータ", "วันนี้อากาศดี", "اليوم الطقس جميل", "We will. You may. They can't.",
-    "Note: see below. Example: none.",
+    "Note: see below. Example: none.", "The cost is high.\nCost: 20 of the 90 euros.",
+    "Status:\nPriority: low", "- **Save** the file",
 ]  # fmt: skip
 
 

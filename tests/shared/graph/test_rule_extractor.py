@@ -114,6 +114,17 @@ def test_the_sender_of_a_mail_is_its_subject(subtests: pytest.Subtests):
             bounded(extraction)
 
 
+def test_the_address_behind_a_name_is_the_same_person():
+    extraction = read(
+        "From: Gareth Pugh <gareth@x.example>\nTo: ann@x.example; Rosa Keane <rosa@x.example>\n\nHi"
+    )
+    assert {name.name: name.surfaces for name in extraction.names} == {
+        "Gareth Pugh": ("Gareth Pugh", "gareth@x.example"),
+        "ann@x.example": ("ann@x.example",),
+        "Rosa Keane": ("Rosa Keane", "rosa@x.example"),
+    }
+
+
 def test_titles_weigh_most_and_frequent_names_more_than_rare_ones():
     text = "Billing Service uses Kafka. We like Kafka. Kafka is near Redis. It began."
     weights = {name.name: name.weight for name in read(text, "Billing Service").names}

@@ -72,7 +72,8 @@ def test_a_score_combines_the_legs_and_the_graph_by_its_share(world: World, shel
             for row in matches:
                 legs = 0.4 * row["similarity"] + 0.6 * row["word_score"]
                 reached = surest if legs == best_of_legs else row["graph_score"]
-                assert row["score"] == pytest.approx((1 - share) * legs + share * reached, abs=1e-6)
+                curve = reached**2 / (reached**2 + 0.06)
+                assert row["score"] == pytest.approx((1 - share) * legs + share * curve, abs=1e-6)
 
 
 def test_a_question_without_names_uses_the_legs_only(world: World, shelf: People, subtests: pytest.Subtests):
