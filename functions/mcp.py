@@ -52,7 +52,8 @@ def search(core: Services, caller: Principal, arguments: wire.SearchArguments) -
 @server.tool(Scope.CHAT_READ)
 async def answer(core: Services, caller: Principal, arguments: wire.AnswerArguments) -> wire.AnswerResult:
     """Answer a question from the documents alone, with numbered sources and a confidence."""
-    return wire.AnswerResult.of(await pipeline.answer(core, caller, arguments.to_query()))
+    query = arguments.to_query()
+    return wire.AnswerResult.of(query.text, await pipeline.answer(core, caller, query))
 
 
 @server.tool(*READING)

@@ -15,7 +15,7 @@ from local.api_client import ApiClient, http_client
 from local.stack import Stack
 from shared.config import PRODUCT
 
-# Of an answer with a slow model.
+# Long enough for an answer of a slow model.
 TIMEOUT_SECONDS = 300
 PING = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
 

@@ -32,7 +32,7 @@ from shared.errors import (
 from shared.generation.confidence import CALIBRATIONS, Calibration, calibration_name
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
-from shared.models.embeddings import DIMENSIONS, Embedder, embedder_for
+from shared.models.embeddings import DIMENSIONS, SIZED_MODELS, Embedder, embedder_for
 from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
@@ -135,14 +135,22 @@ class Services:
 
         An endpoint that does not answer is logged, since it may start later.
         """
-        if self._is_embedder_checked or not self.embedder.remote:
+        if (
+            self._is_embedder_checked
+            or not self.embedder.remote
+            or self.embedder.model.startswith(SIZED_MODELS)
+        ):
             return
         self._is_embedder_checked = True
         try:
             with deadline(EMBEDDER_SECONDS):
                 (vector,) = self.embedder.embed(["start"])
-        except EmbeddingFailed:
-            log.warning("RAG_EMBEDDING_URL does not answer: searches and ingestion fail until it does")
+        except EmbeddingFailed as error:
+            log.warning(
+                "the embedding server does not embed (%s): check RAG_EMBEDDING_URL, RAG_EMBEDDING_MODEL and "
+                "OPENAI_API_KEY; searches and ingestion fail until it does",
+                error.log_reason,
+            )
             return
         if len(vector) > DIMENSIONS:
             raise ConfigurationError(

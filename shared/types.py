@@ -167,7 +167,7 @@ class Match:
 
     @property
     def table_header(self) -> str:
-        """The header of the table in which the chunk begins, if it begins behind that."""
+        """The header of the chunk's table, if the chunk begins after the header."""
         return self.header if self.header.startswith("|") else ""
 
     @property

@@ -5,12 +5,12 @@ counted the request; each tool checks its own scopes.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from inspect import getdoc, iscoroutinefunction, signature
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import mcp_types as protocol
@@ -27,6 +27,7 @@ from starlette.types import Scope as AsgiScope
 
 from shared.api.authentication import require_scope
 from shared.api.contracts.mcp import DOCUMENT_URI, PART_CHARACTERS, ToolError
+from shared.api.middleware import location_of
 from shared.config import PRODUCT
 from shared.errors import InvalidRequest, NotFound, RagError
 from shared.observability.tracing import current
@@ -34,6 +35,10 @@ from shared.services import Services
 from shared.text.validation_message import validation_message
 from shared.types import Principal, Scope
 
+# The URI of a part of a document.
+_DOCUMENT = re.compile(
+    rf"{re.escape(DOCUMENT_URI)}(?P<id>[\w-]{{1,100}})(?:\?offset=(?P<offset>.{{0,100}}))?"
+)
 # The request body and the responses in OpenAPI.
 MESSAGE: dict[str, Any] = {
     "requestBody": {
@@ -140,10 +145,10 @@ class ToolServer:
             on_list_resources=_list_resources,
             on_list_resource_templates=_list_templates,
             on_read_resource=partial(self._read, core, caller),
-            # No argument is also in a header.
+            # The tools have no arguments that clients repeat in headers.
             get_tool_input_schema=lambda _: None,
         )
-        # Its spans would repeat those of the request.
+        # The SDK's spans would repeat the request's.
         server.middleware.clear()
         return _Exchange(server, await request.body())
 
@@ -168,13 +173,12 @@ class ToolServer:
     async def _read(
         self, core: Services, caller: Principal, _: Context, read: protocol.ReadResourceRequestParams
     ) -> protocol.ReadResourceResult:
-        uri = urlsplit(read.uri)
-        arguments: dict[str, Any] = {"document_id": uri.path.removeprefix("/")}
         try:
-            if not read.uri.startswith(DOCUMENT_URI):
+            if not (uri := _DOCUMENT.fullmatch(read.uri)):
                 raise NotFound
-            offset = parse_qs(uri.query).get("offset", ["0"])[0]
-            arguments["offset"] = int(offset) if offset.isdecimal() else offset
+            offset: str = uri["offset"] or "0"
+            number = int(offset) if offset.isdecimal() and len(offset) < 10 else offset
+            arguments = {"document_id": uri["id"], "offset": number}
             part: Any = await self.tools["read_document"].call(core, caller, arguments)
         except Exception as fault:
             error = _error(fault)
@@ -210,7 +214,7 @@ def _result(content: BaseModel, *, is_error: bool = False) -> protocol.CallToolR
 
 def _error(fault: Exception) -> RagError:
     """The error for the client, recorded in the trace. An internal error has no details."""
-    error = fault if isinstance(fault, RagError) else RagError(log_reason=f"{type(fault).__name__} in a tool")
+    error = fault if isinstance(fault, RagError) else RagError(log_reason=location_of(fault))
     if trace := current.get():
         trace.error, trace.log_reason = error.code, error.log_reason if error.status >= 500 else None
     return error

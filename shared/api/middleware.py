@@ -110,15 +110,19 @@ class UnhandledErrorMiddleware:
         except Exception as error:
             if scope["type"] != "http":
                 raise
-            frames = traceback.extract_tb(error.__traceback__)
-            # The innermost frame of the project, since libraries mostly raise for its faults.
-            own = [frame for frame in frames if "site-packages" not in frame.filename]
-            frame = (own or frames)[-1]
             trace: Trace = scope["state"]["trace"]
             trace.error = RagError.code
-            trace.log_reason = f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+            trace.log_reason = location_of(error)
             if not started:
                 await self._fault()(scope, receive, respond)
+
+
+def location_of(error: Exception) -> str:
+    """The type and the place of an error: in the innermost frame of the project, since libraries mostly raise
+    for its faults."""
+    frames = traceback.extract_tb(error.__traceback__)
+    frame = ([each for each in frames if "site-packages" not in each.filename] or frames)[-1]
+    return f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
 
 
 class BodyLimit:

@@ -27,7 +27,9 @@ async def _challenge(request: Request, core: Core) -> AsyncIterator[None]:
 def _check_origin(core: Core, origin: Annotated[str | None, Header()] = None) -> None:
     allowed = core.settings.rag_cors_origins
     if origin is not None and "*" not in allowed and origin not in allowed:
-        raise Forbidden("Pages of this origin may not call this. Add it to RAG_CORS_ORIGINS.")
+        raise Forbidden(
+            "Web pages of this origin may not call this route. Add the origin to RAG_CORS_ORIGINS."
+        )
 
 
 # Dependencies of a route, before its others: a refusal names the address of the metadata; a web page needs an

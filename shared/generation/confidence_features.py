@@ -1,8 +1,8 @@
 """Features of matches from which confidence is computed: similarity, shared words, missing names and numbers.
 
 With the share of the question's words in the best sentence, questions that the documents do not answer differ
-more from the others than by similarity alone: bench/results/confidence.json. Both are of one passage: of a
-passage on the subject and another with the words, neither need have the answer.
+more from the others than by similarity alone: bench/results/confidence.json. Both features are of the same
+passage: a similar passage and another passage with the words may both lack the answer.
 """
 
 import math
@@ -20,8 +20,8 @@ from shared.text.language_detection import FUNCTION_WORDS, language_of
 from shared.text.stemming import WORDS, content_words, stems
 from shared.types import Match
 
-# The line between the header of a table and its rows.
 COVERAGE_WEIGHT = 0.5
+# The line between the header of a table and its rows.
 BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
 
 

@@ -142,7 +142,7 @@ def _unit(tokens: Sequence[str], place: int) -> str:
 
 @lru_cache(maxsize=64)
 def version_of(title: str) -> tuple[frozenset[str], tuple[tuple[int, ...], ...]]:
-    """The words of a title without years and revisions, and these."""
+    """A title's words without years and revisions, and its years and revisions."""
     tokens = _tokens(title)
     dated = [token for token in tokens if _YEAR.fullmatch(token)]
     revised = [

@@ -33,7 +33,7 @@ MAX_SENTENCES, MAX_INDIRECT_SENTENCES, MAX_ITEMS, MAX_NOTES = 5, 3, 10, 2
 # The least share of the best score, and that of a sentence that directly follows a chosen one ("The reason
 # was ...").
 MIN_SHARE, MIN_SHARE_OF_FOLLOWER = 0.76, 0.4
-# The least share of a sentence whose words of the question the chosen ones have.
+# Minimum share of a sentence that adds no further word of the question.
 MIN_SHARE_OF_REPEATED = 0.9
 # The least share of a sentence that comes first because it decides between yes and no, or gives the reason.
 MIN_SHARE_OF_DECIDER, MIN_SHARE_OF_REASON = 0.85, 0.3
@@ -41,8 +41,8 @@ MIN_SHARE_OF_DECIDER, MIN_SHARE_OF_REASON = 0.85, 0.3
 DIRECT_SCORE = 0.5
 INDIRECT = "These passages come closest:"
 SIMILARITY_WEIGHT, WORD_WEIGHT = 0.6, 0.4
-# Factors of a statement's score: it has another identifier of the question's form; it has no number,
-# and the question asks for one.
+# Factors of a statement's score: for a sibling's identifier (E-55 for E-17); for a missing number that the
+# question asks for.
 SHARE_OF_SIBLING, SHARE_WITHOUT_VALUE = 0.3, 0.7
 # The share of a word of the question that only the title or the section's heading has, or an identifier that
 # only the passage has.
@@ -192,8 +192,8 @@ def _scores(form: QuestionForm, candidates: _Candidates, embed: Embed, vector: l
 
 
 def _current(question: str, scores: _Scores) -> _Scores:
-    """The scores without those of sentences of which a newer version of the document has a similar one. A
-    version that the question names is current."""
+    """The scores of sentences without a similar one in a newer version of their document. A version that the
+    question names is current."""
     named = {*re.findall(r"\d+", question)}
 
     def is_current(sentence: ExtractedSentence) -> bool:

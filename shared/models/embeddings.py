@@ -11,7 +11,7 @@ import time
 from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shared.clients.http_client import deadline, openai_client, retry_service
@@ -34,6 +34,8 @@ EMBEDDED_AT_ONCE = 64
 # An endpoint is fast if one of its last 32 requests took less than 20 ms, about the time of two calls of the
 # cache of query embeddings. OpenAI's takes several times as long.
 FAST_REQUESTS, FAST_SECONDS = 32, 0.02
+# How long the default window serves after an endpoint did not answer.
+WINDOW_SECONDS = 60.0
 # Prefix of the models that have a parameter for the number of dimensions.
 SIZED_MODELS = "text-embedding-3"
 
@@ -74,7 +76,7 @@ class Embedder(Protocol):
 
 class OpenAIEmbedder(OpenAIModel):
     """Any OpenAI-compatible embeddings endpoint. `read_window` returns the maximum of tokens of a text, or
-    None."""
+    None, as reported_window does."""
 
     remote = True
     batch = 128
@@ -84,12 +86,20 @@ class OpenAIEmbedder(OpenAIModel):
     ) -> None:
         super().__init__(client, model, seconds)
         self._read_window = read_window
+        self._window, self._window_expires_at = OPENAI.window, 0.0
         # Durations of the last requests, in seconds.
         self._recent: deque[float] = deque(maxlen=FAST_REQUESTS)
 
-    @cached_property
+    @property
     def window(self) -> int:
-        return self._read_window() or OPENAI.window
+        """Read from the endpoint once; while the endpoint does not answer, at most once a minute."""
+        if time.monotonic() >= self._window_expires_at:
+            try:
+                reported, self._window_expires_at = self._read_window(), math.inf
+            except EmbeddingFailed:
+                reported, self._window_expires_at = None, time.monotonic() + WINDOW_SECONDS
+            self._window = reported or OPENAI.window
+        return self._window
 
     @property
     def passage_tokens(self) -> int:

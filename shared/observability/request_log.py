@@ -40,4 +40,6 @@ def request_ended(trace: Trace) -> None:
         line["error"] = trace.error
     if trace.log_reason:
         line["because"] = trace.log_reason
-    log.log(logging.ERROR if trace.status >= 500 else logging.INFO, "request", extra=line)
+    # A stream, and an agent's tool, may fail after the status was sent.
+    failed = trace.status >= 500 or (trace.status < 300 and trace.log_reason is not None)
+    log.log(logging.ERROR if failed else logging.INFO, "request", extra=line)

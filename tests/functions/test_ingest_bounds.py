@@ -40,11 +40,13 @@ def vectors(count: int, delay: float = 0.0) -> Reply:
 def embedding(settings: Settings, *replies: Reply) -> Iterator[tuple[Services, StandIn]]:
     """A deployment whose embedder is an endpoint, and that endpoint."""
     with StandIn() as server:
-        server.replies(*replies)
+        window = {"id": "m", "max_model_len": OPENAI.window}
+        server.replies(Reply(json={"data": [window]}), *replies)
         hosted: dict[str, Any] = {"openai_api_key": "sk-x", "rag_embedding_url": f"{server.url}/v1"}
         with services(settings, **hosted) as core:
-            # Otherwise the embedder asks the endpoint for it first.
-            vars(core.embedder)["window"] = OPENAI.window
+            # The first use of the window sends a request of its own.
+            assert core.embedder.window == OPENAI.window
+            server.requests.clear()
             yield core, server
 
 

@@ -212,6 +212,9 @@ def test_errors_of_tools_say_what_to_do(people: People, mode: str):
                 await client.read_resource(uri)
         with pytest.raises(MCPError, match="offset"):
             await client.read_resource(f"citerow://documents/{NOBODYS}?offset=-1")
+        for uri in (f"citerow://documents/{NOBODYS}?offset={'1' * 5000}", "citerow://[s3cret]/x"):
+            with pytest.raises(MCPError, match="Nothing was found"):
+                await client.read_resource(uri)
 
     agent.run(call_unknown)
 
@@ -234,8 +237,9 @@ def test_a_request_without_a_credential_leads_to_the_authorization_server(people
         refused = send(people.ann, LIST, Authorization=authorization)
         assert refused.status_code == 401
         assert refused.json()["error"]["message"]
-    address = refused.headers["WWW-Authenticate"].removeprefix('Bearer resource_metadata="').removesuffix('"')
-    assert address == f"{people.ann.stack.url}{METADATA}/mcp"
+        challenge = refused.headers["WWW-Authenticate"]
+        address = challenge.removeprefix('Bearer resource_metadata="').removesuffix('"')
+        assert address == f"{people.ann.stack.url}{METADATA}/mcp"
     assert httpx.get(address).json() == {
         "resource": f"{people.ann.stack.url}/mcp",
         "authorization_servers": [settings.issuer],

@@ -200,6 +200,7 @@ def test_an_embedder_that_is_gone_is_logged_at_the_start(
 ):
     environment.setenv("OPENAI_API_KEY", "any")
     environment.setenv("RAG_EMBEDDING_URL", "http://127.0.0.1:9/v1")
+    environment.setenv("RAG_EMBEDDING_MODEL", "nomic-embed-text")
     with TestClient(create()):
         pass
-    assert "RAG_EMBEDDING_URL does not answer" in caplog.text
+    assert "the embedding server does not embed" in caplog.text

@@ -88,4 +88,5 @@ def test_the_signed_url_gets_no_key_and_is_in_no_error():
             client.documents.create("c1", LARGE, filename="kiln.html")
         assert "7f3x" not in f"{raised.value} {raised.value.__context__} {raised.value.__cause__}"
         assert [request.path for request in api.requests] == ["/api/v1/documents/upload"]
+        assert storage.requests
         assert all("authorization" not in request.headers for request in storage.requests)

@@ -9,7 +9,7 @@ from shared.api.contracts.platform.documents import ExternalId, Title
 from shared.api.contracts.shared_fields import Flag, Question, Score, WithoutNul
 from shared.config import PRODUCT
 from shared.errors import RagError
-from shared.generation.refusals import RAG_INSUFFICIENT
+from shared.generation.refusals import insufficient
 from shared.text.prefixed_ids import id_of
 from shared.types import Answer, Citation, Filters, Match, Mode, Query
 
@@ -97,12 +97,12 @@ class ReadArguments(Arguments):
 
 class ListArguments(Arguments):
     offset: Offset = 0
-    limit: Annotated[int, Field(strict=True, ge=1, le=100)] = 50
+    limit: Annotated[int, Field(strict=True, ge=1, le=70)] = 50
 
 
 class AddArguments(Arguments):
     collection_id: Id
-    text: Annotated[str, Field(strict=True, min_length=1, max_length=100_000), WithoutNul] = Field(
+    text: Annotated[str, Field(strict=True, min_length=1, max_length=60_000), WithoutNul] = Field(
         description="Plain text or Markdown."
     )
     title: Title | None = None
@@ -173,9 +173,9 @@ class AnswerResult(BaseModel):
     sources: list[Source]
 
     @classmethod
-    def of(cls, answer: Answer) -> Self:
+    def of(cls, question: str, answer: Answer) -> Self:
         return cls(
-            answer=answer.draft.text if answer.draft else RAG_INSUFFICIENT,
+            answer=answer.draft.text if answer.draft else insufficient(question),
             withheld=answer.draft is None,
             confidence=answer.judgement.confidence.value,
             reasons=list(answer.judgement.because),

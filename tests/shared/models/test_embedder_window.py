@@ -1,10 +1,13 @@
 """The window of a remote embedder, by the published responses of four servers."""
 
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from shared.errors import EmbeddingFailed
 from shared.models.embedder_window import reported_window
 from shared.models.embeddings import OpenAIEmbedder, embedder_for
 from tests.shared.examples import closed_after_test, settings
@@ -64,6 +67,7 @@ SERVERS = {
     "text embeddings inference": ("any", [MISSING, TEI], 512),
     "ollama": ("nomic-embed-text", [OLLAMA_MODELS, MISSING, OLLAMA_DETAILS], 2048),
     "none of them": ("any", [Reply(json={"data": []}), MISSING, MISSING], None),
+    "ollama behind a page": ("nomic", [Reply(json={"data": 5}), Reply(body=b"<html>"), OLLAMA_DETAILS], 2048),
     "no JSON": ("any", [Reply(body=b"<html>")], None),
     "lists": ("any", [Reply(json=[]), Reply(json=[]), Reply(json={"model_info": []})], None),
     "a window of no use": ("nomic", [llama_cpp(n_ctx=0, n_ctx_train=0), MISSING, MISSING], None),
@@ -86,8 +90,9 @@ def test_the_window_is_the_server_s(api: StandIn, server: str):
     assert {request.headers["authorization"] for request in api.requests} == {"Bearer key"}
 
 
-def test_a_server_that_is_gone_reports_none():
-    assert reported_window("http://127.0.0.1:9", "key", "any") is None
+def test_a_server_that_is_gone_is_an_error():
+    with pytest.raises(EmbeddingFailed):
+        reported_window("http://127.0.0.1:9", "key", "any")
 
 
 def embedder(**fields: Any) -> OpenAIEmbedder:
@@ -101,6 +106,17 @@ def test_an_embedder_asks_once_and_its_passages_fit(api: StandIn):
     small = embedder(rag_embedding_url=f"{api.url}/v1", rag_embedding_model="nomic")
     assert (small.window, small.passage_tokens, small.window) == (256, 256, 256)
     assert len(api.requests) == 1
+
+
+def test_a_window_is_read_again_after_a_failure(api: StandIn, monkeypatch: pytest.MonkeyPatch):
+    api.replies(Reply(drop=True), llama_cpp(n_ctx=256))
+    small = embedder(rag_embedding_url=f"{api.url}/v1", rag_embedding_model="nomic")
+    assert (small.window, small.window) == (8191, 8191)
+    assert len(api.requests) == 1
+    monkeypatch.setattr(
+        "shared.models.embeddings.time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61)
+    )
+    assert (small.window, small.window) == (256, 256)
 
 
 def test_openai_s_window_is_known():

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 Content = IO[bytes] | bytes
 File = Content | str | PathLike[str] | tuple[str, Content]
-# Called with the bytes that were sent, and all of them.
+# Called with the number of bytes sent and the file's size in bytes.
 Progress = Callable[[int, int], None]
 # A larger file does not fit into one request.
 MAX_REQUEST_BYTES = 6 * 1024 * 1024

@@ -39,7 +39,7 @@ class Document(Model):
 
 
 class UploadTicket(Model):
-    """`upload_url` takes the file without a key; `upload` then stands for it."""
+    """`upload_url` takes the file without a key; `upload` identifies the uploaded file."""
 
     upload_url: str = Field(repr=False)
     upload: str = Field(repr=False)

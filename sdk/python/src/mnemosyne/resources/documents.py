@@ -44,7 +44,7 @@ class DocumentsResource:
         on_progress: Progress | None = None,
     ) -> Document:
         """Upload a file: a path, open in binary mode, bytes, or (name, file or bytes). A file above 6 MB goes
-        to the project's storage; `on_progress` is then called with the bytes that were sent, and all of them.
+        to the project's storage; `on_progress` then gets the number of bytes sent and the size.
         Raises ConflictError for bytes that the collection has already, PayloadTooLargeError."""
         fields = json.dumps(metadata, allow_nan=False) if metadata is not None else None
         upload = upload_of(file, filename)
