@@ -243,7 +243,7 @@ def test_a_call_waits_three_seconds_for_a_lock(people: People, settings_row: Wor
         direct_put = pool.submit(people.ann.direct().rpc, "rag_put_document", put)
         put_by_us = pool.submit(people.ann.rpc, "rag_put_document", put)
         deletion = pool.submit(people.alf.rpc, "rag_delete_document", delete)
-        direct_deletion = pool.submit(people.alf.direct().rpc, "rag_delete_document", delete)
+        direct_deletion = pool.submit(people.ada.direct().rpc, "rag_delete_document", delete)
         # The trigger that writes the delivery waits at the end of the transaction.
         deferred = pool.submit(people.ann.rpc, "rag_create_collection", {"name": "new"})
         python = pool.submit(core.database.call, people.alf.principal, "rag_delete_document", delete)

@@ -44,7 +44,8 @@ class AsyncDocumentsResource:
     ) -> Document:
         """Upload a file: a path, open in binary mode, bytes, or (name, file or bytes). A file above 6 MB goes
         to the project's storage; `on_progress` then gets the number of bytes sent and the size.
-        Raises ConflictError for bytes that the collection has already, PayloadTooLargeError."""
+        Raises ConflictError for bytes that the collection has already, PayloadTooLargeError, and
+        NotFoundError (storage_off) for a deployment without storage for large files."""
         fields = json.dumps(metadata, allow_nan=False) if metadata is not None else None
         upload = upload_of(file, filename)
         try:
