@@ -41,7 +41,7 @@ def _rate(value: str) -> str:
 def _address(value: str) -> str:
     # httpx refuses other characters and ports at each request.
     parts = re.fullmatch(
-        r"https?://(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(/[!->@-~]*)?", value, re.ASCII | re.IGNORECASE
+        r"https?://(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(/[!$->@-~]*)?", value, re.ASCII | re.IGNORECASE
     )
     if not parts or int(parts[2] or 0) > 65_535:
         raise ValueError("an ASCII URL with http:// or https://, a host and a path, without credentials")

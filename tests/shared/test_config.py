@@ -128,6 +128,7 @@ MALFORMED = [
     ("RAG_RERANK_URL", "https://rerank.example:hunter2/v1"),
     ("RAG_RERANK_URL", "https://rerank.example:73120/v1"),
     ("RAG_RERANK_URL", "https://rerank.example/v1?key=hunter2"),
+    ("RAG_RERANK_URL", "https://rerank.example/v1#hunter2"),
     ("RAG_RERANK_URL", "https://r\u00e9rank.example/v1"),
     ("RAG_RERANK_URL", "https://rerank.example/\u00e9"),
     ("RAG_RERANK_TIMEOUT_SECONDS", "-7312"),
