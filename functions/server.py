@@ -96,10 +96,10 @@ class Functions:
         requests any more, and a second close has no effect.
         """
         sys.setswitchinterval(SWITCH_SECONDS)
+        if any(app.state.searches for app in self.apps):
+            await run_in_threadpool(get_services().check_embedder)
         async with AsyncExitStack() as stack:
             for app in self.apps:
-                if app.state.searches:
-                    await run_in_threadpool(get_services().check_embedder)
                 await stack.enter_async_context(app.router.lifespan_context(app))
             yield
 

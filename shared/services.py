@@ -70,7 +70,6 @@ class Services:
             secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
         self.refusals = RefusalCache()
-        self._is_embedder_checked = False
         # By name, with the time at which it expires.
         self._calibrations: dict[str, tuple[float, Calibration | None]] = {}
         # Dates such as "last week" are relative to it.
@@ -131,17 +130,12 @@ class Services:
         return calibration
 
     def check_embedder(self) -> None:
-        """Embed a word once, as a server starts. Raises ConfigurationError for vectors that cannot be stored.
+        """Embed a word, as a server starts. Raises ConfigurationError for vectors that cannot be stored.
 
         An endpoint that does not answer is logged, since it may start later.
         """
-        if (
-            self._is_embedder_checked
-            or not self.embedder.remote
-            or self.embedder.model.startswith(SIZED_MODELS)
-        ):
+        if not self.embedder.remote or self.embedder.model.startswith(SIZED_MODELS):
             return
-        self._is_embedder_checked = True
         try:
             with deadline(EMBEDDER_SECONDS):
                 (vector,) = self.embedder.embed(["start"])
