@@ -1,4 +1,4 @@
-"""A health probe with a shared, cached result: unauthenticated requests trigger no more probes.
+"""A probe of a service with a shared, cached result: unauthenticated requests trigger no more probes.
 
 Only requests that come before the first result wait for a probe that another request makes."""
 

@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shared.clients.http_client import deadline, openai_client, retry_service
+from shared.clients.probe_cache import CachedProbe
 from shared.config import LOCAL_MODEL, OPENAI_URL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.models.chunk_size_and_window import MINILM, OPENAI, EmbedderLimits
@@ -85,21 +86,14 @@ class OpenAIEmbedder(OpenAIModel):
         self, client: "OpenAI", model: str, seconds: float, read_window: Callable[[], int | None]
     ) -> None:
         super().__init__(client, model, seconds)
-        self._read_window = read_window
-        self._window, self._window_expires_at = OPENAI.window, 0.0
+        self.read_window = read_window
         # Durations of the last requests, in seconds.
         self._recent: deque[float] = deque(maxlen=FAST_REQUESTS)
 
     @property
     def window(self) -> int:
         """Read from the endpoint once; while the endpoint does not answer, at most once a minute."""
-        if time.monotonic() >= self._window_expires_at:
-            try:
-                reported, self._window_expires_at = self._read_window(), math.inf
-            except EmbeddingFailed:
-                reported, self._window_expires_at = None, time.monotonic() + WINDOW_SECONDS
-            self._window = reported or OPENAI.window
-        return self._window
+        return WINDOWS.at(self, time.monotonic) or OPENAI.window
 
     @property
     def passage_tokens(self) -> int:
@@ -143,6 +137,19 @@ class OpenAIEmbedder(OpenAIModel):
 
     def count_tokens(self, text: str) -> int:
         return count_tokens(text)
+
+
+def _window_of(embedder: OpenAIEmbedder) -> int | None:
+    """The embedder's window; None if its endpoint does not answer."""
+    try:
+        return embedder.read_window() or OPENAI.window
+    except EmbeddingFailed:
+        return None
+
+
+WINDOWS: CachedProbe[OpenAIEmbedder, int | None] = CachedProbe(
+    _window_of, lambda window: math.inf if window else WINDOW_SECONDS
+)
 
 
 def _vectors_of(body: Any) -> list[list[float]]:
