@@ -153,43 +153,52 @@ async def _extract(
 async def _complete_parts(
     replies: AsyncGenerator[Body], conversation: Conversation, prepared: _PreparedRequest, timer: RequestTimer
 ) -> AsyncGenerator[Part]:
-    """The gateway's parts, with a last part and the usage if they are missing. Raises GenerationFailed for a
-    stream without a choice."""
-    began = ended = has_usage = False
+    """The gateway's parts, with the usage if it is missing. Raises GenerationFailed for a stream without a
+    choice."""
+    has_ended = has_usage = False
     latest: Body = {}
     usage: Body | None = None
     text = ""
     sources = prepared.sources
     # Parts from the first text on, while it may become an abstention.
     buffered: list[Body] = []
-    async for part in replies:
-        began = began or bool(choices(part))
-        usage = part["usage"] if isinstance(part.get("usage"), dict) else usage
-        latest = part
-        text += "".join(content_of(choice.get("delta")) for choice in choices(part))
-        buffered.append(part)
-        if not ended and response.is_last_part(part):
-            ended = True
-            sources = await run_in_threadpool(prepared.judge, text)
-            buffered = prepared.last_parts(buffered, text)
-        elif text and not ended and prepared.question and may_be_abstention(text):
-            continue
-        for each in buffered:
-            has_usage = has_usage or isinstance(each.get("usage"), dict)
-            yield each, sources
-        buffered.clear()
-    if not began:
-        raise GenerationFailed
-    if not ended:
-        sources = await run_in_threadpool(prepared.judge, text)
-        for each in prepared.last_parts([*buffered, response.last_part(latest)], text):
-            has_usage = has_usage or isinstance(each.get("usage"), dict)
-            yield each, sources
+    async with aclosing(_with_last_part(replies)) as parts:
+        async for part in parts:
+            usage = part["usage"] if isinstance(part.get("usage"), dict) else usage
+            latest = part
+            text += "".join(content_of(choice.get("delta")) for choice in choices(part))
+            buffered.append(part)
+            if not has_ended and response.is_last_part(part):
+                has_ended = True
+                sources = await run_in_threadpool(prepared.judge, text)
+                buffered = prepared.last_parts(buffered, text)
+            elif text and not has_ended and prepared.question and may_be_abstention(text):
+                continue
+            for each in buffered:
+                has_usage = has_usage or isinstance(each.get("usage"), dict)
+                yield each, sources
+            buffered.clear()
     if conversation.wants_usage and not has_usage:
         if usage is None:
             usage = await run_in_threadpool(_usage, prepared, text)
         yield response.usage_part(latest, usage), sources
     timer.outcome = "success"
+
+
+async def _with_last_part(replies: AsyncGenerator[Body]) -> AsyncGenerator[Body]:
+    """The gateway's parts, with a last part if it is missing. Raises GenerationFailed for a stream without a
+    choice."""
+    has_begun = has_ended = False
+    latest: Body = {}
+    async for part in replies:
+        has_begun = has_begun or bool(choices(part))
+        has_ended = has_ended or response.is_last_part(part)
+        latest = part
+        yield part
+    if not has_begun:
+        raise GenerationFailed
+    if not has_ended:
+        yield response.last_part(latest)
 
 
 def _usage(prepared: _PreparedRequest, text: str) -> Body:
