@@ -129,7 +129,7 @@ def _routes(slug: str, app: FastAPI) -> Iterable[Route]:
     for path, operations in description["paths"].items():
         for method, operation in operations.items():
             if path == PATH:
-                calls = {name: tool_call(tool.described) for name, tool in server.tools.items()}
+                calls = {name: tool_call(tool.definition) for name, tool in server.tools.items()}
                 for name, make in {**calls, "resources/read": read_resource}.items():
                     yield McpRoute(slug, method.upper(), path, operation, components, False, name, make)
             elif method in METHODS:

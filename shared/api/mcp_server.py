@@ -91,7 +91,7 @@ class Tool:
         return model
 
     @cached_property
-    def described(self) -> protocol.Tool:
+    def definition(self) -> protocol.Tool:
         writes = Scope.DOCUMENTS_WRITE in self.scopes
         return protocol.Tool(
             name=self.name,
@@ -154,7 +154,7 @@ class ToolServer:
 
     async def _list(self, caller: Principal, _: Context, __: Any) -> protocol.ListToolsResult:
         """The tools that the caller may use."""
-        usable = [tool.described for tool in self.tools.values() if caller.may(*tool.scopes)]
+        usable = [tool.definition for tool in self.tools.values() if caller.may(*tool.scopes)]
         return protocol.ListToolsResult(tools=usable)
 
     async def _call(

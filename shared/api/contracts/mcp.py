@@ -13,8 +13,8 @@ from shared.generation.refusals import insufficient
 from shared.text.prefixed_ids import id_of
 from shared.types import Answer, Citation, Filters, Match, Mode, Query
 
-# Characters of a passage, of a part of a document, and of a collection's description.
-PASSAGE_CHARACTERS, MAX_PASSAGES = 2000, 20
+# Characters of a passage, and passages of a search; characters of a part of a document, and of a description.
+PASSAGE_CHARACTERS, PASSAGES, MAX_PASSAGES = 2000, 8, 20
 PART_CHARACTERS, MAX_PART_CHARACTERS = 10_000, 40_000
 DESCRIPTION_CHARACTERS = 300
 DOCUMENT_URI = f"{PRODUCT}://documents/"
@@ -71,7 +71,7 @@ class Arguments(BaseModel):
 class SearchArguments(Arguments):
     query: Question = Field(description="A question or words.")
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PASSAGES)] = Field(
-        8, description="The maximum number of passages."
+        PASSAGES, description="The maximum number of passages."
     )
     collection_id: Id | None = Field(None, description="Search in this collection alone.")
 
@@ -84,7 +84,7 @@ class AnswerArguments(Arguments):
     collection_id: Id | None = Field(None, description="Answer from this collection alone.")
 
     def to_query(self) -> Query:
-        return _query(self.question, 8, self.collection_id)
+        return _query(self.question, PASSAGES, self.collection_id)
 
 
 class ReadArguments(Arguments):
