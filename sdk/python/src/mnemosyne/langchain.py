@@ -1,7 +1,7 @@
 """LangChain: a retriever, and the messages of a chat session. Needs `mnemosyne-ai[langchain]`."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.chat_history import BaseChatMessageHistory
@@ -11,7 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 
 from mnemosyne.aio import AsyncMnemosyne
 from mnemosyne.client import Mnemosyne
-from mnemosyne.models.chunk import Chunk
+from mnemosyne.models.chunk import Chunk, RetrievalMode
 
 
 class MnemosyneRetriever(BaseRetriever):
@@ -27,7 +27,7 @@ class MnemosyneRetriever(BaseRetriever):
     async_client: AsyncMnemosyne | None = None
     collection_id: str | None = None
     k: int = 4
-    mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"] = "hybrid"
+    mode: RetrievalMode = "hybrid"
     rerank: bool | None = None
     metadata_filter: dict[str, Any] | None = None
 

@@ -1,7 +1,7 @@
 """LlamaIndex: a retriever and a query engine. Needs `mnemosyne-ai[llama-index]`."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import Response
@@ -18,9 +18,7 @@ from llama_index.core.schema import (
 from mnemosyne.aio import AsyncMnemosyne
 from mnemosyne.client import Mnemosyne
 from mnemosyne.models.chat import ChatCompletion, ChatMessageParam
-from mnemosyne.models.chunk import Chunk
-
-Mode = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
+from mnemosyne.models.chunk import Chunk, RetrievalMode
 
 
 class MnemosyneRetriever(BaseRetriever):
@@ -37,7 +35,7 @@ class MnemosyneRetriever(BaseRetriever):
         collection_id: str | None = None,
         *,
         similarity_top_k: int = 5,
-        mode: Mode = "hybrid",
+        mode: RetrievalMode = "hybrid",
         rerank: bool | None = None,
         metadata_filter: dict[str, Any] | None = None,
         async_client: AsyncMnemosyne | None = None,

@@ -8,6 +8,7 @@ import httpx
 from pydantic import Field, ValidationError
 
 from mnemosyne.models.base import Model, unexpected
+from mnemosyne.models.chunk import RetrievalMode
 
 
 class ChatMessageParam(TypedDict):
@@ -16,7 +17,7 @@ class ChatMessageParam(TypedDict):
 
 
 class RetrievalParam(TypedDict, total=False):
-    mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
+    mode: RetrievalMode
     top_k: int
     rerank: bool
     enable_graph: bool

@@ -1,10 +1,12 @@
 """Results of a search: ranked chunks of documents, and the graph around a question."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
 from mnemosyne.models.base import Model
+
+RetrievalMode = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 
 
 class ChunkDocument(Model):

@@ -1,11 +1,11 @@
 # Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
 """Retrievals: chunks of documents for a question, in five modes."""
 
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 
-from mnemosyne.models.chunk import GraphQueryResult, RetrievalResponse, RetrievalResult
+from mnemosyne.models.chunk import GraphQueryResult, RetrievalMode, RetrievalResponse, RetrievalResult
 from mnemosyne.requests import Request, without_none
 from mnemosyne.transport import Transport
 
@@ -19,7 +19,7 @@ class RetrievalsResource:
         collection_id: str | None,
         query: str,
         *,
-        mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"] | None = None,
+        mode: RetrievalMode | None = None,
         top_k: int | None = None,
         document_type: str | None = None,
         rerank: bool | None = None,

@@ -1,11 +1,11 @@
 """Retrievals: chunks of documents for a question, in five modes."""
 
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 
 from mnemosyne.aio.transport import AsyncTransport
-from mnemosyne.models.chunk import GraphQueryResult, RetrievalResponse, RetrievalResult
+from mnemosyne.models.chunk import GraphQueryResult, RetrievalMode, RetrievalResponse, RetrievalResult
 from mnemosyne.requests import Request, without_none
 
 
@@ -18,7 +18,7 @@ class AsyncRetrievalsResource:
         collection_id: str | None,
         query: str,
         *,
-        mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"] | None = None,
+        mode: RetrievalMode | None = None,
         top_k: int | None = None,
         document_type: str | None = None,
         rerank: bool | None = None,
