@@ -183,9 +183,9 @@ def _gain_figures(one: CorpusRuns) -> list[Figure]:
     goal = f">= {GAINS[one.name]}" if one.name in GAINS and one.corpus == WHOLE else None
     figures.append(Figure(f"graph less hybrid, {MEASURES[0]}, {about}", gain.mean, "", None, goal, str(gain)))
     if gain.low > 0:
-        kept = compare(one.runs[AUTO], one.runs[HYBRID], MEASURES[0]).mean / gain.mean
+        auto_share = compare(one.runs[AUTO], one.runs[HYBRID], MEASURES[0]).mean / gain.mean
         name = f"auto's share of the gain, {MEASURES[0]}, {about}"
-        figures.append(Figure(name, kept, "", None, f">= {GAIN_KEPT}"))
+        figures.append(Figure(name, auto_share, "", None, f">= {GAIN_KEPT}"))
     return figures
 
 

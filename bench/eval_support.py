@@ -191,9 +191,11 @@ def shares(
     holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
     return {
         side: {
-            kind: [round(share, 3), count] for kind, (share, count) in accuracy.items() if holds[kind] == kept
+            kind: [round(share, 3), count]
+            for kind, (share, count) in accuracy.items()
+            if holds[kind] == valid
         }
-        for side, kept in (("kept", True), ("caught", False))
+        for side, valid in (("kept", True), ("caught", False))
     }
 
 
@@ -202,18 +204,18 @@ def table() -> list[str]:
     with all its documents."""
     summary = json.loads(RESULTS.read_text())
     samples = [summary, *summary["whole"].values()]
-    kept = [{**sample["kept"], EDITED: _edited(sample["kept"])} for sample in samples]
-    caught = [sample["caught"] for sample in samples]
+    true_ones = [{**sample["kept"], EDITED: _mean_of_edited(sample["kept"])} for sample in samples]
+    false_ones = [sample["caught"] for sample in samples]
     return [
         _row(kind, side, [sample.get(kind, (0, 0)) for sample in of_side])
-        for side, of_side in (("kept", kept), ("caught", caught))
+        for side, of_side in (("kept", true_ones), ("caught", false_ones))
         for kind in of_side[0]
     ]
 
 
-def _edited(kept: Mapping[str, Sequence[float]]) -> tuple[float, int]:
+def _mean_of_edited(shares_by_kind: Mapping[str, Sequence[float]]) -> tuple[float, int]:
     """The share of all sentences that are not verbatim, each sentence alike, and of how many."""
-    edited = [(share, int(count)) for kind, (share, count) in kept.items() if kind != VERBATIM]
+    edited = [(share, int(count)) for kind, (share, count) in shares_by_kind.items() if kind != VERBATIM]
     total = sum(count for _, count in edited)
     return sum(share * count for share, count in edited) / total, total
 

@@ -189,8 +189,8 @@ def served(peer: Peer, python: Path, environment: Mapping[str, str], logs: Path)
 
 
 def search(url: str) -> Contender:
-    def request(cell: Cell, question: int, asked: int) -> Request:
-        text = question_text(cell.org, question, asked)
+    def request(cell: Cell, question: int, count: int) -> Request:
+        text = question_text(cell.org, question, count)
         body = {"org_id": str(cell.org.id), "query_text": text, "top_k": TOP_K}
         return Request.of("/search", cell.token, body)
 

@@ -84,8 +84,8 @@ def test_a_question_is_the_heading_of_its_answer():
 
 def test_a_line_that_introduces_a_list_is_the_heading_of_its_items():
     text = "## Data\nThe tools are:\n\n- a saw\n- a file\n\nWear gloves at all times.\n- an oil can"
-    found = [(item.heading, item.text) for item in statements(text, "en", frozenset())]
-    assert found == [
+    items = [(item.heading, item.text) for item in statements(text, "en", frozenset())]
+    assert items == [
         ("The tools are", "a saw."),
         ("The tools are", "a file."),
         ("Data", "Wear gloves at all times."),
