@@ -94,9 +94,9 @@ def address(caller: Writer, core: Core, once: Once, body: wire.NewUrlDocument) -
 @app.post("/api/v1/documents/upload", status_code=201)
 @app.post("/v1/documents/upload", status_code=201)
 def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Upload:
-    fields = body.model_dump(exclude={"collection_id", "size_bytes"}, exclude_none=True)
-    collection = id_of(body.collection_id, "collection")
-    return wire.Upload(**_uploads(core).begin(caller, collection, body.size_bytes, NewUpload(b"", **fields)))
+    fields = body.model_dump(exclude={"collection_id", "size_bytes", "content_hash"}, exclude_none=True)
+    collection, new = id_of(body.collection_id, "collection"), NewUpload(b"", **fields)
+    return wire.Upload(**_uploads(core).begin(caller, collection, body.size_bytes, new, body.content_hash))
 
 
 @app.post("/api/v1/documents/uploaded", status_code=202, response_model=wire.Document)
@@ -105,9 +105,8 @@ def finish_upload(
     caller: Writer, core: Core, once: Once, body: wire.UploadTicket
 ) -> wire.Document | Response:
     uploads = _uploads(core)
-    operation = IdempotentRequest(
-        Scope.DOCUMENTS_WRITE, body.upload, uploads.collection_of(caller, body.upload)
-    )
+    collection, content = uploads.identity_of(caller, body.upload)
+    operation = IdempotentRequest(Scope.DOCUMENTS_WRITE, content, collection)
     return once.make(operation, lambda: wire.Document.of(uploads.finish(caller, body.upload)))
 
 

@@ -20,7 +20,7 @@ from shared.text.normalize import clean_line
 from shared.types import Principal
 
 # The purpose that a ticket is signed for, with the version of its format.
-PURPOSE = "uploads of originals, 1"
+PURPOSE = "uploads of originals, 2"
 Row = dict[str, Any]
 
 
@@ -30,7 +30,14 @@ class Uploads:
     storage: Storage
     signer: Signer
 
-    def begin(self, caller: Principal, collection_id: str, size_bytes: int, upload: NewUpload) -> Row:
+    def begin(
+        self,
+        caller: Principal,
+        collection_id: str,
+        size_bytes: int,
+        upload: NewUpload,
+        content_hash: str | None = None,
+    ) -> Row:
         """`upload_url` for the PUT request, `upload`, the ticket for `finish`, and `expires_at` of both.
         Raises NotFound for another org's collection, BodyTooLarge, UnsupportedFileType, Forbidden,
         StorageFailed."""
@@ -44,18 +51,20 @@ class Uploads:
         content_type = clean_line(upload.content_type or "") or None
         fields = asdict(replace(upload, filename=name, content_type=content_type))
         del fields["data"]
-        ticket = [caller.user_id, row["path"], expires.timestamp(), collection_id, fields]
+        ticket = [caller.user_id, row["path"], expires.timestamp(), collection_id, fields, content_hash]
         signed = self.signer.sign(PURPOSE, ticket)
         return {"upload_url": link, "upload": signed, "expires_at": expires}
 
-    def collection_of(self, caller: Principal, ticket: str) -> str:
-        """The collection of a ticket, which may be expired. Raises InvalidRequest, NotFound."""
-        return self._parsed(caller, ticket)[2]
+    def identity_of(self, caller: Principal, ticket: str) -> tuple[str, list[Any]]:
+        """The collection of a ticket, which may be expired, and a value that is equal for repeated uploads of
+        the same file: without a content hash only for the same path. Raises InvalidRequest, NotFound."""
+        path, _, collection_id, upload, content_hash = self._parsed(caller, ticket)
+        return collection_id, [upload, content_hash or path]
 
     def finish(self, caller: Principal, ticket: str) -> Row:
         """The document, the same for a repeated ticket. Raises InvalidRequest for an invalid or expired
         ticket, NotFound for another user's ticket or a missing object, BodyTooLarge, and as documents.add."""
-        path, expires, collection_id, upload = self._parsed(caller, ticket)
+        path, expires, collection_id, upload, _ = self._parsed(caller, ticket)
         if expires < time.time():
             raise InvalidRequest("The upload has expired. Begin it again.", code="upload_expired")
         try:
@@ -65,16 +74,18 @@ class Uploads:
         _require_size(size)
         return add_from_storage(self.database, caller, collection_id, upload, path, size)
 
-    def _parsed(self, caller: Principal, ticket: str) -> tuple[str, float, str, NewUpload]:
+    def _parsed(self, caller: Principal, ticket: str) -> tuple[str, float, str, NewUpload, str | None]:
         try:
-            user_id, path, expires, collection_id, fields = self.signer.verified(PURPOSE, ticket)
+            user_id, path, expires, collection_id, fields, content_hash = self.signer.verified(
+                PURPOSE, ticket
+            )
         except BadSignature:
             raise InvalidRequest(
                 "The ticket of the upload is not valid. Begin the upload again.", code="invalid_upload"
             ) from None
         if user_id != caller.user_id:
             raise _not_found()
-        return path, expires, collection_id, NewUpload(b"", **fields)
+        return path, expires, collection_id, NewUpload(b"", **fields), content_hash
 
 
 def safe_name(name: str) -> str:

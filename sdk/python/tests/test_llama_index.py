@@ -1,7 +1,9 @@
 """The retriever and the query engine of LlamaIndex."""
 
 import asyncio
+import threading
 
+import httpx
 import pytest
 from conftest import COLLECTION, OTHERS_COLLECTION, QUESTION
 from llama_index.core import Settings
@@ -67,3 +69,17 @@ def test_asynchronous_calls_use_the_asynchronous_client(client: Mnemosyne):
     count, answer = asyncio.run(calls())
     assert count == 2
     assert "63 degrees" in answer
+
+
+def test_without_an_asynchronous_client_asynchronous_calls_leave_the_event_loop_free():
+    threads: list[int] = []
+    hooks = {"request": [lambda _: threads.append(threading.get_ident())]}
+
+    async def calls(client: Mnemosyne) -> None:
+        await MnemosyneRetriever(client, COLLECTION).aretrieve(QUESTION)
+        await MnemosyneQueryEngine(client, COLLECTION).aquery(QUESTION)
+
+    with httpx.Client(event_hooks=hooks) as http_client:
+        asyncio.run(calls(Mnemosyne(http_client=http_client)))
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads

@@ -23,6 +23,7 @@ from mnemosyne.errors import (
     RateLimitError,
     StreamInterruptedError,
     UnexpectedResponseError,
+    UploadFailedError,
     ValidationError,
 )
 from mnemosyne.pages import Page
@@ -52,6 +53,7 @@ __all__ = [
     "Stream",
     "StreamInterruptedError",
     "UnexpectedResponseError",
+    "UploadFailedError",
     "ValidationError",
     "__version__",
 ]

@@ -85,6 +85,10 @@ class UnexpectedResponseError(APIError):
     """The response is not one of this API. Check the base URL."""
 
 
+class UploadFailedError(APIError):
+    """The project's Storage did not accept a large file. `status_code` and the reason are Storage's."""
+
+
 class APIConnectionError(MnemosyneError):
     """The API could not be reached, or the connection broke. Check the network, or try again later."""
 
@@ -164,6 +168,19 @@ def of_response(response: httpx.Response) -> APIError:
         request_id=request_id(response),
         retry_after=retry_after(response),
     )
+
+
+def of_storage(response: httpx.Response) -> UploadFailedError:
+    """The error of an upload to a signed URL, whose token is in no error."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    reason = body.get("message") if isinstance(body, dict) else None
+    message = f"Storage did not accept the file: {reason or 'it gave no reason'}"
+    url = response.request.url
+    message = message.replace(url.params.get("token") or str(url), "[the token]")
+    return UploadFailedError(message, status_code=response.status_code)
 
 
 def of_event(event: Mapping[str, Any], secret: str, request_id: str | None) -> APIError:

@@ -1,5 +1,6 @@
 """LlamaIndex: a retriever and a query engine. Needs `mnemosyne-ai[llama-index]`."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,7 +27,7 @@ class MnemosyneRetriever(BaseRetriever):
 
     `collection_id`: None searches all of the caller's documents. `similarity_top_k`: the number of passages,
     1 to 100. `metadata_filter`: values or operators ({"year": {"$gte": 2020}}). Without `async_client`,
-    `aretrieve` uses `client` in the event loop. Raises MnemosyneError.
+    `aretrieve` uses `client` in a thread. Raises MnemosyneError.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class MnemosyneRetriever(BaseRetriever):
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self._async_client is None:
-            return await super()._aretrieve(query_bundle)
+            return await asyncio.to_thread(self._retrieve, query_bundle)
         retrievals = self._async_client.retrievals
         return _nodes(
             await retrievals.retrieve(self._collection_id, query_bundle.query_str, **self._arguments)
@@ -68,7 +69,8 @@ class MnemosyneQueryEngine(BaseQueryEngine):
     """Grounded answers of the API's chat.
 
     The response's metadata has `confidence` (0 to 1), `level`, `withheld` and `session_id`: each query is
-    stored as a chat session. A source node has the title, not the text, of a document. Raises MnemosyneError.
+    stored as a chat session. A source node has the title, not the text, of a document. Without
+    `async_client`, `aquery` uses `client` in a thread. Raises MnemosyneError.
     """
 
     def __init__(
@@ -88,7 +90,7 @@ class MnemosyneQueryEngine(BaseQueryEngine):
 
     async def _aquery(self, query_bundle: QueryBundle) -> Response:
         if self._async_client is None:
-            return self._query(query_bundle)
+            return await asyncio.to_thread(self._query, query_bundle)
         messages = _messages(query_bundle)
         completions = self._async_client.chat.completions
         return _response(await completions.create(self._collection_id, messages))

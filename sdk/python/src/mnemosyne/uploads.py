@@ -1,5 +1,6 @@
 """Files of an upload: open files, bytes and paths, as parts of a form."""
 
+import hashlib
 import io
 import mimetypes
 import os
@@ -43,6 +44,13 @@ class Upload:
         content.seek(0)
         while piece := content.read(PIECE_BYTES):
             yield piece
+
+    def content_hash(self) -> str:
+        """As the API writes it."""
+        digest = hashlib.sha256()
+        for piece in self.pieces():
+            digest.update(piece)
+        return f"sha256:{digest.hexdigest()}"
 
     def close(self) -> None:
         """Close a file that this package opened; the caller's own stays open."""

@@ -52,12 +52,16 @@ class NewUrlDocument(NewDocument):
 
 
 class NewUpload(NewDocument):
-    """A direct upload of a large file: the fields of POST /documents with the file's name and size."""
+    """A direct upload of a large file: the fields of POST /documents with the file's name and size.
+    `content_hash`: by it an Idempotency-Key recognizes a repeated upload of the same file."""
 
     filename: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
     size_bytes: Annotated[int, Field(strict=True, ge=1, le=2**53)]
     content_type: Annotated[str, StringConstraints(strict=True, max_length=255)] | None = None
     external_id: ExternalId | None = None
+    content_hash: Annotated[str, StringConstraints(strict=True, pattern="^sha256:[0-9a-f]{64}$")] | None = (
+        None
+    )
 
 
 class Upload(BaseModel):

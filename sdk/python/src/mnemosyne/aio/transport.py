@@ -46,7 +46,8 @@ class AsyncTransport:
         return answer
 
     async def put(self, url: str, upload: Upload, on_progress: Progress | None) -> None:
-        """Send a file to a signed URL, which gets no key. Raises the same errors."""
+        """Send a file to a signed URL of Storage, without the key and without the defaults (headers, cookies)
+        of the HTTP client. Raises UploadFailedError, APIConnectionError or APITimeoutError."""
 
         async def content() -> AsyncIterator[bytes]:
             sent = 0
@@ -57,18 +58,20 @@ class AsyncTransport:
                     on_progress(sent, size)
 
         size, fault = upload.size, None
-        headers = {"Content-Length": str(size), "Content-Type": upload.content_type}
-        timeout = self.settings.timeout_for(None, None)
-        request = self._http.build_request("PUT", url, content=content(), headers=headers, timeout=timeout)
+        headers = {"Content-Length": str(size), "Content-Type": upload.content_type, **HEADERS}
+        timeout = self.settings.timeout_for(None, None).as_dict()
+        request = httpx.Request(
+            "PUT", url, content=content(), headers=headers, extensions={"timeout": timeout}
+        )
         try:
             answer = await self._http.send(request, auth=None, follow_redirects=False)
         except httpx.RequestError as error:
-            fault = self._error(error)
+            fault = _error(error, f"Storage at {request.url.scheme}://{request.url.netloc.decode()}")
         # (Raised outside of the except clause: the caught error has the URL, which is a credential.)
         if fault:
             raise fault
         if not answer.is_success:
-            raise errors.of_response(answer)
+            raise errors.of_storage(answer)
 
     async def _attempts(self, request: Request, *, is_whole: bool) -> httpx.Response:
         """After a DELETE with a lost response, a 404 means that it succeeded. When the API stores no more
@@ -81,7 +84,7 @@ class AsyncTransport:
             answer = await self._attempt(request, is_whole)
             # (Raised outside of an except clause: the caught error, with the key, would be its context.)
             if isinstance(answer, httpx.RequestError):
-                error = self._error(answer)
+                error = _error(answer, self.settings.base_url)
                 wait = retries.wait_after_fault(request, answer, number)
                 may_be_done = not isinstance(answer, retries.NOT_SENT)
             else:
@@ -142,8 +145,9 @@ class AsyncTransport:
             **more,
         )
 
-    def _error(self, fault: httpx.RequestError) -> errors.APIConnectionError:
-        kind, where = type(fault).__name__, self.settings.base_url
-        if isinstance(fault, httpx.TimeoutException):
-            return errors.APITimeoutError(f"{where} did not answer in time ({kind}).")
-        return errors.APIConnectionError(f"{where} could not be reached, or broke off ({kind}).")
+
+def _error(fault: httpx.RequestError, where: str) -> errors.APIConnectionError:
+    kind = type(fault).__name__
+    if isinstance(fault, httpx.TimeoutException):
+        return errors.APITimeoutError(f"{where} did not answer in time ({kind}).")
+    return errors.APIConnectionError(f"{where} could not be reached, or broke off ({kind}).")

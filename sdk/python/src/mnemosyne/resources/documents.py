@@ -43,10 +43,11 @@ class DocumentsResource:
         idempotency_key: str | None = None,
         on_progress: Progress | None = None,
     ) -> Document:
-        """Upload a file: a path, open in binary mode, bytes, or (name, file or bytes). A file above 6 MB goes
-        to the project's storage; `on_progress` then gets the number of bytes sent and the size.
-        Raises ConflictError for bytes that the collection has already, PayloadTooLargeError, and
-        NotFoundError (storage_off) for a deployment without storage for large files."""
+        """Upload a file: a path, open in binary mode, bytes, or (name, file or bytes). A `str` is a path,
+        never the content. A file above 6 MB goes to the project's storage; `on_progress` then gets the number
+        of bytes sent and the size. Raises ConflictError for bytes that the collection has already,
+        PayloadTooLargeError, UploadFailedError, and NotFoundError (storage_off) for a deployment without
+        storage for large files."""
         fields = json.dumps(metadata, allow_nan=False) if metadata is not None else None
         upload = upload_of(file, filename)
         try:
@@ -77,6 +78,8 @@ class DocumentsResource:
     ) -> Document:
         """Upload the file to a signed URL of the project's storage, then add it."""
         described = {**fields, "filename": upload.name, "size_bytes": upload.size}
+        if idempotency_key is not None:
+            described["content_hash"] = upload.content_hash()
         begun = self._transport.send(Request("POST", "/documents/upload", json=described))
         ticket = UploadTicket.of(begun)
         self._transport.put(ticket.upload_url, upload, on_progress)
