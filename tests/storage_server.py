@@ -23,6 +23,7 @@ from tests.storage_rows import Answer, NoKey, Operation, Rows, StorageError, in_
 
 BUCKET = "rag-originals"
 PREFIX = "/storage/v1"
+CORS = {f"Access-Control-Allow-{name}": "*" for name in ("Origin", "Methods", "Headers")}
 KEY = re.compile(r"[\w/!.*'() &$@=;:+,?-]+", re.ASCII)
 # Columns of storage.objects that are written.
 INSERT = (
@@ -64,6 +65,13 @@ class StorageServer:
             def do_DELETE(self) -> None:
                 server._serve(self)
 
+            def do_OPTIONS(self) -> None:
+                """A page of another origin may use every route, as with the real server."""
+                self.send_response(204)
+                for name, value in CORS.items():
+                    self.send_header(name, value)
+                self.end_headers()
+
             def log_message(self, format: str, *arguments: Any) -> None:
                 """Silent: the requests are recorded."""
 
@@ -93,7 +101,7 @@ class StorageServer:
             status, content = answer.status_code, answer.content
             headers = {"Content-Type": answer.headers.get("Content-Type", "text/plain")}
         handler.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+        for name, value in {**CORS, **headers, "Content-Length": str(len(content))}.items():
             handler.send_header(name, value)
         handler.end_headers()
         handler.wfile.write(content)

@@ -21,6 +21,11 @@ export interface PostOptions extends RequestOptions {
   idempotencyKey?: string | undefined;
 }
 
+export interface UploadOptions extends PostOptions {
+  /** Called with the number of bytes sent and the size, while a file above 6 MB is uploaded. */
+  onProgress?: ((sent: number, size: number) => void) | undefined;
+}
+
 export interface Call {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;

@@ -10,23 +10,41 @@ export type FileContent =
   | ReadableStream<Uint8Array>
   | AsyncIterable<Uint8Array | string>;
 
-/** A file, bytes, or a stream such as fs.createReadStream gives; or one of them, or a text, with a name. */
-export type FileInput = FileContent | { name: string; content: FileContent | string };
+/** A path (in Node), a File, bytes, or a stream such as fs.createReadStream gives; or content with a name. */
+export type FileInput = string | FileContent | { name: string; content: FileContent | string };
 
 interface NamedBlob {
   readonly content: Blob;
   readonly name: string;
 }
 
-// Far more than the API takes in a request; a stream without an end must not fill the memory.
-const MOST_OF_A_STREAM = 64 * 1024 * 1024;
+// A larger file does not fit into one request.
+export const MAX_REQUEST_BYTES = 6 * 1024 * 1024;
+// The API takes no larger file; a stream without an end must not fill the memory.
+const MAX_STREAM_BYTES = 100 * 1024 * 1024;
 
 /** The content, and its name: the given one, or else its own. Throws MnemosyneError for other values than files. */
 export async function fileOf(input: FileInput, filename?: string, type?: string): Promise<NamedBlob> {
-  const [given, own] = isNamed(input) ? [input.content, input.name] : [input, nameOf(input)];
+  const [given, own] = isNamed(input) ? [input.content, input.name] : [await opened(input), nameOf(input)];
   const name = filename ?? own ?? "unnamed";
   const said = type || (given instanceof Blob ? given.type : "") || typeOf(name);
   return { content: await blobOf(given, said), name };
+}
+
+/** A path as a Blob, which is read when it is sent. (An import of Node's fs would break the bundles of browsers.) */
+async function opened(file: string | FileContent): Promise<FileContent> {
+  if (typeof file !== "string") return file;
+  const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => FileSystem } };
+  if (!process?.getBuiltinModule) throw new MnemosyneError("A browser opens no paths: pass a File or a Blob as file.");
+  try {
+    return await process.getBuiltinModule("node:fs").openAsBlob(file);
+  } catch (cause) {
+    throw new MnemosyneError(`The file ${file} cannot be opened. Check the path.`, { cause });
+  }
+}
+
+interface FileSystem {
+  openAsBlob: (path: string) => Promise<Blob>;
 }
 
 async function blobOf(content: FileContent | string, type: string): Promise<Blob> {
@@ -38,9 +56,7 @@ async function blobOf(content: FileContent | string, type: string): Promise<Blob
   let size = 0;
   for await (const part of piecesOf(content)) {
     size += part.length;
-    if (size > MOST_OF_A_STREAM) {
-      throw new PayloadTooLargeError("The file is too large for a request. Upload it with POST /documents/upload.");
-    }
+    if (size > MAX_STREAM_BYTES) throw new PayloadTooLargeError("The file is larger than 100 MB. Split it.");
     parts.push(part as BlobPart);
   }
   return new Blob(parts, { type });
@@ -51,7 +67,7 @@ function piecesOf(content: unknown): AsyncIterable<Uint8Array | string> {
     if (Symbol.asyncIterator in content) return content as AsyncIterable<Uint8Array | string>;
     if ("getReader" in content) return read(content as ReadableStream<Uint8Array>);
   }
-  throw new MnemosyneError("file must be a File, a Blob, bytes, a stream, or {name, content}.");
+  throw new MnemosyneError("file must be a path, a File, a Blob, bytes, a stream, or {name, content}.");
 }
 
 /** Not every browser's streams can be iterated. */
@@ -73,9 +89,9 @@ function isNamed(input: FileInput): input is { name: string; content: FileConten
   return typeof input === "object" && input !== null && "content" in input && "name" in input;
 }
 
-/** Of a File its name, of a stream of fs the last step of its path. */
-function nameOf(input: FileContent): string | undefined {
-  const { name, path } = input as { name?: unknown; path?: unknown };
+/** Of a File its name; of a path, or of a stream's, the last step. */
+function nameOf(input: string | FileContent): string | undefined {
+  const { name, path } = (typeof input === "string" ? { path: input } : input) as { name?: unknown; path?: unknown };
   if (typeof name === "string" && name !== "") return name;
   return typeof path === "string" ? path.split(/[\\/]/).pop() || undefined : undefined;
 }

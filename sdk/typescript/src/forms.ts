@@ -11,6 +11,7 @@ export type Form = Readonly<Record<string, Kind>>;
 export const MADE: Form = { id: "string" };
 export const DOCUMENT: Form = { id: "string", status: "string" };
 export const PROGRESS: Form = { documentId: "string", status: "string" };
+export const TICKET: Form = { uploadUrl: "string", upload: "string" };
 export const LINK: Form = { url: "string" };
 export const LISTED: Form = {
   data: "records",

@@ -1,6 +1,6 @@
 // What the package exports.
 
-export type { ApiKey, PostOptions, RequestOptions } from "./calls.js";
+export type { ApiKey, PostOptions, RequestOptions, UploadOptions } from "./calls.js";
 export { type ClientOptions, Mnemosyne } from "./client.js";
 export {
   APIConnectionError,

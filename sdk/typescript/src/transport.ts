@@ -1,10 +1,11 @@
 // Requests: credentials, bodies, retries and the reading of answers.
 
-import type { Call, PostOptions, TransportOptions } from "./calls.js";
+import type { Call, PostOptions, TransportOptions, UploadOptions } from "./calls.js";
 import { Deadline } from "./deadline.js";
 import { APIError, MnemosyneError, NotFoundError } from "./errors.js";
 import { failure, isFull, isOutOfKeys, isPassing, isRefused, mayBeDone, unexpected } from "./failures.js";
 import { amiss } from "./forms.js";
+import { put } from "./uploads.js";
 import { backOff, LONGEST_RETRY_AFTER, randomKey, received, sent, sleep, snake } from "./utils.js";
 
 // What a header takes. fetch would quote anything else, the key, in its error.
@@ -56,6 +57,26 @@ export class Transport {
       }
       return Promise.resolve({ response, deadline, key });
     });
+  }
+
+  /** Sends a file to a signed URL, which gets no key. Each progress restarts the time-out. */
+  async put(url: string, content: Blob, options: UploadOptions = {}): Promise<void> {
+    const deadline = new Deadline(options.timeout ?? this.#options.timeout ?? TIMEOUT, options.signal);
+    const progress = (sent: number): void => {
+      deadline.start();
+      options.onProgress?.(sent, content.size);
+    };
+    try {
+      const response = await put(url, content, this.#options.fetch, deadline.controller.signal, progress).catch(
+        (raised: unknown) => {
+          throw deadline.explained(raised);
+        },
+      );
+      // (The URL is a credential.)
+      if (!response.ok) throw await failure(response, url);
+    } finally {
+      deadline.stop();
+    }
   }
 
   async #attempts<T>(

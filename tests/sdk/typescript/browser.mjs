@@ -1,4 +1,5 @@
-// The SDK in a page of another origin, in real Chromium. Reads {browser, dist, client} as JSON.
+// The SDK in a page of another origin, in real Chromium. Reads {browser, dist, client} as JSON, and to upload a large
+// file the {collectionId}.
 
 import { readFile } from "node:fs/promises";
 import http from "node:http";
@@ -18,7 +19,17 @@ const browser = await chromium.connect(given.browser);
 try {
   const page = await browser.newPage();
   await page.goto(`http://127.0.0.1:${server.address().port}/`);
-  const result = await page.evaluate(async ({ client: options }) => {
+  const upload = async ({ client: options, collectionId }) => {
+    const { Mnemosyne } = await import("/index.js");
+    const client = new Mnemosyne(options);
+    const file = new File(["hot", "x".repeat(7_000_000)], "kiln.txt", { type: "text/plain" });
+    const progress = [];
+    const onProgress = (sent, size) => progress.push([sent, size]);
+    const { filename } = await client.documents.create({ collectionId, file }, { onProgress });
+    const path = await client.documents.create({ collectionId, file: "kiln.txt" }).catch(({ message }) => message);
+    return { filename, progress, path };
+  };
+  const everything = async ({ client: options }) => {
     const { Mnemosyne } = await import("/index.js");
     const client = new Mnemosyne({ ...options, apiKey: async () => options.apiKey });
     const stranger = new Mnemosyne({ ...options, apiKey: "mn_live_nobody" });
@@ -39,7 +50,8 @@ try {
       error: { name: error.name, code: error.code, hasRequestId: error.requestId !== undefined },
       left: (await client.collections.list()).length,
     };
-  }, given);
+  };
+  const result = await page.evaluate(given.collectionId ? upload : everything, given);
   process.stdout.write(JSON.stringify(result));
 } finally {
   await browser.close();

@@ -60,7 +60,7 @@ async function tried(step) {
 }
 
 async function happened(step) {
-  const { signal, made } = prepared(step);
+  const { signal, made, progress } = prepared(step);
   if (step.client) return new Mnemosyne(step.client) && "made";
   const names = step.call.split(".");
   const method = names.pop();
@@ -68,6 +68,7 @@ async function happened(step) {
   const value = await resource[method](...made);
   if (step.read) return read(value, step, signal);
   if (step.all) return all(value, step.all);
+  if (step.progress) return { ...value, progress };
   return Array.isArray(value) ? { items: [...value], ...named(value) } : value;
 }
 
@@ -78,12 +79,18 @@ function prepared(step) {
   if (step.file) made[0].file = fileOf(step.file);
   if (step.aborted || step.abortAt) made[1] = { ...made[1], signal: signal.signal };
   if (step.aborted) signal.abort(new Error("enough"));
-  return { signal, made };
+  const progress = [];
+  if (step.progress) made[1] = { ...made[1], onProgress: (...numbers) => progress.push(numbers) };
+  return { signal, made, progress };
 }
 
 function fileOf({ kind, name, text, path }) {
   const bytes = new TextEncoder().encode(text);
   switch (kind) {
+    case "path":
+      return path;
+    case "large":
+      return { name, content: text + "x".repeat(7_000_000) };
     case "stream":
       return fs.createReadStream(path);
     case "web":

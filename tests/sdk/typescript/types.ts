@@ -30,6 +30,7 @@ const text: string = whole.choices[0].message.content + found[0]?.content + foun
 await client.documents.create({ collectionId: 'x', file: new Uint8Array(1), filename: 'x.txt' });
 await client.documents.create({ collectionId: 'x', file: { name: 'x.txt', content: 'x' } });
 await client.documents.create({ collectionId: 'x', file: new Blob(['x']) });
+await client.documents.create({ collectionId: 'x', file: 'guide.pdf' }, { onProgress: (sent, size) => sent / size });
 // What an answer says of its session and collection is handed back as it is.
 await client.chat.completions.create({
   messages,
@@ -48,8 +49,6 @@ either.choices;
 await client.retrievals.retrieve({ query: 'x', mode: 'magic' });
 // @ts-expect-error: a list needs a collection
 await client.documents.list({});
-// @ts-expect-error: a text is no file: is it a path, or the content?
-await client.documents.create({ collectionId: 'x', file: 'guide.pdf' });
 // @ts-expect-error: names are camelCase
 await client.retrievals.retrieve({ query: 'x', top_k: 10 });
 // @ts-expect-error: what came is not to be changed

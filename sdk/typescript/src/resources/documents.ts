@@ -1,10 +1,10 @@
 // client.documents
 
-import type { Call, PostOptions, RequestOptions } from "../calls.js";
+import type { Call, PostOptions, RequestOptions, UploadOptions } from "../calls.js";
 import { APIError, APITimeoutError, DocumentFailedError } from "../errors.js";
 import { isPassing } from "../failures.js";
-import { fileOf } from "../files.js";
-import { DOCUMENT, LINK, LISTED, MADE, PROGRESS } from "../forms.js";
+import { fileOf, MAX_REQUEST_BYTES } from "../files.js";
+import { DOCUMENT, LINK, LISTED, MADE, PROGRESS, TICKET } from "../forms.js";
 import type {
   Document,
   DocumentChanges,
@@ -29,6 +29,11 @@ const LONGEST_LOOK = 10_000;
 // The last one, at the very end, too.
 const SHORTEST_LOOK = 1_000;
 
+interface Ticket {
+  readonly uploadUrl: string;
+  readonly upload: string;
+}
+
 export class DocumentsResource {
   readonly #transport: Transport;
 
@@ -36,9 +41,10 @@ export class DocumentsResource {
     this.#transport = transport;
   }
 
-  /** A file, of at most 6 MB. A stream is read into memory first. */
-  async create(params: NewDocument, options?: PostOptions): Promise<Document> {
+  /** A file; above 6 MB it goes to the project's storage. A stream is read into memory first. */
+  async create(params: NewDocument, options?: UploadOptions): Promise<Document> {
     const { content, name } = await fileOf(params.file, params.filename, params.contentType);
+    if (content.size > MAX_REQUEST_BYTES) return this.#createLarge(params, content, name, options);
     const form = (): FormData => {
       const made = new FormData();
       made.set("collection_id", params.collectionId);
@@ -51,6 +57,17 @@ export class DocumentsResource {
     const isRepeatable = params.externalId !== undefined;
     const call = { method: "POST", path: PATH, form, isRepeatable, ...MAKING } as const;
     return this.#transport.request(call, options);
+  }
+
+  /** Uploads the file to a signed URL of the project's storage, then adds it. */
+  async #createLarge(params: NewDocument, content: Blob, name: string, options?: UploadOptions): Promise<Document> {
+    const { file, filename, contentType, ...fields } = params;
+    const json = { ...fields, filename: name, sizeBytes: content.size };
+    const begin = { method: "POST", path: `${PATH}/upload`, json, isRepeatable: true, answer: TICKET } as const;
+    const { uploadUrl, upload } = await this.#transport.request<Ticket>(begin, { ...options, idempotencyKey: undefined });
+    await this.#transport.put(uploadUrl, content, options);
+    const add = { method: "POST", path: `${PATH}/uploaded`, json: { upload }, ...MAKING } as const;
+    return this.#transport.request(add, options);
   }
 
   /** A page or a file of the public internet, fetched by the server. */
