@@ -52,6 +52,18 @@ def test_a_large_file_is_created_from_a_path_with_progress(
     assert got["value"]["status"] == "completed"
 
 
+def test_a_repeated_large_upload_with_one_key_returns_the_first_document(
+    typescript: Package, uploading: Uploads, address: str, people: People
+):
+    step = create(
+        collection(people.ann, "docs"), {"kind": "large", "name": "kiln.html", "text": "hot"}
+    )  # fmt: skip
+    step["args"].append({"idempotencyKey": "import-7"})
+    client = {"baseUrl": address, "apiKey": key_of(people.ann)}
+    first, second = typescript.results(client, step, step)
+    assert first["value"]["id"] == second["value"]["id"]
+
+
 def test_a_page_uploads_a_large_file_with_progress(
     typescript: Package, uploading: Uploads, address: str, people: People, browser: str
 ):
@@ -87,11 +99,12 @@ def test_the_signed_url_gets_no_key_and_is_in_no_error(typescript: Package):
     with StandIn() as storage, StandIn() as api:
         url = f"{storage.url}/object?token=secret-7f3x"
         api.replies(Reply(json={"upload_url": url, "upload": "ticket-7f3x"}))
-        storage.replies(Reply(drop=True), Reply(status=400, json={"error": {"message": f"no: {url}"}}))
+        storage.replies(Reply(drop=True), Reply(status=400, json={"message": f"no: {url}"}))
         step = create("c", {"kind": "large", "name": "kiln.html", "text": "hot"})
         results = typescript.results({"baseUrl": f"{api.url}/api/v1"}, step, step)
         dropped, refused = (result["error"] for result in results)
-        assert (dropped["name"], refused["name"]) == ("APIConnectionError", "BadRequestError")
+        assert (dropped["name"], refused["name"]) == ("APIConnectionError", "UploadFailedError")
+        assert refused["message"].startswith("Storage did not accept the file: no: http")
         assert "7f3x" not in f"{dropped} {refused}"
         assert [request.path for request in api.requests] == ["/api/v1/documents/upload"] * 2
         assert len(storage.requests) == 2

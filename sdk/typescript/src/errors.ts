@@ -86,6 +86,11 @@ export class UnexpectedResponseError extends APIError {
   override readonly name: string = "UnexpectedResponseError";
 }
 
+/** The project's Storage did not accept a large file; the status and the reason are Storage's. */
+export class UploadFailedError extends APIError {
+  override readonly name: string = "UploadFailedError";
+}
+
 /** No response, or an incomplete one. Check the network, or try again later. */
 export class APIConnectionError extends MnemosyneError {
   override readonly name: string = "APIConnectionError";

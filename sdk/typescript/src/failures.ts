@@ -13,6 +13,7 @@ import {
   PermissionDeniedError,
   RateLimitError,
   UnexpectedResponseError,
+  UploadFailedError,
   ValidationError,
 } from "./errors.js";
 import { isRecord, masked, retryAfter } from "./utils.js";
@@ -79,6 +80,15 @@ export async function failure(response: Response, key: string): Promise<APIError
   }
   const body: unknown = await response.json().catch(() => undefined);
   return errorOf(body, seen, key);
+}
+
+/** The error of an upload to a signed URL, whose token is in no error. */
+export async function uploadFailure(response: Response, url: string): Promise<UploadFailedError> {
+  const body: unknown = await response.json().catch(() => undefined);
+  const reason = (isRecord(body) && text(body["message"])) || "it gave no reason";
+  const message = `Storage did not accept the file: ${reason}`;
+  const token = new URL(url).searchParams.get("token") || url;
+  return new UploadFailedError(message.replaceAll(token, "[the token]"), { status: response.status });
 }
 
 export function requestId(response: Response, key: string): string | undefined {

@@ -2,6 +2,7 @@
 
 import { MnemosyneError, PayloadTooLargeError } from "./errors.js";
 import { typeOf } from "./types.js";
+import { hex } from "./utils.js";
 
 export type FileContent =
   | Blob
@@ -45,6 +46,12 @@ async function opened(file: string | FileContent): Promise<FileContent> {
 
 interface FileSystem {
   openAsBlob: (path: string) => Promise<Blob>;
+}
+
+/** `sha256:` and 64 hexadecimal digits. (A page without TLS has no SHA-256: undefined.) */
+export async function hashOf(content: Blob): Promise<string | undefined> {
+  const subtle = crypto.subtle as SubtleCrypto | undefined;
+  return subtle && `sha256:${hex(await subtle.digest("SHA-256", await content.arrayBuffer()))}`;
 }
 
 async function blobOf(content: FileContent | string, type: string): Promise<Blob> {

@@ -19,6 +19,7 @@ export {
   RateLimitError,
   StreamInterruptedError,
   UnexpectedResponseError,
+  UploadFailedError,
   ValidationError,
 } from "./errors.js";
 export type { FileContent, FileInput } from "./files.js";

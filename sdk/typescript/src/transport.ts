@@ -3,7 +3,7 @@
 import type { Call, PostOptions, TransportOptions, UploadOptions } from "./calls.js";
 import { Deadline } from "./deadline.js";
 import { APIError, MnemosyneError, NotFoundError } from "./errors.js";
-import { failure, isFull, isOutOfKeys, isPassing, isRefused, mayBeDone, unexpected } from "./failures.js";
+import { failure, isFull, isOutOfKeys, isPassing, isRefused, mayBeDone, unexpected, uploadFailure } from "./failures.js";
 import { amiss } from "./forms.js";
 import { put } from "./uploads.js";
 import { backOff, LONGEST_RETRY_AFTER, randomKey, received, sent, sleep, snake } from "./utils.js";
@@ -72,8 +72,7 @@ export class Transport {
           throw deadline.explained(raised);
         },
       );
-      // (The URL is a credential.)
-      if (!response.ok) throw await failure(response, url);
+      if (!response.ok) throw await uploadFailure(response, url);
     } finally {
       deadline.stop();
     }

@@ -55,8 +55,11 @@ export function backOff(attempt: number): number {
 
 /** As good as any UUID. (crypto.randomUUID is not there for pages without TLS.) */
 export function randomKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex(crypto.getRandomValues(new Uint8Array(16)).buffer);
+}
+
+export function hex(bytes: ArrayBuffer): string {
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Seconds, from a number of them or a date; undefined where there is neither. */

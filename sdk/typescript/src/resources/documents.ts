@@ -3,7 +3,7 @@
 import type { Call, PostOptions, RequestOptions, UploadOptions } from "../calls.js";
 import { APIError, APITimeoutError, DocumentFailedError } from "../errors.js";
 import { isPassing } from "../failures.js";
-import { fileOf, MAX_REQUEST_BYTES } from "../files.js";
+import { fileOf, hashOf, MAX_REQUEST_BYTES } from "../files.js";
 import { DOCUMENT, LINK, LISTED, MADE, PROGRESS, TICKET } from "../forms.js";
 import type {
   Document,
@@ -62,7 +62,9 @@ export class DocumentsResource {
   /** Uploads the file to a signed URL of the project's storage, then adds it. */
   async #createLarge(params: NewDocument, content: Blob, name: string, options?: UploadOptions): Promise<Document> {
     const { file, filename, contentType, ...fields } = params;
-    const json = { ...fields, filename: name, sizeBytes: content.size };
+    // By it the server recognizes the file of a repeated call with the same key.
+    const contentHash = options?.idempotencyKey && (await hashOf(content));
+    const json = { ...fields, filename: name, sizeBytes: content.size, contentHash };
     const begin = { method: "POST", path: `${PATH}/upload`, json, isRepeatable: true, answer: TICKET } as const;
     const { uploadUrl, upload } = await this.#transport.request<Ticket>(begin, { ...options, idempotencyKey: undefined });
     await this.#transport.put(uploadUrl, content, options);
