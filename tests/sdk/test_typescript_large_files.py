@@ -9,9 +9,9 @@ import pytest
 from functions import documents
 from shared.documents.documents import MAX_BYTES
 from tests.conftest import People
+from tests.external_programs import run_node
 from tests.functions.app_server import live
 from tests.functions.test_documents import collection
-from tests.external_programs import run_node
 from tests.sdk.python_client import key_of
 from tests.sdk.typescript_package import SCRIPTS, Package, Row
 from tests.stand_in_server import Reply, StandIn
