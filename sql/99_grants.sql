@@ -1,4 +1,4 @@
--- Privileges of all roles on tables and functions. anon and service_role have none.
+-- Privileges of all roles on tables and functions. anon and service_role only execute PostgREST's pre-request function.
 
 -- Tables: what the policies then restrict. Columns are listed where a role may write or read only these.
 grant select on rag.settings to authenticated;
@@ -82,6 +82,8 @@ grant select on rag.settings to rag_worker;
 -- executes the internal functions too.
 revoke all on all functions in schema rag from public, anon, authenticated, service_role;
 grant execute on all functions in schema rag to authenticated;
+-- PostgREST's pre-request function runs as every role.
+grant execute on function rag.check_request(), rag.check_direct_size() to public;
 revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
   rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
 grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),

@@ -28,7 +28,19 @@ def sweep_functions(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) 
     for function in sql_functions.sql_functions(sweep.actors):
         if only(function.name):
             findings += _attack_function(sweep, function)
+            if function.name == "is_org_member":
+                findings += _send_large_body(sweep)
     return findings
+
+
+def _send_large_body(sweep: Sweep) -> Iterator[Finding]:
+    """Only PostgREST's pre-request function refuses it: is_org_member itself has no limit."""
+    request = Request("POST", "/rest/v1/rpc/is_org_member", body={"org_id": "x" * (2 << 20)})
+    headers = bearer(sweep.actors.token(sweep.actors.admin)) | {SECRET_HEADER: ""}
+    response = sweep.send(request, headers)
+    if response.status_code != 413:
+        detail = f"the status is {response.status_code}: set pgrst.db_pre_request (docs/install.md)"
+        yield Finding("is_org_member", "a large direct call", detail)
 
 
 def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:

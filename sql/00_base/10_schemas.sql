@@ -10,7 +10,8 @@ create extension if not exists vector with schema extensions;
 
 create schema rag;
 revoke all on schema rag from public;
-grant usage on schema rag to authenticated;
+-- PostgREST calls rag.check_request as every role. The grants of schema rag are in 99_grants.sql.
+grant usage on schema rag to public;
 
 -- The worker's role, without a login: PostgREST assumes it for a token that names it. Roles are cluster-wide.
 do $$
@@ -20,4 +21,3 @@ exception when duplicate_object then null;
 end;
 $$;
 grant rag_worker to authenticator;
-grant usage on schema rag to rag_worker;

@@ -24,6 +24,30 @@ comment on function rag.check_direct_size is
   'Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A '
   'request with neither header has no body, unless it is a POST of HTTP/2.';
 
+-- PostgREST's pre-request function (db-pre-request), which runs before PostgREST hands the body to Postgres. A function
+-- can check a size only after the conversion of its arguments, for which a body of 38 MB takes a gigabyte. An encoded
+-- path may name any function. Roles other than authenticated may not read rag.settings, which holds the secret.
+create function rag.check_request()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
+    if current_user = 'authenticated' then
+      if not rag.is_direct_call() then
+        return;
+      end if;
+    end if;
+    perform rag.check_direct_size();
+  end if;
+end;
+$$;
+
+comment on function rag.check_request is
+  'Pre-request function of PostgREST: rag.check_direct_size for this project''s exposed functions, before Postgres '
+  'converts the body. It ignores all other requests, and calls with the functions'' secret. docs/install.md has the '
+  'statement that sets it.';
+
 create function rag.require_org()
 returns void
 language plpgsql stable security invoker set search_path = ''

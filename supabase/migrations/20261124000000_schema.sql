@@ -10,7 +10,8 @@ create extension if not exists vector with schema extensions;
 
 create schema rag;
 revoke all on schema rag from public;
-grant usage on schema rag to authenticated;
+-- PostgREST calls rag.check_request as every role. The grants of schema rag are in 99_grants.sql.
+grant usage on schema rag to public;
 
 -- The worker's role, without a login: PostgREST assumes it for a token that names it. Roles are cluster-wide.
 do $$
@@ -20,7 +21,6 @@ exception when duplicate_object then null;
 end;
 $$;
 grant rag_worker to authenticator;
-grant usage on schema rag to rag_worker;
 
 -- Checks of values that tables and exposed functions share: texts, metadata, numbers and the size of JSON.
 
@@ -495,6 +495,30 @@ $$;
 comment on function rag.check_direct_size is
   'Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A '
   'request with neither header has no body, unless it is a POST of HTTP/2.';
+
+-- PostgREST's pre-request function (db-pre-request), which runs before PostgREST hands the body to Postgres. A function
+-- can check a size only after the conversion of its arguments, for which a body of 38 MB takes a gigabyte. An encoded
+-- path may name any function. Roles other than authenticated may not read rag.settings, which holds the secret.
+create function rag.check_request()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
+    if current_user = 'authenticated' then
+      if not rag.is_direct_call() then
+        return;
+      end if;
+    end if;
+    perform rag.check_direct_size();
+  end if;
+end;
+$$;
+
+comment on function rag.check_request is
+  'Pre-request function of PostgREST: rag.check_direct_size for this project''s exposed functions, before Postgres '
+  'converts the body. It ignores all other requests, and calls with the functions'' secret. docs/install.md has the '
+  'statement that sets it.';
 
 create function rag.require_org()
 returns void
@@ -11781,7 +11805,7 @@ comment on function public.rag_health is
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
   '(unset, wrong). This function is not guarded, so that it can report that.';
 
--- Privileges of all roles on tables and functions. anon and service_role have none.
+-- Privileges of all roles on tables and functions. anon and service_role only execute PostgREST's pre-request function.
 
 -- Tables: what the policies then restrict. Columns are listed where a role may write or read only these.
 grant select on rag.settings to authenticated;
@@ -11865,6 +11889,8 @@ grant select on rag.settings to rag_worker;
 -- executes the internal functions too.
 revoke all on all functions in schema rag from public, anon, authenticated, service_role;
 grant execute on all functions in schema rag to authenticated;
+-- PostgREST's pre-request function runs as every role.
+grant execute on function rag.check_request(), rag.check_direct_size() to public;
 revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
   rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
 grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),

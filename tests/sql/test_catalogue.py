@@ -113,6 +113,8 @@ WORKER_FUNCTIONS = {
     "rag_extend_hnsw(integer)",
     "rag_remove_deleted_collections()",
 }
+# PostgREST calls the first of them before each request, as any role.
+OF_EVERY_ROLE = {"rag.check_request()", "rag.check_direct_size()"}
 # What they, the triggers on what they change, and the functions' own health ask.
 WORKER_HELPERS = {
     "rag_health()",
@@ -457,18 +459,18 @@ def test_the_schema_public_has_no_table_view_or_type_of_the_project(world: World
     assert rows == []
 
 
-def test_no_other_role_can_execute_the_project_s_functions(world: World):
+def test_other_roles_execute_the_pre_request_function_only(world: World):
     executed = {
         role: functions(world, f"has_function_privilege('{role}', oid, 'execute')")
         for role in ("anon", "service_role")
     }
-    assert executed == {"anon": set(), "service_role": set()}
+    assert executed == {"anon": OF_EVERY_ROLE, "service_role": OF_EVERY_ROLE}
 
 
-def test_public_cannot_execute_the_project_s_functions(world: World):
+def test_public_executes_the_pre_request_function_only(world: World):
     """Grantee 0 is PUBLIC; an ACL that was never set grants it."""
     granted = "exists (select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)"
-    assert functions(world, granted) == set()
+    assert functions(world, granted) == OF_EVERY_ROLE
 
 
 def test_authenticated_can_execute_every_function_of_the_project(world: World):
@@ -478,23 +480,19 @@ def test_authenticated_can_execute_every_function_of_the_project(world: World):
 
 def test_the_worker_s_role_can_execute_its_own_functions(world: World):
     executed = functions(world, "has_function_privilege('rag_worker', oid, 'execute')")
-    assert executed == WORKER_FUNCTIONS | WORKER_HELPERS
+    assert executed == WORKER_FUNCTIONS | WORKER_HELPERS | OF_EVERY_ROLE
     assert world.sql(
         "select rolcanlogin, rolbypassrls, rolsuper from pg_roles where rolname = 'rag_worker'"
     ) == [(False, False, False)]
 
 
-def test_no_other_role_can_use_the_schema(world: World):
-    entering = world.sql(
-        "select role from unnest(array['anon', 'service_role', 'authenticator']) as role "
-        "where has_schema_privilege(role, 'rag', 'usage, create')"
+def test_no_role_of_postgrest_creates_objects_in_the_project_s_schemas(world: World):
+    creating = world.sql(
+        "select role, schema from unnest(array['anon', 'authenticated', 'authenticator', 'rag_worker', "
+        "'service_role']) as role, unnest(array['rag', 'public']) as schema "
+        "where has_schema_privilege(role, schema, 'create')"
     )
-    assert entering == []
-
-
-def test_authenticated_cannot_create_objects_in_the_project_s_schemas(world: World):
-    for schema in ("rag", "public"):
-        assert world.sql("select has_schema_privilege('authenticated', %s, 'create')", schema) == [(False,)]
+    assert creating == []
 
 
 def test_table_grants_are_the_documented_list(world: World):

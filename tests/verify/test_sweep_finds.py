@@ -222,6 +222,15 @@ def test_the_sweep_finds_a_bound_key_without_restrictions(world: World):
 
 
 @pytest.mark.postgres
+def test_the_sweep_finds_a_missing_pre_request_function(world: World):
+    ((original,),) = world.sql("select pg_get_functiondef('rag.check_request'::regproc)")
+    plant = "create or replace function rag.check_request() returns void language sql as ''"
+    with schema_change(world, plant, original.replace("%", "%%")):
+        findings = on_functions(world, exactly("is_org_member"))
+    assert "a large direct call" in attacks_on(findings, "is_org_member")
+
+
+@pytest.mark.postgres
 def test_the_sweep_finds_a_grant_to_anon(world: World):
     plant, restore = (
         "grant execute on function public.rag_list_names() to anon",

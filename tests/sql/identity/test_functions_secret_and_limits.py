@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import httpx
@@ -20,6 +20,7 @@ from tests.actors import Actor, World, client, put_arguments, vector, webhook_ar
 from tests.conftest import People
 from tests.functions.app_server import services
 from tests.process_faults import wait_for_waiters
+from tests.sql.base.test_value_checks import largest_growth
 from tests.sql.test_catalogue import CALLERS
 
 READERS: dict[str, dict[str, Any]] = {
@@ -170,22 +171,75 @@ def test_a_user_has_three_concurrent_direct_searches(people: People, world: Worl
     assert ann.rpc("rag_match", search).status_code == 200
 
 
+def post(actor: Actor, function: str, content: Any) -> tuple[int, str | None]:
+    """Straight to PostgREST, with a body of any form."""
+    address = f"http://127.0.0.1:{actor.stack.state.postgrest_port}/rpc/{function}"
+    headers = {**actor.headers(), "Content-Type": "application/json"}
+    return answer_of(client().post(address, content=content, headers=headers))
+
+
+def test_every_function_refuses_a_large_direct_call(people: People, world: World, subtests: pytest.Subtests):
+    ann = people.ann.direct()
+    for function in sorted(CALLER_OF):
+        with subtests.test(function=function):
+            body = json.dumps(required_arguments(world, function)).encode()
+            assert post(ann, function, body.ljust((1 << 20) + 1)) == (413, "body_too_large")
+            if CALLER_OF[function] != "worker":
+                assert post(ann, function, body.ljust(1 << 20))[0] != 413
+
+
 def test_a_direct_call_s_size_is_limited(people: People, subtests: pytest.Subtests):
-    path = f"{people.ann.stack.url.rpartition(':')[0]}:{people.ann.stack.state.postgrest_port}/rpc/rag_match"
     body = json.dumps({"query_vector": vector(1)}).encode().ljust((1 << 20) + 1)
-
-    def answer(actor: Actor, content: Any) -> tuple[int, str | None]:
-        headers = {**actor.headers(), "Content-Type": "application/json"}
-        return answer_of(client().post(path, content=content, headers=headers))
-
-    cases: list[tuple[str, Actor, Any, tuple[int, str | None]]] = [
-        ("large", people.ann.direct(), body, (413, "body_too_large")),
-        ("of unknown size", people.ann.direct(), iter([body]), (400, "length_required")),
-        ("of our functions", people.ann, body, (200, None)),
+    large, unknown = (413, "body_too_large"), (400, "length_required")
+    cases: list[tuple[str, Actor, str, Any, tuple[int, str | None]]] = [
+        ("of unknown size", people.ann.direct(), "rag_match", iter([body]), unknown),
+        ("with an encoded name", people.ann.direct(), "rag%5Fmatch", body, large),
+        ("of our functions", people.ann, "rag_match", body, (200, None)),
+        ("of our functions, of unknown size", people.ann, "rag_match", iter([body]), (200, None)),
     ]
-    for name, actor, content, expected in cases:
+    for name, actor, function, content, expected in cases:
         with subtests.test(name):
-            assert answer(actor, content) == expected
+            assert post(actor, function, content) == expected
+
+
+def test_a_function_checks_the_size_too(people: People, world: World, subtests: pytest.Subtests):
+    """For projects that have not set the pre-request function."""
+    ((original,),) = world.sql("select pg_get_functiondef('rag.check_request'::regproc)")
+    world.sql("create or replace function rag.check_request() returns void language sql as ''")
+    try:
+        for function, arguments in READERS.items():
+            if CALLER_OF[function] == "direct":
+                with subtests.test(function=function):
+                    body = json.dumps(arguments).encode().ljust((1 << 20) + 1)
+                    assert post(people.ann.direct(), function, body) == (413, "body_too_large")
+    finally:
+        world.sql(original.replace("%", "%%"))
+
+
+def test_a_large_body_is_refused_before_its_conversion(people: People, world: World):
+    """Its conversion would take 700 MB. Each connection of PostgREST's pool is open by now."""
+    numbers = b",".join([b"1e131071"] * ((30 << 20) // 9))
+    with largest_growth(world) as largest:
+        body = b'{"query_vector": "[1]", "filters": {"a": [' + numbers + b"]}}"
+        assert post(people.ann.direct(), "rag_match", body) == (413, "body_too_large")
+    assert largest[0] < 50 << 20
+
+
+def test_only_calls_of_the_project_s_functions_have_a_size_limit(world: World, subtests: pytest.Subtests):
+    headers = json.dumps({"content-length": str(2 << 20)})
+    statement = """
+        select rag.check_request()
+        from (select set_config('request.headers', %s, true), set_config('request.path', %s, true)) as request
+    """
+    for path, is_limited in {
+        "/rpc/rag_search": True, "/rpc/is_org_member": True, "/rpc/rag%5fsearch": True, "/%72pc/x": True,
+        "/documents": False, "/rag_documents": False, "/My%20table": False, "/rpc/ragtime": False,
+    }.items():  # fmt: skip
+        for role in ("anon", "service_role", "rag_worker", "authenticated"):
+            with subtests.test(path=path, role=role):
+                refused = pytest.raises(psycopg.DatabaseError, match="at most 1,048,576 bytes")
+                with refused if is_limited else nullcontext():
+                    world.as_role(role, statement, headers, path)
 
 
 def test_a_direct_caller_without_an_org_is_refused(
