@@ -12,8 +12,9 @@ create table rag.postings (
   places bigint[] not null check (cardinality(places) > 0),
   length integer not null,
   impact real not null,
-  primary key (org_id, document_id, term),
-  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+  -- No key to the document, which would be checked for every term. A write of postings has locked the document's row or
+  -- has inserted its chunks, and the trigger that follows the deletion of chunks deletes the postings.
+  primary key (org_id, document_id, term)
 );
 
 comment on table rag.postings is 'The inverted index of keyword search: the chunks of a document that contain a term.';
@@ -40,10 +41,10 @@ create table rag.term_counts (
   documents bigint not null,
   chunks bigint not null,
   length bigint not null,
-  primary key (org_id, term, id),
+  -- No key to the org, which would be checked for every term; a trigger deletes the counts of a deleted org.
   -- No key to the collection: folding would wait for its deletion, which waits for the folded rows.
   -- A deleted collection's documents take their counts away themselves, and sums of nothing count nothing.
-  foreign key (org_id) references rag.orgs (id) on delete cascade
+  primary key (org_id, term, id)
 );
 
 comment on table rag.term_counts is
@@ -70,12 +71,13 @@ create policy "members use their org's postings" on rag.postings
 
 create policy "a key reads and writes with the scopes for it" on rag.postings
   as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read'))
+    or collection_id = (select rag.deleted_collection()))
   with check ((select rag.has_scope('documents:write')));
 
 create policy "a key deletes with documents:write" on rag.postings
   as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
+  using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
 
 create policy "a bound key stays in its collection" on rag.postings
   as restrictive for all to authenticated

@@ -175,3 +175,21 @@ create trigger count_new_terms after insert on rag.postings
 create trigger count_deleted_terms after delete on rag.postings
   referencing old table as changed
   for each statement execute function rag.count_changed_terms();
+
+create function rag.delete_term_counts()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.term_counts where term_counts.org_id = old.id;
+  return null;
+end;
+$$;
+
+comment on function rag.delete_term_counts is
+  'Trigger that deletes the counts of a deleted org, at the end of the transaction: until then the deletion has waited '
+  'for writers of the org''s documents.';
+
+create constraint trigger delete_term_counts_of_deleted_org
+  after delete on rag.orgs
+  deferrable initially deferred for each row execute function rag.delete_term_counts();

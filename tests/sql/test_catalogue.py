@@ -389,6 +389,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_delete_named(text,text[])",
         "rag_record_metrics(jsonb)",
         "rag.count_changed_terms()",
+        "rag.delete_term_counts()",
         "rag.count_hits(uuid,text,integer,integer,integer)",
         "rag.count_request(text,text)",
         "rag.ensure_collection(uuid,text)",
@@ -632,7 +633,6 @@ def test_foreign_keys_between_tenant_tables_include_the_org(world: World):
     assert {(child, parent) for child, parent, _, _ in between} == {
         ("documents", "collections"),
         ("chunks", "documents"),
-        ("postings", "documents"),
         ("facets", "documents"),
         ("api_keys", "collections"),
         ("originals", "documents"),

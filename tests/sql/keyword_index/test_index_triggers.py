@@ -80,6 +80,30 @@ def test_counts_match_the_postings_after_any_writes(world: World, seed: int):
     assert world.sql(rows_of_a_term, orgs) == []
 
 
+def test_a_key_that_deletes_a_collection_deletes_its_postings(world: World, people: People):
+    passages.put(world, people.ann, "in the collection", collection="gone")
+    passages.put(world, people.ann, "in another one")
+    key = {"scopes": ["collections:manage"]}
+    world.as_user(people.ann, "delete from rag.collections where name = 'gone'", rag=key)
+    assert drift(world, people) == []
+    assert world.sql("select 1 from rag.postings where term = 'collect'") == []
+
+
+def test_a_deleted_org_has_no_counts_although_a_writer_ends_later(world: World, people: People):
+    document_id = passages.put(world, people.ann, "one")
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(world.stack.database_url()) as writer:
+        become(writer, people.ann)
+        writer.execute("update rag.documents set title = 'Another' where id = %s", [document_id])
+        deletion = pool.submit(world.sql, "delete from rag.orgs where id = %s", people.acme.id)
+        with pytest.raises(TimeoutError):
+            deletion.result(timeout=0.5)
+        writer.commit()
+        deletion.result()
+    for table in ("postings", "term_counts"):
+        rows = f"select count(*) from rag.{table} where org_id = %s"
+        assert world.sql(rows, people.acme.id) == [(0,)], table
+
+
 def write(world: World, people: People, seed: int) -> None:
     """Puts, replacements and deletes of a few names; the first writer deletes the collection now and then."""
     draw = random.Random(seed)  # noqa: S311  # not a secret
