@@ -68,6 +68,23 @@ def messages(
     return [chat_sessions.SessionMessage.of(row) for row in rows]
 
 
+@app.post("/api/v1/chat/sessions", status_code=201)
+@app.post("/v1/chat/sessions", status_code=201)
+def create(caller: Asker, core: Core, body: chat_sessions.NewSession) -> chat_sessions.SessionReference:
+    session = sessions.open_session(core.database, caller, None, body.collection_id)
+    session_id = sessions.save_turn(core.database, caller, session, body.stored())
+    return chat_sessions.SessionReference(session_id=session_id)
+
+
+@app.post("/api/v1/chat/sessions/{session_id}/messages", status_code=201)
+@app.post("/v1/chat/sessions/{session_id}/messages", status_code=201)
+def add_messages(
+    caller: Asker, core: Core, session: Id, body: chat_sessions.NewMessages
+) -> chat_sessions.SessionReference:
+    sessions.add_messages(core.database, caller, session, body.stored())
+    return chat_sessions.SessionReference(session_id=session)
+
+
 @app.delete("/api/v1/chat/sessions/{session_id}", status_code=204)
 @app.delete("/v1/chat/sessions/{session_id}", status_code=204)
 def delete(caller: Asker, core: Core, session: Id) -> Response:

@@ -71,6 +71,53 @@ def test_messages_are_read_with_their_sources(core: Services, people: People):
     ]
 
 
+ANSWER = {"role": "assistant", "content": "1,200 degrees."}
+QUESTION = {"role": "user", "content": "How hot is the kiln?"}
+
+
+def test_messages_are_stored_without_a_search(core: Services, people: People):
+    (home,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
+    body = {"messages": [QUESTION, ANSWER], "collection_id": home["id"]}
+    created = people.ann.post(PATH, body)
+    assert created.status_code == 201, created.text
+    session = created.json()["session_id"]
+    added = people.ann.post(f"/v1/chat/sessions/{session}/messages", {"messages": [QUESTION]})
+    assert (added.status_code, added.json()) == (201, {"session_id": session})
+    rows = get_rows(people.ann, f"{PATH}/{session}/messages")
+    assert [{"role": row["role"], "content": row["content"]} for row in rows] == [QUESTION, ANSWER, QUESTION]
+    assert "sources" not in rows[1]
+    (listed,) = get_rows(people.ann)
+    assert (listed["title"], listed["collection_id"], listed["message_count"]) == (
+        "How hot is the kiln?", home["id"], 3,
+    )  # fmt: skip
+    # A turn of the chat continues the session.
+    place = sessions.open_session(core.database, people.ann.principal, session, None)
+    assert [message.content for message in place.messages] == [row["content"] for row in rows]
+
+
+def test_a_session_may_begin_with_an_answer(people: People):
+    created = people.ann.post(PATH, {"messages": [ANSWER]})
+    assert created.status_code == 201, created.text
+    assert get_rows(people.ann)[0]["title"] == ""
+
+
+def test_malformed_messages_are_refused(subtests: pytest.Subtests, core: Services, people: People):
+    session = save_session(core, people.ann)
+    bodies: list[Row] = [
+        {}, {"messages": []}, {"messages": [QUESTION] * 101}, {"messages": [{"role": "user"}]},
+        *({"messages": [{**QUESTION, **wrong}]} for wrong in (
+            {"role": "system"}, {"content": ""}, {"content": 7}, {"content": "a\0"},
+            {"content": "x" * 100_001},
+        )),
+    ]  # fmt: skip
+    for body in bodies:
+        with subtests.test(body=str(body)[:80]):
+            for path in (PATH, f"{PATH}/{session}/messages"):
+                answer = people.ann.post(path, body)
+                assert answer.json()["error"]["type"] == "invalid_request_error", answer.text
+    assert len(get_rows(people.ann, f"{PATH}/{session}/messages")) == 2
+
+
 OTHER_DETAILS: list[Row] = [
     {},
     {"sources": [], "usage": None},
@@ -123,6 +170,9 @@ def test_a_key_needs_the_scope_chat_read(core: Services, people: People):
         answer = people.ann.request("GET", f"{PATH}/{session}/messages", token=key)
         assert answer.status_code == status, answer.text
     assert error(people.ann.request("DELETE", f"{PATH}/{session}", token=key), 403)["code"] == "missing_scope"
+    for path in (PATH, f"{PATH}/{session}/messages"):
+        answer = people.ann.request("POST", path, {"messages": [QUESTION]}, token=key)
+        assert error(answer, 403)["code"] == "missing_scope"
     assert error(people.ann.request("GET", PATH, token=people.ann.stack.anon_key), 401)
 
 

@@ -54,12 +54,18 @@ def test_the_frameworks_retrieve_and_answer(variables: dict[str, str]):
 
 
 def test_the_documentation_s_examples_run(variables: dict[str, str]):
-    langchain, llama_index = (
+    langchain, history, llama_index = (
         code.partition("```")[0]
         .replace("mn_live_...", variables["MNEMOSYNE_API_KEY"])
         .replace("https://your-domain.com/api/v1", variables["MNEMOSYNE_BASE_URL"])
         .replace('"..."', repr(variables["FRAMEWORKS_COLLECTION"]))
         for code in (ROOT / "docs" / "frameworks.md").read_text().split("```python\n")[1:]
     )
-    assert "Kettle 3 The kettle of hall 3" in output_of(["-c", langchain], variables)
+    model = """
+from langchain_core.language_models import FakeListChatModel
+model = FakeListChatModel(responses=["Hello, Ann."])
+"""
+    printed = output_of(["-c", langchain + model + history], variables)
+    assert "Kettle 3 The kettle of hall 3" in printed
+    assert "['I am Ann.', 'Hello, Ann.']" in printed
     assert "becomes 63 degrees hot" in output_of(["-c", llama_index], variables)

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 from conftest import COLLECTION, OTHERS_COLLECTION, QUESTION
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from mnemosyne import AsyncMnemosyne, Mnemosyne, NotFoundError
@@ -72,8 +75,44 @@ def test_a_session_s_messages_are_a_chat_history(client: Mnemosyne):
     assert isinstance(question, HumanMessage)
     assert isinstance(reply, AIMessage)
     assert (question.content, reply.content) == (QUESTION, answer.response)
-    with pytest.raises(NotImplementedError, match="The API stores each turn"):
-        history.add_user_message("Hello")
+    history.add_user_message("And the kettle of hall 4?")
+    follow_up = client.chat.completions.create(
+        COLLECTION, [{"role": "user", "content": "And in hall 5?"}], session_id=history.session_id
+    )
+    assert follow_up.session_id == history.session_id
+    assert [message.content for message in history.messages][2:4] == [
+        "And the kettle of hall 4?",
+        "And in hall 5?",
+    ]
+
+
+def test_a_chain_stores_its_turns_and_reads_them_again(client: Mnemosyne):
+    history = MnemosyneChatMessageHistory(client, collection_id=COLLECTION)
+    assert history.messages == []
+    chain = RunnableWithMessageHistory(
+        FakeListChatModel(responses=["Hello, Ann.", "Ann."]), lambda session_id: history
+    )
+    config: RunnableConfig = {"configurable": {"session_id": "any"}}
+    chain.invoke([HumanMessage("I am Ann.")], config)
+    assert asyncio.run(chain.ainvoke([HumanMessage("Who am I?")], config)).content == "Ann."
+    stored = MnemosyneChatMessageHistory(client, history.session_id).messages
+    assert [(message.type, message.content) for message in stored] == [
+        ("human", "I am Ann."),
+        ("ai", "Hello, Ann."),
+        ("human", "Who am I?"),
+        ("ai", "Ann."),
+    ]
+    former = history.session_id
     history.clear()
+    assert history.messages == []
     with pytest.raises(NotFoundError):
-        _ = history.messages
+        MnemosyneChatMessageHistory(client, former).add_user_message("Hello")
+
+
+def test_messages_without_text_and_of_other_types_are_refused(client: Mnemosyne):
+    history = MnemosyneChatMessageHistory(client)
+    call = AIMessage("", tool_calls=[{"name": "search", "args": {}, "id": "1"}])
+    for message in (call, SystemMessage("Be brief."), ToolMessage("63", tool_call_id="1")):
+        with pytest.raises(ValueError, match=f"of type {message.type}"):
+            history.add_messages([HumanMessage("Hello"), message])
+    assert history.session_id is None

@@ -14,7 +14,12 @@ from llama_index.core.response_synthesizers import ResponseMode, get_response_sy
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 
 from mnemosyne import AsyncMnemosyne, Mnemosyne, NotFoundError
-from mnemosyne.llama_index import MnemosyneQueryEngine, MnemosyneRetriever
+from mnemosyne.llama_index import (
+    MnemosyneQueryEngine,
+    MnemosyneRetriever,
+    MnemosyneSimilarityPostprocessor,
+)
+from mnemosyne.models.chunk import RetrievalMode
 
 
 def test_nodes_have_ids_scores_and_sources(client: Mnemosyne):
@@ -46,6 +51,28 @@ def test_the_framework_s_own_query_engine_and_postprocessors_take_the_retriever(
         node_postprocessors=[SimilarityPostprocessor(similarity_cutoff=0.5)],
     )
     assert [node.metadata["title"] for node in engine.query(QUESTION).source_nodes][:1] == ["Kettle 3"]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "hierarchical"])
+def test_the_postprocessor_removes_passages_by_similarity(client: Mnemosyne, mode: RetrievalMode):
+    retriever = MnemosyneRetriever(client, COLLECTION, mode=mode)
+    nodes = retriever.retrieve(QUESTION)
+    similarities = sorted(node.metadata["similarity"] for node in nodes)
+    engine = RetrieverQueryEngine(
+        retriever,
+        get_response_synthesizer(llm=MockLLM(), response_mode=ResponseMode.NO_TEXT),
+        node_postprocessors=[MnemosyneSimilarityPostprocessor(similarity_cutoff=similarities[-1])],
+    )
+    assert [node.metadata["title"] for node in engine.query(QUESTION).source_nodes] == ["Kettle 3"]
+    assert [node.metadata["title"] for node in asyncio.run(engine.aquery(QUESTION)).source_nodes] == [
+        "Kettle 3"
+    ]
+
+
+def test_the_postprocessor_keeps_passages_that_were_found_by_words_alone(client: Mnemosyne):
+    nodes = MnemosyneRetriever(client, COLLECTION, mode="keyword").retrieve(QUESTION)
+    assert nodes
+    assert MnemosyneSimilarityPostprocessor(similarity_cutoff=1).postprocess_nodes(nodes) == nodes
 
 
 def test_the_query_engine_answers_with_sources_and_confidence(client: Mnemosyne):

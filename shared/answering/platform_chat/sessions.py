@@ -42,13 +42,16 @@ def save_turn(
         "org_id": session.org_id,
         "collection_id": session.collection_id,
         "title": clean_line(_storable(question))[:TITLE_CHARACTERS].rstrip(),
-        "messages": [
-            {"role": message.role, "content": _storable(message.content), "details": dict(message.details)}
-            for message in messages
-        ],
+        "messages": _rows(messages),
     }
     row = database.call(caller, "rag_save_turn", arguments)
     return str(row["session_id"])
+
+
+def add_messages(database: Database, caller: Principal, session_id: str, messages: Sequence[Message]) -> None:
+    """Add messages to a session. Raises NotFound."""
+    arguments = {"session_id": session_id, "org_id": None, "collection_id": None, "title": None}
+    database.call(caller, "rag_save_turn", {**arguments, "messages": _rows(messages)})
 
 
 def list_sessions(database: Database, caller: Principal, limit: int, offset: int) -> list[Row]:
@@ -81,6 +84,13 @@ def stored_source(match: Match) -> Row:
         "ordinal": match.ordinal,
         "score": round(min(1.0, max(0.0, match.score)), 6),
     }
+
+
+def _rows(messages: Sequence[Message]) -> list[Row]:
+    return [
+        {"role": message.role, "content": _storable(message.content), "details": dict(message.details)}
+        for message in messages
+    ]
 
 
 def _storable(text: str) -> str:

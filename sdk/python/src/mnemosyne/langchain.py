@@ -1,7 +1,7 @@
 """LangChain: a retriever, and the messages of a chat session. Needs `mnemosyne-ai[langchain]`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.chat_history import BaseChatMessageHistory
@@ -11,6 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 
 from mnemosyne.aio import AsyncMnemosyne
 from mnemosyne.client import Mnemosyne
+from mnemosyne.models.chat import SessionMessageParam
 from mnemosyne.models.chunk import Chunk, RetrievalMode
 
 
@@ -55,34 +56,54 @@ class MnemosyneRetriever(BaseRetriever):
 
 
 class MnemosyneChatMessageHistory(BaseChatMessageHistory):
-    """The messages of a chat session, for reading.
+    """The messages of a chat session, which its user alone can read.
 
-    The API stores each turn of its own chat (`client.chat.completions.create(session_id=...)`), so that there
-    is nothing to add. Raises NotFoundError for a session of another user.
+    Without `session_id` the first messages create a session, for `collection_id` or for all collections, and
+    `session_id` is its id. Raises NotFoundError for a session of another user.
     """
 
-    def __init__(self, client: Mnemosyne, session_id: str) -> None:
+    def __init__(
+        self, client: Mnemosyne, session_id: str | None = None, *, collection_id: str | None = None
+    ) -> None:
         self._client = client
-        self._session_id = session_id
+        self._collection_id = collection_id
+        self.session_id = session_id
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # the framework declares a variable
         """All messages, the oldest first."""
-        messages = self._client.chat.sessions.messages(self._session_id).auto_paging_iter()
+        if self.session_id is None:
+            return []
+        messages = self._client.chat.sessions.messages(self.session_id).auto_paging_iter()
         return [
             (HumanMessage if message.role == "user" else AIMessage)(content=message.content, id=message.id)
             for message in messages
         ]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Raises NotImplementedError."""
-        raise NotImplementedError(
-            "The API stores each turn of its own chat: call client.chat.completions.create with session_id."
-        )
+        """Store 1 to 100 messages of a user or a model. Raises ValueError for messages of other types, and
+        for messages without text, such as calls of tools."""
+        texts = list(map(_message, messages))
+        sessions = self._client.chat.sessions
+        if self.session_id is None:
+            self.session_id = sessions.create(texts, collection_id=self._collection_id).session_id
+        else:
+            sessions.add_messages(self.session_id, texts)
 
     def clear(self) -> None:
-        """Delete the session."""
-        self._client.chat.sessions.delete(self._session_id)
+        """Delete the session. Later messages create another one."""
+        if self.session_id is not None:
+            self._client.chat.sessions.delete(self.session_id)
+        self.session_id = None
+
+
+def _message(message: BaseMessage) -> SessionMessageParam:
+    if not isinstance(message, (HumanMessage, AIMessage)) or not message.text:
+        raise ValueError(
+            f"A session stores texts of users and models, not this message of type {message.type}."
+        )
+    role: Literal["user", "assistant"] = "user" if isinstance(message, HumanMessage) else "assistant"
+    return {"role": role, "content": str(message.text)}
 
 
 def _document(chunk: Chunk) -> Document:

@@ -1,4 +1,4 @@
-"""LlamaIndex: a retriever and a query engine. Needs `mnemosyne-ai[llama-index]`."""
+"""LlamaIndex: a retriever, a node postprocessor and a query engine. Needs `mnemosyne-ai[llama-index]`."""
 
 import asyncio
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import Response
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import (
@@ -15,6 +16,7 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
+from pydantic import Field
 
 from mnemosyne.aio import AsyncMnemosyne
 from mnemosyne.client import Mnemosyne
@@ -63,6 +65,30 @@ class MnemosyneRetriever(BaseRetriever):
         return _nodes(
             await retrievals.retrieve(self._collection_id, query_bundle.query_str, **self._arguments)
         )
+
+
+class MnemosyneSimilarityPostprocessor(BaseNodePostprocessor):
+    """Removes the retriever's passages that are less similar to the question than `similarity_cutoff`.
+
+    The framework's own SimilarityPostprocessor compares the score, which most modes compute from ranks or
+    words. This one compares the cosine in the metadata, in every mode. A passage without one was found by its
+    words alone, and remains.
+    """
+
+    similarity_cutoff: float = Field(ge=0, le=1)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return cls.__name__
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return [
+            node
+            for node in nodes
+            if (similarity := node.metadata.get("similarity")) is None or similarity >= self.similarity_cutoff
+        ]
 
 
 class MnemosyneQueryEngine(BaseQueryEngine):

@@ -3,7 +3,11 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
+
+from shared.answering.platform_chat.types import Message
+from shared.api.contracts.platform.chat_request import MAX_ANSWER, Id
+from shared.api.contracts.shared_fields import NullAsAbsent, WithoutNul
 
 Row = dict[str, Any]
 MessageLimit = Annotated[int, Field(ge=1, le=1000)]
@@ -24,6 +28,30 @@ class Session(BaseModel):
     @classmethod
     def of(cls, row: Row) -> Self:
         return cls(**row, user_id=row["owner_id"])
+
+
+class NewMessage(NullAsAbsent):
+    role: Literal["user", "assistant"]
+    content: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=MAX_ANSWER), WithoutNul]
+
+
+class NewMessages(NullAsAbsent):
+    """Messages of a conversation that the client holds itself, in order."""
+
+    messages: Annotated[list[NewMessage], Field(min_length=1, max_length=100)]
+
+    def stored(self) -> list[Message]:
+        return [Message(message.role, message.content) for message in self.messages]
+
+
+class NewSession(NewMessages):
+    """`collection_id`: null for all collections."""
+
+    collection_id: Id | None = None
+
+
+class SessionReference(BaseModel):
+    session_id: str
 
 
 class SessionMessage(BaseModel):

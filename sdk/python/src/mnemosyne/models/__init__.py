@@ -17,6 +17,8 @@ from mnemosyne.models.chat import (
     ReasoningStep,
     RetrievalParam,
     SessionMessage,
+    SessionMessageParam,
+    SessionReference,
     Source,
     Usage,
 )
@@ -71,6 +73,8 @@ __all__ = [
     "RetrievalResponse",
     "RetrievalResult",
     "SessionMessage",
+    "SessionMessageParam",
+    "SessionReference",
     "Source",
     "Stats",
     "Usage",

@@ -16,6 +16,11 @@ class ChatMessageParam(TypedDict):
     content: str | list[dict[str, Any]]
 
 
+class SessionMessageParam(TypedDict):
+    role: Literal["user", "assistant"]
+    content: str
+
+
 class RetrievalParam(TypedDict, total=False):
     mode: RetrievalMode
     top_k: int
@@ -204,6 +209,10 @@ class ChatSession(Model):
     created_at: datetime
     last_message_at: datetime
     message_count: int
+
+
+class SessionReference(Model):
+    session_id: str
 
 
 class SessionMessage(Model):

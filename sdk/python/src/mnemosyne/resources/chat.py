@@ -17,6 +17,8 @@ from mnemosyne.models.chat import (
     GenerationParam,
     RetrievalParam,
     SessionMessage,
+    SessionMessageParam,
+    SessionReference,
 )
 from mnemosyne.pages import Page
 from mnemosyne.requests import Request, path, query, without_none
@@ -144,6 +146,20 @@ class ChatCompletionsResource:
 class ChatSessionsResource:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+
+    def create(
+        self, messages: Iterable[SessionMessageParam], *, collection_id: str | None = None
+    ) -> SessionReference:
+        """A session of 1 to 100 messages of your own, without a search. `collection_id`: None for all."""
+        fields = without_none(messages=[*messages], collection_id=collection_id)
+        request = Request("POST", "/chat/sessions", json=fields, repeatable=False)
+        return SessionReference.of(self._transport.send(request))
+
+    def add_messages(self, session_id: str, messages: Iterable[SessionMessageParam]) -> None:
+        """Add 1 to 100 messages of your own, in order. Raises NotFoundError."""
+        place = path("chat", "sessions", session_id, "messages")
+        fields = {"messages": [*messages]}
+        self._transport.send(Request("POST", place, json=fields, repeatable=False))
 
     def list(self, *, limit: int = 20, offset: int = 0) -> Page[ChatSession]:
         """A page of at most 100 of the caller's sessions, the most recent first."""

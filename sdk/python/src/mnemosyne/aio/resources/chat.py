@@ -19,6 +19,8 @@ from mnemosyne.models.chat import (
     GenerationParam,
     RetrievalParam,
     SessionMessage,
+    SessionMessageParam,
+    SessionReference,
 )
 from mnemosyne.requests import Request, path, query, without_none
 
@@ -143,6 +145,20 @@ class AsyncChatCompletionsResource:
 class AsyncChatSessionsResource:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
+
+    async def create(
+        self, messages: Iterable[SessionMessageParam], *, collection_id: str | None = None
+    ) -> SessionReference:
+        """A session of 1 to 100 messages of your own, without a search. `collection_id`: None for all."""
+        fields = without_none(messages=[*messages], collection_id=collection_id)
+        request = Request("POST", "/chat/sessions", json=fields, repeatable=False)
+        return SessionReference.of(await self._transport.send(request))
+
+    async def add_messages(self, session_id: str, messages: Iterable[SessionMessageParam]) -> None:
+        """Add 1 to 100 messages of your own, in order. Raises NotFoundError."""
+        place = path("chat", "sessions", session_id, "messages")
+        fields = {"messages": [*messages]}
+        await self._transport.send(Request("POST", place, json=fields, repeatable=False))
 
     async def list(self, *, limit: int = 20, offset: int = 0) -> AsyncPage[ChatSession]:
         """A page of at most 100 of the caller's sessions, the most recent first."""
