@@ -14,8 +14,9 @@ from tests.isolation.test_api_keys import make
 Result = TypeVar("Result")
 SOURCE = ROOT / "sdk" / "python"
 KEY = "mn_live_7f3x-nobody-may-see-this"
+HOME = "4be3f7db-0000-4000-8000-000000000001"
 COLLECTION = {
-    "id": "c1",
+    "id": HOME,
     "name": "docs",
     "document_count": 0,
     "created_at": "2026-11-14T10:30:00Z",
@@ -23,7 +24,7 @@ COLLECTION = {
 }
 DOCUMENT = {
     "id": "d1",
-    "collection_id": "c1",
+    "collection_id": HOME,
     "status": "processing",
     "created_at": "2026-11-14T10:30:00Z",
     "updated_at": "2026-11-14T10:30:00Z",

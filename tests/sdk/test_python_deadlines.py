@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from mnemosyne import APITimeoutError, AsyncMnemosyne, Mnemosyne
-from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
+from tests.sdk.python_client import COLLECTION, DOCUMENT, HOME, KEY, ran
 from tests.sdk.test_python_streams import END, MESSAGES, delta
 from tests.stand_in_server import Reply, StandIn
 
@@ -20,14 +20,14 @@ COMMENTS: list[bytes | float] = [0.05, b": still here\n\n"] * 400
 
 async def _told(url: str, timeout: float) -> None:
     async with AsyncMnemosyne(KEY, url, timeout=timeout, max_retries=0) as client:
-        await client.collections.get("c1")
+        await client.collections.get(HOME)
 
 
 def test_a_slow_response_ends_with_its_attempt_s_deadline(gateway: StandIn):
     gateway.replies(Reply(json=COLLECTION, drip=DRIPPING))
     late = pytest.raises(APITimeoutError)
     with Mnemosyne(KEY, gateway.url, timeout=0.5, max_retries=0) as client, late:
-        client.collections.get("c1")
+        client.collections.get(HOME)
     with pytest.raises(APITimeoutError):
         ran(_told(gateway.url, 0.5))
 
@@ -57,15 +57,15 @@ def test_a_complete_answer_has_three_minutes_by_default(
     ):
         gateway.replies(Reply(chunks=[END]) if asked == "stream" else Reply(json={**COLLECTION, **ANSWER}))
         if asked == "read":
-            client.collections.get("c1")
+            client.collections.get(HOME)
         else:
-            client.chat.completions.create("c1", MESSAGES, stream=asked == "stream")
+            client.chat.completions.create(HOME, MESSAGES, stream=asked == "stream")
     assert values == [seconds]
 
 
 async def _read(gateway: StandIn) -> None:
     async with AsyncMnemosyne(KEY, gateway.url) as client:
-        stream = await client.chat.completions.create("c1", MESSAGES, stream=True)
+        stream = await client.chat.completions.create(HOME, MESSAGES, stream=True)
         assert len([chunk async for chunk in stream]) == 2
         assert await asyncio.to_thread(gateway.left.wait, 5)
 
@@ -80,7 +80,7 @@ def test_a_finished_stream_does_not_wait_for_the_server_to_close(
         ran(_read(gateway))
         return
     with Mnemosyne(KEY, gateway.url) as client:
-        assert len(list(client.chat.completions.create("c1", MESSAGES, stream=True))) == 2
+        assert len(list(client.chat.completions.create(HOME, MESSAGES, stream=True))) == 2
         assert gateway.left.wait(5)
 
 
@@ -92,7 +92,7 @@ async def _never() -> str:
 async def _hanging(url: str) -> None:
     key: Any = _never
     async with AsyncMnemosyne(key, url, timeout=0.2) as client:
-        await client.collections.get("c1")
+        await client.collections.get(HOME)
 
 
 def test_a_key_function_that_does_not_return_is_a_time_out(gateway: StandIn):

@@ -17,7 +17,7 @@ from mnemosyne import (
     Mnemosyne,
     StreamInterruptedError,
 )
-from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
+from tests.sdk.python_client import COLLECTION, DOCUMENT, HOME, KEY, ran
 from tests.sdk.test_python_streams import MESSAGES, delta, event
 from tests.stand_in_server import Reply, StandIn
 
@@ -68,9 +68,9 @@ def test_no_error_shows_the_key_although_the_server_echoes_it(
 ):
     gateway.replies(reply)
     calls: dict[str, Callable[[], Any]] = {
-        "get": lambda: client.collections.get("c1"),
+        "get": lambda: client.collections.get(HOME),
         "health": client.health,
-        "stream": lambda: list(client.chat.completions.create("c1", MESSAGES, stream=True)),
+        "stream": lambda: list(client.chat.completions.create(HOME, MESSAGES, stream=True)),
         "wait": lambda: client.documents.wait_until_ready("d1", timeout=0.1),
     }
     with pytest.raises((APIError, APIConnectionError, DocumentFailedError)) as raised:
@@ -87,7 +87,7 @@ def test_no_error_shows_the_key_although_the_server_echoes_it(
 
 async def _asked(url: str, key: Any) -> None:
     async with AsyncMnemosyne(key, url) as client:
-        await client.collections.get("c1")
+        await client.collections.get(HOME)
 
 
 @pytest.mark.parametrize("kind", ["function", "coroutine", "synchronous client"])
@@ -101,7 +101,7 @@ def test_a_key_function_is_called_before_each_attempt(gateway: StandIn, kind: st
 
     if kind == "synchronous client":
         with Mnemosyne(lambda: next(tokens), gateway.url) as client:
-            client.collections.get("c1")
+            client.collections.get(HOME)
     else:
         ran(_asked(gateway.url, renewed if kind == "coroutine" else lambda: next(tokens)))
     texts = [request.headers["authorization"] for request in gateway.requests]
@@ -118,7 +118,7 @@ async def _coroutine() -> str:
 def test_an_invalid_key_from_a_function_is_neither_sent_nor_shown(gateway: StandIn, given: Any):
     """Nor is a coroutine, by the client that cannot await it."""
     with Mnemosyne(given, gateway.url) as client, pytest.raises(ConfigurationError) as raised:
-        client.collections.get("c1")
+        client.collections.get(HOME)
     assert KEY not in shown(raised.value)
     assert gateway.requests == []
 
@@ -131,5 +131,5 @@ def test_an_exception_of_a_key_function_is_raised_unchanged_and_once(gateway: St
         raise ConnectionResetError("the identity provider")
 
     with Mnemosyne(fails, gateway.url) as client, pytest.raises(ConnectionResetError):
-        client.collections.get("c1")
+        client.collections.get(HOME)
     assert (requests, gateway.requests) == ([1], [])

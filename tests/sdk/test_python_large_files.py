@@ -23,7 +23,7 @@ from shared.documents.documents import MAX_BYTES
 from tests.conftest import People
 from tests.functions.app_server import live
 from tests.functions.test_documents import collection
-from tests.sdk.python_client import key_of, ran
+from tests.sdk.python_client import HOME, key_of, ran
 from tests.stand_in_server import Reply, StandIn
 from tests.upload_client import Uploads, page
 
@@ -127,7 +127,7 @@ def client(storage: StandIn) -> Iterator[Mnemosyne]:
 def test_storage_gets_no_credential_and_its_error_names_it(storage: StandIn, client: Mnemosyne):
     storage.replies(Reply(drop=True))
     with pytest.raises(APIConnectionError, match=f"^Storage at {re.escape(storage.url)} ") as raised:
-        client.documents.create("c1", LARGE, filename="kiln.html")
+        client.documents.create(HOME, LARGE, filename="kiln.html")
     assert "7f3x" not in f"{raised.value} {raised.value.__context__} {raised.value.__cause__}"
     (request,) = storage.requests
     assert request.path == "/object?token=secret-7f3x"
@@ -151,6 +151,6 @@ def test_an_error_of_storage_has_its_reason_and_status(
 ):
     storage.replies(reply)
     with pytest.raises(UploadFailedError) as raised:
-        client.documents.create("c1", LARGE, filename="kiln.html")
+        client.documents.create(HOME, LARGE, filename="kiln.html")
     message = f"Storage did not accept the file: {reason} (status {reply.status})"
     assert (str(raised.value), raised.value.status_code) == (message, reply.status)

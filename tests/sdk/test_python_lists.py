@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from mnemosyne import AsyncMnemosyne, Mnemosyne
-from tests.sdk.python_client import DOCUMENT, KEY, ran
+from tests.sdk.python_client import DOCUMENT, HOME, KEY, ran
 from tests.stand_in_server import Reply, StandIn
 
 TOTAL, LIMIT = 10_000, 100
@@ -30,7 +30,7 @@ def offsets(gateway: StandIn) -> list[int]:
 def test_ten_thousand_documents_are_listed_page_by_page(gateway: StandIn):
     scripted(gateway)
     with Mnemosyne(KEY, gateway.url) as client:
-        first = client.documents.list("c1", limit=LIMIT)
+        first = client.documents.list(HOME, limit=LIMIT)
         assert (isinstance(first, list), len(first), first[-1].id) == (True, LIMIT, "d99")
         assert first.pagination
         assert first.pagination.total == TOTAL
@@ -49,7 +49,7 @@ def test_ten_thousand_documents_are_listed_page_by_page(gateway: StandIn):
 
 async def _seen(url: str) -> list[str]:
     async with AsyncMnemosyne(KEY, url) as client:
-        first = await client.documents.list("c1", limit=LIMIT)
+        first = await client.documents.list(HOME, limit=LIMIT)
         return [document.id async for document in first.auto_paging_iter()]
 
 
@@ -62,12 +62,12 @@ def test_rows_added_during_paging_cause_no_duplicates(gateway: StandIn):
     """Newest first: another one moves the last of a page to the next."""
     gateway.replies(page([3, 2], 0, 4, 2), page([2, 1], 2, 5, 2), page([0], 4, 5, 2))
     with Mnemosyne(KEY, gateway.url) as client:
-        ids = [document.id for document in client.documents.list("c1", limit=2).auto_paging_iter()]
+        ids = [document.id for document in client.documents.list(HOME, limit=2).auto_paging_iter()]
     assert ids == ["d3", "d2", "d1", "d0"]
 
 
 def test_an_empty_page_is_the_last_one(gateway: StandIn):
     gateway.replies(page([], 0))
     with Mnemosyne(KEY, gateway.url) as client:
-        assert list(client.documents.list("c1").auto_paging_iter()) == []
+        assert list(client.documents.list(HOME).auto_paging_iter()) == []
     assert len(gateway.requests) == 1

@@ -126,9 +126,8 @@ def test_results_are_a_list_with_details_of_the_search(ann: Mnemosyne, people: P
     assert (chunks[0].document_metadata["title"], chunks[0].graph_sourced) == ("Billing outage", False)
     assert chunks[0].score >= chunks[1].score
     assert (chunks.graph_enhanced, chunks.graph_context) == (False, None)
-    assert chunks.retrieval_time_ms is not None
-    assert chunks.metadata
-    assert chunks.metadata.considered
+    assert chunks.retrieval_metadata
+    assert chunks.retrieval_metadata.considered
     graph = ann.retrievals.graph_query(home, "What has Stripe to do with billing?")
     assert isinstance(graph, GraphQueryResult)
     assert graph.mode == "graph"

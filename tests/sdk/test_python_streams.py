@@ -29,7 +29,7 @@ from tests.conftest import People
 from tests.functions.app_server import live, services
 from tests.functions.platform_chat_client import ANSWER, QUESTION, reply_of, streams
 from tests.functions.search_workspace import Workspace, workspace
-from tests.sdk.python_client import KEY, key_of, ran
+from tests.sdk.python_client import HOME, KEY, key_of, ran
 from tests.stand_in_server import Reply, StandIn
 
 MESSAGES: list[ChatMessageParam] = [{"role": "user", "content": QUESTION}]
@@ -77,7 +77,7 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
 
 
 def streamed(client: Mnemosyne) -> Stream[ChatCompletionChunk]:
-    stream = client.chat.completions.create("c1", MESSAGES, stream=True)
+    stream = client.chat.completions.create(HOME, MESSAGES, stream=True)
     assert_type(stream, Stream[ChatCompletionChunk])
     return stream
 
@@ -239,7 +239,7 @@ def test_a_connection_is_reused_after_a_stream(gateway: StandIn, client: Mnemosy
 async def _first(gateway: StandIn, leave: bool) -> list[str]:
     texts: list[str] = []
     async with AsyncMnemosyne(KEY, gateway.url) as client:
-        stream = await client.chat.completions.create("c1", MESSAGES, stream=True)
+        stream = await client.chat.completions.create(HOME, MESSAGES, stream=True)
         async for chunk in stream:
             texts.append(text_of(chunk))
             if leave:
@@ -276,5 +276,5 @@ def test_a_stream_must_be_requested(gateway: StandIn, client: Mnemosyne):
 def test_an_unknown_option_is_refused(gateway: StandIn, client: Mnemosyne, stream: bool):
     create: Any = client.chat.completions.create
     with pytest.raises(TypeError, match="temprature"):
-        create("c1", MESSAGES, stream=stream, temprature=0.1)
+        create(HOME, MESSAGES, stream=stream, temprature=0.1)
     assert gateway.requests == []

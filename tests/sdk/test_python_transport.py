@@ -21,7 +21,7 @@ from mnemosyne import (
     RateLimitError,
     UnexpectedResponseError,
 )
-from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
+from tests.sdk.python_client import COLLECTION, DOCUMENT, HOME, KEY, ran
 from tests.stand_in_server import Reply, StandIn
 
 GONE = Reply(drop=True)
@@ -44,30 +44,30 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
 
 def test_a_read_is_retried_with_the_key_each_time(gateway: StandIn, client: Mnemosyne):
     gateway.replies(GONE, BUSY, COLLECTION_REPLY)
-    assert client.collections.get("c1").name == "docs"
-    assert [request.path for request in gateway.requests] == ["/collections/c1"] * 3
+    assert client.collections.get(HOME).name == "docs"
+    assert [request.path for request in gateway.requests] == [f"/collections/{HOME}"] * 3
     assert {request.headers["authorization"] for request in gateway.requests} == {f"Bearer {KEY}"}
 
 
 def test_retries_are_limited(gateway: StandIn, client: Mnemosyne):
     gateway.replies(BUSY)
     with pytest.raises(InternalServerError) as raised:
-        client.collections.get("c1")
+        client.collections.get(HOME)
     assert (len(gateway.requests), raised.value.retry_after) == (3, 0.0)
 
 
 def test_a_chat_with_a_lost_response_is_not_retried(gateway: StandIn, client: Mnemosyne):
     gateway.replies(GONE)
     with pytest.raises(APIConnectionError):
-        client.chat.completions.create("c1", [{"role": "user", "content": "what?"}])
+        client.chat.completions.create(HOME, [{"role": "user", "content": "what?"}])
     assert ["idempotency-key" in request.headers for request in gateway.requests] == [False]
 
 
 MAKING: list[Callable[..., object]] = [
     lambda client, **more: client.collections.create("docs", **more),
-    lambda client, **more: client.documents.create("c1", b"words", **more),
-    lambda client, **more: client.documents.create_from_text("c1", "words", **more),
-    lambda client, **more: client.documents.create_from_url("c1", "https://docs.example/", **more),
+    lambda client, **more: client.documents.create(HOME, b"words", **more),
+    lambda client, **more: client.documents.create_from_text(HOME, "words", **more),
+    lambda client, **more: client.documents.create_from_url(HOME, "https://docs.example/", **more),
 ]
 
 
@@ -111,22 +111,22 @@ def test_a_creation_without_support_for_keys_is_sent_once_without_one(gateway: S
 
 def test_a_temporarily_refused_write_is_retried(gateway: StandIn, client: Mnemosyne):
     gateway.replies(BUSY, DOCUMENT_REPLY)
-    assert client.documents.create_from_text("c1", "words").id == "d1"
+    assert client.documents.create_from_text(HOME, "words").id == "d1"
     assert len(gateway.requests) == 2
 
 
 def test_a_document_with_an_external_id_is_sent_again(gateway: StandIn, client: Mnemosyne):
     gateway.replies(GONE, DOCUMENT_REPLY)
-    client.documents.create_from_text("c1", "words", external_id="e-1")
+    client.documents.create_from_text(HOME, "words", external_id="e-1")
     first, second = gateway.requests
-    assert first.json == second.json == {"collection_id": "c1", "content": "words", "external_id": "e-1"}
+    assert first.json == second.json == {"collection_id": HOME, "content": "words", "external_id": "e-1"}
 
 
 def test_a_file_is_sent_again_from_its_start(gateway: StandIn, client: Mnemosyne):
     gateway.replies(BUSY, DOCUMENT_REPLY)
     file = io.BytesIO(b"The kiln is hot." * 1000)
     file.read(5)
-    client.documents.create("c1", file, filename="kiln.txt", metadata={"a": 1})
+    client.documents.create(HOME, file, filename="kiln.txt", metadata={"a": 1})
     assert len(gateway.requests) == 2
     for request in gateway.requests:
         assert b"The kiln is hot." * 1000 in request.body
@@ -140,7 +140,7 @@ def test_a_pipe_can_be_sent_again(gateway: StandIn, client: Mnemosyne):
     with os.fdopen(writing, "wb") as end:
         end.write(b"The kiln is hot.")
     with os.fdopen(reading, "rb") as pipe:
-        client.documents.create("c1", pipe, filename="kiln.txt")
+        client.documents.create(HOME, pipe, filename="kiln.txt")
     assert [b"The kiln is hot." in request.body for request in gateway.requests] == [True, True]
 
 
@@ -154,14 +154,14 @@ def test_a_deletion_of_the_first_attempt_counts_as_done(gateway: StandIn, client
 def test_a_long_retry_after_is_reported_at_once(gateway: StandIn, client: Mnemosyne):
     gateway.replies(Reply(status=429, headers={"Retry-After": "3600"}, json={"error": {"message": "no"}}))
     with pytest.raises(RateLimitError) as raised:
-        client.collections.get("c1")
+        client.collections.get(HOME)
     assert (raised.value.retry_after, len(gateway.requests)) == (3600.0, 1)
 
 
 def test_a_late_response_is_a_time_out(gateway: StandIn):
     gateway.replies(Reply(json=COLLECTION, delay=5))
     with Mnemosyne(KEY, gateway.url, timeout=0.2, max_retries=0) as client, pytest.raises(APITimeoutError):
-        client.collections.get("c1")
+        client.collections.get(HOME)
 
 
 @pytest.mark.parametrize("redirects", [False, True])
@@ -172,9 +172,9 @@ def test_a_redirect_to_another_host_never_gets_the_key(gateway: StandIn, redirec
         httpx.Client(follow_redirects=redirects, auth=("ann", "pw")) as http,
         Mnemosyne(KEY, gateway.url, http_client=http) as client,
     ):
-        gateway.replies(Reply(status=307, headers={"Location": f"{thief.url}/collections/c1"}, json={}))
+        gateway.replies(Reply(status=307, headers={"Location": f"{thief.url}/collections/{HOME}"}, json={}))
         with pytest.raises(UnexpectedResponseError, match="redirect"):
-            client.collections.get("c1")
+            client.collections.get(HOME)
         assert thief.requests == []
         assert gateway.requests[0].headers["authorization"] == f"Bearer {KEY}"
         client.close()
@@ -197,7 +197,7 @@ def test_errors_and_logs_never_show_the_key(gateway: StandIn, reply: Reply, capl
     gateway.replies(reply)
     with Mnemosyne(KEY, gateway.url, max_retries=0) as client:
         with pytest.raises((APIError, APIConnectionError)) as raised:
-            client.collections.get("c1")
+            client.collections.get(HOME)
         error = raised.value
         assert KEY not in f"{error!r} {vars(error)} {''.join(traceback.format_exception(error))}"
     assert caplog.text
@@ -220,7 +220,7 @@ def test_health_is_returned_for_an_unhealthy_service_too(gateway: StandIn, clien
 
 async def _asked(url: str) -> str:
     async with AsyncMnemosyne(KEY, url) as client:
-        return (await client.collections.get("c1")).name
+        return (await client.collections.get(HOME)).name
 
 
 def test_the_async_client_retries_too(gateway: StandIn):

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from tests.sdk.typescript_package import KEY, Package, Row
+from tests.sdk.typescript_package import HOME, KEY, Package, Row
 from tests.stand_in_server import Reply, StandIn
 
 NEVER = {"maxRetries": 0}
-GET: Row = {"call": "collections.get", "args": ["c"]}
-UPDATE: Row = {"call": "collections.update", "args": ["c", {"name": "n"}]}
-DELETE: Row = {"call": "collections.delete", "args": ["c"]}
+GET: Row = {"call": "collections.get", "args": [HOME]}
+UPDATE: Row = {"call": "collections.update", "args": [HOME, {"name": "n"}]}
+DELETE: Row = {"call": "collections.delete", "args": [HOME]}
 CREATE: Row = {"call": "collections.create", "args": [{"name": "n"}]}
 KEYED: Row = {"call": "collections.create", "args": [{"name": "n"}, {"idempotencyKey": "once-1"}]}
 RETRIEVE: Row = {"call": "retrievals.retrieve", "args": [{"query": "q"}]}
-WRITE: Row = {"call": "documents.createFromText", "args": [{"collectionId": "c", "content": "t"}]}
+WRITE: Row = {"call": "documents.createFromText", "args": [{"collectionId": HOME, "content": "t"}]}
 WRITE_NAMED: Row = {
     "call": "documents.createFromText",
-    "args": [{"collectionId": "c", "content": "t", "externalId": "e"}],
+    "args": [{"collectionId": HOME, "content": "t", "externalId": "e"}],
 }
 RETRIEVAL_REPLY = Reply(json={"id": "c", "results": []})
 GONE = Reply(status=204, body=b"")
@@ -34,9 +34,9 @@ UNDER_WAY = Reply(
     json={"error": {"code": "request_in_progress", "message": "wait"}},
 )
 UPLOAD: Row = {
-    "call": "documents.create", "args": [{"collectionId": "c"}], "file": {"kind": "bytes", "text": "t"},
+    "call": "documents.create", "args": [{"collectionId": HOME}], "file": {"kind": "bytes", "text": "t"},
 }  # fmt: skip
-FETCH: Row = {"call": "documents.createFromUrl", "args": [{"collectionId": "c", "url": "https://x.example"}]}
+FETCH: Row = {"call": "documents.createFromUrl", "args": [{"collectionId": HOME, "url": "https://x.example"}]}
 CHAT: Row = {"call": "chat.completions.create", "args": [{"messages": [{"role": "user", "content": "q"}]}]}
 
 
@@ -140,7 +140,7 @@ def test_a_creation_without_support_for_keys_is_sent_once_without_one(typescript
 def test_the_last_error_is_raised_after_the_retries(typescript: Package, gateway: StandIn):
     gateway.replies(DROPPED, BUSY, DROPPED, BUSY)
     client = {"baseUrl": gateway.url}
-    twice = {**GET, "args": ["c", {"maxRetries": 3}]}
+    twice = {**GET, "args": [HOME, {"maxRetries": 3}]}
     first, second = typescript.results(client, GET, twice, hurried=True)
     assert (first["asked"], first["error"]["name"]) == (3, "APIConnectionError")
     assert (second["asked"], second["error"]["status"]) == (4, 503)
@@ -179,7 +179,7 @@ def test_a_deletion_with_a_lost_response_counts_as_done(typescript: Package, gat
 def test_time_outs_and_signals_end_a_call(typescript: Package, gateway: StandIn):
     slow = Reply(json={}, delay=30)
     gateway.replies(slow, Reply(json={"id": "c" * 50}, drip=0.2), RETRIEVAL_REPLY)
-    hasty = {**GET, "args": ["c", {"timeout": 700, **NEVER}]}
+    hasty = {**GET, "args": [HOME, {"timeout": 700, **NEVER}]}
     late, dripping, aborted = typescript.results(
         {"baseUrl": gateway.url}, hasty, hasty, {**GET, "aborted": True}
     )
@@ -256,7 +256,7 @@ def test_field_names_are_camel_case_and_user_data_is_unchanged(typescript: Packa
         "brand_new": {"a_b": 1},
     }
     gateway.replies(Reply(json=row))
-    made = {"name": "n", "orgId": "o", "metadata": own, "config": {"chunkSize": 64}}
+    made = {"name": "n", "orgId": HOME, "metadata": own, "config": {"chunkSize": 64}}
     narrowed = {**own, "dueDate": {"$gte": "2026-01-01", "$exists": True}}
     request = {"query": "q", "topK": 3, "enableGraph": None, "metadataFilter": narrowed}
     result, _ = typescript.results(
@@ -266,7 +266,7 @@ def test_field_names_are_camel_case_and_user_data_is_unchanged(typescript: Packa
         "query": "q", "top_k": 3, "enable_graph": None, "metadata_filter": narrowed,
     }  # fmt: skip
     assert gateway.requests[0].json == {
-        "name": "n", "org_id": "o", "metadata": own, "config": {"chunk_size": 64},
+        "name": "n", "org_id": HOME, "metadata": own, "config": {"chunk_size": 64},
     }  # fmt: skip
     assert result["value"] == {
         "id": "c", "createdAt": "t", "metadata": own, "config": {"chunkSize": 64}, "brandNew": {"aB": 1},
@@ -303,7 +303,7 @@ def test_files_of_every_kind_are_sent(typescript: Package, gateway: StandIn):
         {"kind": "blob", "text": "hot"}, {"kind": "bytes", "text": "hot"},
     ]  # fmt: skip
     gateway.replies(RETRIEVAL_REPLY)
-    about = {"collectionId": "c", "metadata": {"a_b": "ü"}, "externalId": "e", "private": True}
+    about = {"collectionId": HOME, "metadata": {"a_b": "ü"}, "externalId": "e", "private": True}
     steps: list[Row] = [{"call": "documents.create", "args": [about], "file": kind} for kind in kinds]
     named = {**steps[-1], "args": [{**about, "filename": 'a "b".md', "contentType": "text/markdown"}]}
     gone = {**steps[0], "file": {"kind": "stream", "path": "/nowhere"}}
@@ -323,7 +323,7 @@ def test_files_of_every_kind_are_sent(typescript: Package, gateway: StandIn):
             )
         )
         assert parts == {
-            "collection_id": "c",
+            "collection_id": HOME,
             "metadata": '{"a_b":"ü"}',
             "external_id": "e",
             "private": "true",
@@ -337,7 +337,7 @@ def test_files_of_every_kind_are_sent(typescript: Package, gateway: StandIn):
 def test_an_endless_file_does_not_fill_the_memory(typescript: Package, gateway: StandIn):
     step = {
         "call": "documents.create",
-        "args": [{"collectionId": "c"}],
+        "args": [{"collectionId": HOME}],
         "file": {"kind": "stream", "path": "/dev/zero"},
     }
     (result,) = typescript.results({"baseUrl": gateway.url}, step)
@@ -357,7 +357,7 @@ def test_ten_thousand_documents_are_listed_page_by_page(typescript: Package, gat
     # The last says that there is more, and there is nothing: it ends all the same.
     endless = Reply(json={"data": [], "pagination": {**pages[0].json["pagination"], "has_more": True}})
     gateway.replies(*pages[:3], *pages, endless)
-    listing: Row = {"call": "documents.list", "args": [{"collectionId": "c", "limit": 100}]}
+    listing: Row = {"call": "documents.list", "args": [{"collectionId": HOME, "limit": 100}]}
     ways = [{**listing, "all": most} for most in (250, -1, -1)]
     some, every, none = typescript.results({"baseUrl": gateway.url}, *ways)
     # No page is asked for before the one before it was read.
@@ -366,7 +366,7 @@ def test_ten_thousand_documents_are_listed_page_by_page(typescript: Package, gat
     assert (every["asked"], none["value"]["items"], none["asked"]) == (100, [], 1)
     paths = [request.path for request in gateway.requests[3:103]]
     assert paths == [
-        "/documents?collection_id=c&limit=100" + (f"&offset={offset}" if offset else "")
+        f"/documents?collection_id={HOME}&limit=100" + (f"&offset={offset}" if offset else "")
         for offset in range(0, 10_000, 100)
     ]
 

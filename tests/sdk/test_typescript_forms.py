@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 
 from tests.sdk.test_typescript_streams import ASK, DELTA, event
-from tests.sdk.typescript_package import KEY, Package, Row
+from tests.sdk.typescript_package import HOME, KEY, Package, Row
 from tests.stand_in_server import Reply, StandIn
 
 NEVER = {"maxRetries": 0}
-LIST: Row = {"call": "documents.list", "args": [{"collectionId": "c"}]}
+LIST: Row = {"call": "documents.list", "args": [{"collectionId": HOME}]}
 GET: Row = {"call": "documents.get", "args": ["d"]}
 WAIT: Row = {"call": "documents.waitUntilReady", "args": ["d", {"timeout": 100}]}
 RETRIEVE: Row = {"call": "retrievals.retrieve", "args": [{"query": "q"}]}
 WHOLE: Row = {"call": "chat.completions.create", "args": [{"messages": []}]}
 ALL = [
     GET, WAIT, RETRIEVE, WHOLE, LIST,
-    {"call": "collections.list"}, {"call": "collections.get", "args": ["c"]},
+    {"call": "collections.list"}, {"call": "collections.get", "args": [HOME]},
     {"call": "collections.create", "args": [{"name": "n"}]},
     {"call": "documents.status", "args": ["d"]}, {"call": "documents.url", "args": ["d"]},
     {"call": "chat.sessions.list"}, {"call": "chat.sessions.messages", "args": ["s"]},
     {"call": "retrievals.graphQuery", "args": [{"query": "q"}]}, {"call": "health"}, {"call": "stats"},
-    {"call": "orgs"}, {"call": "events"}, {"call": "collections.buildGraph", "args": ["c"]},
+    {"call": "orgs"}, {"call": "events"}, {"call": "collections.buildGraph", "args": [HOME]},
 ]  # fmt: skip
 ECHO = {
     "message": f"Bearer {KEY}",

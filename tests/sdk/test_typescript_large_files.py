@@ -13,7 +13,7 @@ from tests.external_programs import run_node
 from tests.functions.app_server import live
 from tests.functions.test_documents import collection
 from tests.sdk.python_client import key_of
-from tests.sdk.typescript_package import SCRIPTS, Package, Row
+from tests.sdk.typescript_package import HOME, SCRIPTS, Package, Row
 from tests.stand_in_server import Reply, StandIn
 from tests.upload_client import Uploads, page
 
@@ -84,8 +84,8 @@ def test_a_small_file_is_read_from_a_path_and_a_missing_one_is_an_error(
     gateway.replies(Reply(json={"id": "d"}))
     made, missing = typescript.results(
         {"baseUrl": gateway.url},
-        create("c", {"kind": "path", "path": str(path)}),
-        create("c", {"kind": "path", "path": str(tmp_path / "none.md")}),
+        create(HOME, {"kind": "path", "path": str(path)}),
+        create(HOME, {"kind": "path", "path": str(tmp_path / "none.md")}),
     )
     assert made["value"] == {"id": "d"}
     (request,) = gateway.requests
@@ -100,7 +100,7 @@ def test_the_signed_url_gets_no_key_and_is_in_no_error(typescript: Package):
         url = f"{storage.url}/object?token=secret-7f3x"
         api.replies(Reply(json={"upload_url": url, "upload": "ticket-7f3x"}))
         storage.replies(Reply(drop=True), Reply(status=400, json={"message": f"no: {url}"}))
-        step = create("c", {"kind": "large", "name": "kiln.html", "text": "hot"})
+        step = create(HOME, {"kind": "large", "name": "kiln.html", "text": "hot"})
         results = typescript.results({"baseUrl": f"{api.url}/api/v1"}, step, step)
         dropped, refused = (result["error"] for result in results)
         assert (dropped["name"], refused["name"]) == ("APIConnectionError", "UploadFailedError")

@@ -5,7 +5,7 @@ import re
 import socket
 
 from tests.sdk.test_typescript_calls import DELETE, refusal
-from tests.sdk.typescript_package import Package, Row
+from tests.sdk.typescript_package import HOME, Package, Row
 from tests.stand_in_server import Reply, StandIn
 
 
@@ -42,7 +42,11 @@ def test_a_file_is_sent_with_its_metadata(typescript: Package, gateway: StandIn)
         ({"kind": "bytes"}, {"filename": "a.constructor"}, "application/octet-stream"),
     ]
     steps: list[Row] = [
-        {"call": "documents.create", "args": [{"collectionId": "c", **text}], "file": {**file, "text": "hot"}}
+        {
+            "call": "documents.create",
+            "args": [{"collectionId": HOME, **text}],
+            "file": {**file, "text": "hot"},
+        }
         for file, text, _ in table
     ]
     typescript.results({"baseUrl": gateway.url}, *steps)

@@ -13,6 +13,7 @@ from tests.external_programs import surroundings
 Row = dict[str, Any]
 SCRIPTS = Path(__file__).parent / "typescript"
 KEY = "mn_live_4f1d8c0b7a"
+HOME = "4be3f7db-0000-4000-8000-000000000001"
 # As strict as a user may have it, and with Node's names alone: no browser's.
 OPTIONS = {
     "target": "ES2022", "module": "NodeNext", "lib": ["ES2022"], "types": ["node"], "strict": True,

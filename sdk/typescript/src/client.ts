@@ -2,7 +2,7 @@
 
 import type { ApiKey, RequestOptions } from "./calls.js";
 import { MnemosyneError, UnexpectedResponseError } from "./errors.js";
-import { LISTED, ORGS, STATS } from "./forms.js";
+import { ITEMS, LISTED, STATS } from "./forms.js";
 import type { AuditEvent, Health, ListEvents, Org, Stats } from "./models/administration.js";
 import { type Listed, Page } from "./pages.js";
 import { ChatResource } from "./resources/chat.js";
@@ -72,7 +72,7 @@ export class Mnemosyne {
 
   /** The caller's orgs, by name; of a key its one org. */
   async orgs(options?: RequestOptions): Promise<readonly Org[]> {
-    const call = { method: "GET", path: "/orgs", answer: ORGS } as const;
+    const call = { method: "GET", path: "/orgs", answer: ITEMS } as const;
     return (await this.#transport.request<{ data: readonly Org[] }>(call, options)).data;
   }
 

@@ -19,7 +19,7 @@ export const LISTED: Form = {
   "pagination.hasMore": "boolean",
   "pagination.offset": "number",
 };
-export const ORGS: Form = { data: "objects" };
+export const ITEMS: Form = { data: "objects" };
 export const ROWS: Form = { "": "records" };
 export const RESULTS: Form = { results: "records" };
 export const ANSWER: Form = { response: "string", metadata: "record" };

@@ -13,7 +13,7 @@ export type Preset = "concise" | "detailed" | "research" | "technical" | "creati
 export interface ChatCompletionParams {
   /** The last message is the user's. */
   messages: ChatMessage[];
-  /** Null means none. */
+  /** An id or a name; null means none. */
   collectionId?: string | null | undefined;
   /** The session to continue; a new one is created without an id or with null. */
   sessionId?: string | null | undefined;

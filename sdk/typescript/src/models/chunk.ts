@@ -6,7 +6,7 @@ export type RetrievalMode = "semantic" | "keyword" | "hybrid" | "hierarchical" |
 
 export interface RetrieveParams {
   query: string;
-  /** Null means none. */
+  /** An id or a name; null means none. */
   collectionId?: string | null | undefined;
   mode?: RetrievalMode | undefined;
   /** 1 to 100; 10. */

@@ -11,6 +11,7 @@ import type {
   ListSessions,
   SessionMessage,
 } from "../models/chat.js";
+import { idOf } from "../names.js";
 import { Page } from "../pages.js";
 import { Stream } from "../streaming.js";
 import type { Transport } from "../transport.js";
@@ -53,8 +54,9 @@ export class ChatCompletionsResource {
   ): Promise<ChatCompletion | Stream<ChatCompletionChunk>> {
     // Sent always, since the server streams by default.
     const stream = params.stream ?? false;
-    const { collectionId, sessionId, ...more } = params;
-    const json = { ...more, collectionId: collectionId ?? undefined, sessionId: sessionId ?? undefined, stream };
+    const { collectionId: given, sessionId, ...more } = params;
+    const collectionId = given == null ? undefined : await idOf(this.#transport, "collection", given, options);
+    const json = { ...more, collectionId, sessionId: sessionId ?? undefined, stream };
     const call = { method: "POST", path: "/chat", json } as const;
     if (!stream) {
       const whole = { ...call, answer: ANSWER, timeoutUnlessSaid: WHOLE_ANSWER };

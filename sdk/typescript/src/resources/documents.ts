@@ -16,6 +16,7 @@ import type {
   NewDocumentFromUrl,
   WaitOptions,
 } from "../models/document.js";
+import { idOf } from "../names.js";
 import { type Listed, Page } from "../pages.js";
 import type { Transport } from "../transport.js";
 import { masked, sleep, step } from "../utils.js";
@@ -34,6 +35,7 @@ interface Ticket {
   readonly upload: string;
 }
 
+/** A `collectionId` may also be a name. */
 export class DocumentsResource {
   readonly #transport: Transport;
 
@@ -42,7 +44,8 @@ export class DocumentsResource {
   }
 
   /** A file; above 6 MB it goes to the project's storage. A stream is read into memory first. */
-  async create(params: NewDocument, options?: UploadOptions): Promise<Document> {
+  async create(given: NewDocument, options?: UploadOptions): Promise<Document> {
+    const params = await this.#resolved(given, options);
     const { content, name } = await fileOf(params.file, params.filename, params.contentType);
     if (content.size > MAX_REQUEST_BYTES) return this.#createLarge(params, content, name, options);
     const form = (): FormData => {
@@ -73,22 +76,29 @@ export class DocumentsResource {
   }
 
   /** A page or a file of the public internet, fetched by the server. */
-  createFromUrl(params: NewDocumentFromUrl, options?: PostOptions): Promise<Document> {
-    const call = { method: "POST", path: `${PATH}/url`, json: params, ...MAKING } as const;
+  async createFromUrl(params: NewDocumentFromUrl, options?: PostOptions): Promise<Document> {
+    const json = await this.#resolved(params, options);
+    const call = { method: "POST", path: `${PATH}/url`, json, ...MAKING } as const;
     return this.#transport.request(call, options);
   }
 
-  createFromText(params: NewDocumentFromText, options?: PostOptions): Promise<Document> {
+  async createFromText(params: NewDocumentFromText, options?: PostOptions): Promise<Document> {
+    const json = await this.#resolved(params, options);
     const isRepeatable = params.externalId !== undefined;
     const path = `${PATH}/text`;
-    const call = { method: "POST", path, json: params, isRepeatable, ...MAKING } as const;
+    const call = { method: "POST", path, json, isRepeatable, ...MAKING } as const;
     return this.#transport.request(call, options);
   }
 
-  list(params: ListDocuments, options?: RequestOptions): Promise<Page<Document>> {
+  async list(given: ListDocuments, options?: RequestOptions): Promise<Page<Document>> {
+    const params = await this.#resolved(given, options);
     const ask = (offset: number | undefined): Promise<Listed<Document>> =>
       this.#transport.request({ method: "GET", path: PATH, query: { ...params, offset }, answer: LISTED }, options);
     return Page.at(ask, params.offset);
+  }
+
+  async #resolved<T extends { collectionId: string }>(params: T, options: PostOptions | undefined): Promise<T> {
+    return { ...params, collectionId: await idOf(this.#transport, "collection", params.collectionId, options) };
   }
 
   async get(documentId: string, options?: RequestOptions): Promise<Document> {

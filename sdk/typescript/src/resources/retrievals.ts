@@ -9,6 +9,7 @@ import type {
   RetrievalResults,
   RetrieveParams,
 } from "../models/chunk.js";
+import { idOf } from "../names.js";
 import type { Transport } from "../transport.js";
 import { received } from "../utils.js";
 
@@ -24,8 +25,10 @@ export class RetrievalsResource {
   }
 
   async retrieve(params: RetrieveParams, options?: RequestOptions): Promise<RetrievalResults> {
+    const { collectionId: given } = params;
+    const collectionId = given == null ? undefined : await idOf(this.#transport, "collection", given, options);
     // (It changes nothing, so it is repeated as a GET is.)
-    const json = { ...params, collectionId: params.collectionId ?? undefined };
+    const json = { ...params, collectionId };
     const call = { method: "POST", path: "/retrievals", json, isRepeatable: true, answer: RESULTS } as const;
     const { results, ...details } = await this.#transport.request<Answer>(call, options);
     // Of a chunk, and of it alone, `metadata` are the server's.

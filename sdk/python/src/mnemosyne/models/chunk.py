@@ -149,13 +149,8 @@ class RetrievalResult(list[Chunk]):
         return self.response.graph
 
     @property
-    def metadata(self) -> RetrievalMetadata | None:
+    def retrieval_metadata(self) -> RetrievalMetadata | None:
         return self.response.retrieval_metadata
-
-    @property
-    def retrieval_time_ms(self) -> int | None:
-        metadata = self.response.retrieval_metadata
-        return metadata.retrieval_time_ms if metadata else None
 
 
 class GraphQueryResult(RetrievalResult):

@@ -20,6 +20,7 @@ from mnemosyne.models.chat import (
     SessionMessageParam,
     SessionReference,
 )
+from mnemosyne.names import id_of
 from mnemosyne.pages import Page
 from mnemosyne.requests import Request, path, query, without_none
 from mnemosyne.streaming import Stream
@@ -110,14 +111,14 @@ class ChatCompletionsResource:
         retrieval: RetrievalParam | None = None,
         generation: GenerationParam | None = None,
     ) -> ChatCompletion | Stream[ChatCompletionChunk]:
-        """An answer to the last message. `collection_id`: None searches all of the caller's documents, or the
-        session's collection.
+        """An answer to the last message. `collection_id`: an id or a name; None searches all of the caller's
+        documents, or the session's collection.
 
         Each turn is stored in a session; send the answer's `session_id` to continue it. A request is repeated
         only if the API did nothing; a stream never after it has begun.
         """
         fields = without_none(
-            collection_id=collection_id,
+            collection_id=collection_id and id_of(self._transport, "collection", collection_id),
             messages=list(messages),
             stream=bool(stream),
             model=model,

@@ -4,12 +4,16 @@
 from typing import Any, Literal
 
 from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections, GraphQueued
+from mnemosyne.names import id_of
 from mnemosyne.pages import Page
 from mnemosyne.requests import Request, creation, path, query, without_none
 from mnemosyne.transport import Transport
 
 
 class CollectionsResource:
+    """`collection_id` and `org_id` may also be names. Raises NotFoundError for an unknown name, and
+    ConflictError for a name of several."""
+
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
@@ -32,7 +36,7 @@ class CollectionsResource:
             description=description,
             metadata=metadata,
             config=config,
-            org_id=org_id,
+            org_id=org_id and id_of(self._transport, "org", org_id),
             private=private,
         )
         request = creation("/collections", idempotency_key, json=fields)
@@ -58,7 +62,7 @@ class CollectionsResource:
 
     def get(self, collection_id: str) -> Collection:
         """The collection. Raises NotFoundError."""
-        return Collection.of(self._transport.send(Request("GET", path("collections", collection_id))))
+        return Collection.of(self._transport.send(Request("GET", self._path(collection_id))))
 
     def update(
         self,
@@ -71,16 +75,19 @@ class CollectionsResource:
     ) -> Collection:
         """Change the collection; omitted fields stay unchanged. Raises NotFoundError, ConflictError."""
         fields = without_none(name=name, description=description, metadata=metadata, config=config)
-        request = Request("PATCH", path("collections", collection_id), json=fields)
+        request = Request("PATCH", self._path(collection_id), json=fields)
         return Collection.of(self._transport.send(request))
 
     def delete(self, collection_id: str, *, cascade: bool = False) -> None:
         """Delete the collection, with `cascade` also its documents. Raises ConflictError if it has documents
         and `cascade` is false."""
-        self._transport.send(Request("DELETE", path("collections", collection_id), query(cascade=cascade)))
+        self._transport.send(Request("DELETE", self._path(collection_id), query(cascade=cascade)))
 
     def build_graph(self, collection_id: str, *, again: bool = False) -> GraphQueued:
         """Queue the documents without a graph, or whose extraction was given up, for the graph; with `again`
         all documents. Raises NotFoundError, and ConflictError if the collection has no graph."""
-        request = Request("POST", path("collections", collection_id, "graph"), json={"again": again})
+        request = Request("POST", self._path(collection_id, "graph"), json={"again": again})
         return GraphQueued.of(self._transport.send(request))
+
+    def _path(self, collection_id: str, *more: str) -> str:
+        return path("collections", id_of(self._transport, "collection", collection_id), *more)

@@ -14,6 +14,7 @@ from mnemosyne.errors import (
     secret_of,
 )
 from mnemosyne.models.document import Document, DocumentLink, Documents, DocumentStatus, UploadTicket
+from mnemosyne.names import id_of
 from mnemosyne.pages import Page
 from mnemosyne.requests import Request, creation, path, query, without_none
 from mnemosyne.retries import Waiting, is_passing
@@ -24,9 +25,10 @@ LOOK_SECONDS = 30.0
 
 
 class DocumentsResource:
-    """With an `external_id`, the caller's own name for a document in its collection, a new upload replaces
-    the document. With an `idempotency_key` a repeated call within a day creates nothing; without, each call
-    generates a key, so that it can be repeated after a lost connection."""
+    """`collection_id` may also be a name. With an `external_id`, the caller's own name for a document in its
+    collection, a new upload replaces the document. With an `idempotency_key` a repeated call within a day
+    creates nothing; without, each call generates a key, so that it can be repeated after a lost
+    connection."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -48,6 +50,7 @@ class DocumentsResource:
         of bytes sent and the size. Raises ConflictError for bytes that the collection has already,
         PayloadTooLargeError, UploadFailedError, and NotFoundError (storage_off) for a deployment without
         storage for large files."""
+        collection_id = id_of(self._transport, "collection", collection_id)
         fields = json.dumps(metadata, allow_nan=False) if metadata is not None else None
         upload = upload_of(file, filename)
         try:
@@ -98,6 +101,7 @@ class DocumentsResource:
         idempotency_key: str | None = None,
     ) -> Document:
         """Add a text. Without a title its first words are the title. Raises ConflictError as create does."""
+        collection_id = id_of(self._transport, "collection", collection_id)
         fields = without_none(
             collection_id=collection_id,
             content=content,
@@ -123,6 +127,7 @@ class DocumentsResource:
     ) -> Document:
         """Add a page or a file of the public internet. An address that the collection has already is fetched
         again and replaces its document."""
+        collection_id = id_of(self._transport, "collection", collection_id)
         fields = without_none(
             collection_id=collection_id, url=url, title=title, metadata=metadata, private=private
         )
@@ -141,6 +146,7 @@ class DocumentsResource:
     ) -> Page[Document]:
         """A page of at most 100 documents. Raises NotFoundError for a collection that the caller does not
         see."""
+        collection_id = id_of(self._transport, "collection", collection_id)
 
         def fetch(offset: int) -> Page[Document]:
             parameters = query(

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 
 from mnemosyne.models.chunk import GraphQueryResult, RetrievalMode, RetrievalResponse, RetrievalResult
+from mnemosyne.names import id_of
 from mnemosyne.requests import Request, without_none
 from mnemosyne.transport import Transport
 
@@ -26,11 +27,12 @@ class RetrievalsResource:
         enable_graph: bool | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> RetrievalResult:
-        """The best chunks, in order. `collection_id`: None searches all of the caller's documents. Omitted
-        arguments have the API's defaults (semantic, 10). `metadata_filter`: values or operators ({"year":
-        {"$gte": 2020}}). Raises NotFoundError for a collection that the caller does not see."""
+        """The best chunks, in order. `collection_id`: an id or a name; None searches all of the caller's
+        documents. Omitted arguments have the API's defaults (semantic, 10). `metadata_filter`: values or
+        operators ({"year": {"$gte": 2020}}). Raises NotFoundError for a collection that the caller does not
+        see."""
         answer = self._post(
-            collection_id=collection_id,
+            collection_id,
             query=query,
             mode=mode,
             top_k=top_k,
@@ -53,7 +55,7 @@ class RetrievalsResource:
     ) -> GraphQueryResult:
         """The graph around the names in the question: entities, edges, and the chunks that state them."""
         answer = self._post(
-            collection_id=collection_id,
+            collection_id,
             query=query,
             mode="graph",
             top_k=top_k,
@@ -63,6 +65,8 @@ class RetrievalsResource:
         )
         return GraphQueryResult(RetrievalResponse.of(answer))
 
-    def _post(self, **fields: Any) -> httpx.Response:
+    def _post(self, collection_id: str | None, **fields: Any) -> httpx.Response:
+        if collection_id is not None:
+            fields["collection_id"] = id_of(self._transport, "collection", collection_id)
         # A search changes nothing, so that it may be repeated.
         return self._transport.send(Request("POST", "/retrievals", json=without_none(**fields)))

@@ -6,6 +6,7 @@ from typing import Literal, overload
 from pydantic import TypeAdapter
 
 from mnemosyne import errors
+from mnemosyne.aio.names import id_of
 from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.streaming import AsyncStream
 from mnemosyne.aio.transport import AsyncTransport
@@ -109,14 +110,14 @@ class AsyncChatCompletionsResource:
         retrieval: RetrievalParam | None = None,
         generation: GenerationParam | None = None,
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
-        """An answer to the last message. `collection_id`: None searches all of the caller's documents, or the
-        session's collection.
+        """An answer to the last message. `collection_id`: an id or a name; None searches all of the caller's
+        documents, or the session's collection.
 
         Each turn is stored in a session; send the answer's `session_id` to continue it. A request is repeated
         only if the API did nothing; a stream never after it has begun.
         """
         fields = without_none(
-            collection_id=collection_id,
+            collection_id=collection_id and await id_of(self._transport, "collection", collection_id),
             messages=list(messages),
             stream=bool(stream),
             model=model,

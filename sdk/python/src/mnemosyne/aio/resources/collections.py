@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+from mnemosyne.aio.names import id_of
 from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections, GraphQueued
@@ -9,6 +10,9 @@ from mnemosyne.requests import Request, creation, path, query, without_none
 
 
 class AsyncCollectionsResource:
+    """`collection_id` and `org_id` may also be names. Raises NotFoundError for an unknown name, and
+    ConflictError for a name of several."""
+
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
@@ -31,7 +35,7 @@ class AsyncCollectionsResource:
             description=description,
             metadata=metadata,
             config=config,
-            org_id=org_id,
+            org_id=org_id and await id_of(self._transport, "org", org_id),
             private=private,
         )
         request = creation("/collections", idempotency_key, json=fields)
@@ -57,7 +61,7 @@ class AsyncCollectionsResource:
 
     async def get(self, collection_id: str) -> Collection:
         """The collection. Raises NotFoundError."""
-        return Collection.of(await self._transport.send(Request("GET", path("collections", collection_id))))
+        return Collection.of(await self._transport.send(Request("GET", await self._path(collection_id))))
 
     async def update(
         self,
@@ -70,18 +74,19 @@ class AsyncCollectionsResource:
     ) -> Collection:
         """Change the collection; omitted fields stay unchanged. Raises NotFoundError, ConflictError."""
         fields = without_none(name=name, description=description, metadata=metadata, config=config)
-        request = Request("PATCH", path("collections", collection_id), json=fields)
+        request = Request("PATCH", await self._path(collection_id), json=fields)
         return Collection.of(await self._transport.send(request))
 
     async def delete(self, collection_id: str, *, cascade: bool = False) -> None:
         """Delete the collection, with `cascade` also its documents. Raises ConflictError if it has documents
         and `cascade` is false."""
-        await self._transport.send(
-            Request("DELETE", path("collections", collection_id), query(cascade=cascade))
-        )
+        await self._transport.send(Request("DELETE", await self._path(collection_id), query(cascade=cascade)))
 
     async def build_graph(self, collection_id: str, *, again: bool = False) -> GraphQueued:
         """Queue the documents without a graph, or whose extraction was given up, for the graph; with `again`
         all documents. Raises NotFoundError, and ConflictError if the collection has no graph."""
-        request = Request("POST", path("collections", collection_id, "graph"), json={"again": again})
+        request = Request("POST", await self._path(collection_id, "graph"), json={"again": again})
         return GraphQueued.of(await self._transport.send(request))
+
+    async def _path(self, collection_id: str, *more: str) -> str:
+        return path("collections", await id_of(self._transport, "collection", collection_id), *more)

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any, Literal
 
+from mnemosyne.aio.names import id_of
 from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.errors import (
@@ -23,9 +24,10 @@ LOOK_SECONDS = 30.0
 
 
 class AsyncDocumentsResource:
-    """With an `external_id`, the caller's own name for a document in its collection, a new upload replaces
-    the document. With an `idempotency_key` a repeated call within a day creates nothing; without, each call
-    generates a key, so that it can be repeated after a lost connection."""
+    """`collection_id` may also be a name. With an `external_id`, the caller's own name for a document in its
+    collection, a new upload replaces the document. With an `idempotency_key` a repeated call within a day
+    creates nothing; without, each call generates a key, so that it can be repeated after a lost
+    connection."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -47,6 +49,7 @@ class AsyncDocumentsResource:
         of bytes sent and the size. Raises ConflictError for bytes that the collection has already,
         PayloadTooLargeError, UploadFailedError, and NotFoundError (storage_off) for a deployment without
         storage for large files."""
+        collection_id = await id_of(self._transport, "collection", collection_id)
         fields = json.dumps(metadata, allow_nan=False) if metadata is not None else None
         upload = upload_of(file, filename)
         try:
@@ -97,6 +100,7 @@ class AsyncDocumentsResource:
         idempotency_key: str | None = None,
     ) -> Document:
         """Add a text. Without a title its first words are the title. Raises ConflictError as create does."""
+        collection_id = await id_of(self._transport, "collection", collection_id)
         fields = without_none(
             collection_id=collection_id,
             content=content,
@@ -122,6 +126,7 @@ class AsyncDocumentsResource:
     ) -> Document:
         """Add a page or a file of the public internet. An address that the collection has already is fetched
         again and replaces its document."""
+        collection_id = await id_of(self._transport, "collection", collection_id)
         fields = without_none(
             collection_id=collection_id, url=url, title=title, metadata=metadata, private=private
         )
@@ -140,6 +145,7 @@ class AsyncDocumentsResource:
     ) -> AsyncPage[Document]:
         """A page of at most 100 documents. Raises NotFoundError for a collection that the caller does not
         see."""
+        collection_id = await id_of(self._transport, "collection", collection_id)
 
         async def fetch(offset: int) -> AsyncPage[Document]:
             parameters = query(

@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 
+from mnemosyne.aio.names import id_of
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.models.chunk import GraphQueryResult, RetrievalMode, RetrievalResponse, RetrievalResult
 from mnemosyne.requests import Request, without_none
@@ -25,11 +26,12 @@ class AsyncRetrievalsResource:
         enable_graph: bool | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> RetrievalResult:
-        """The best chunks, in order. `collection_id`: None searches all of the caller's documents. Omitted
-        arguments have the API's defaults (semantic, 10). `metadata_filter`: values or operators ({"year":
-        {"$gte": 2020}}). Raises NotFoundError for a collection that the caller does not see."""
+        """The best chunks, in order. `collection_id`: an id or a name; None searches all of the caller's
+        documents. Omitted arguments have the API's defaults (semantic, 10). `metadata_filter`: values or
+        operators ({"year": {"$gte": 2020}}). Raises NotFoundError for a collection that the caller does not
+        see."""
         answer = await self._post(
-            collection_id=collection_id,
+            collection_id,
             query=query,
             mode=mode,
             top_k=top_k,
@@ -52,7 +54,7 @@ class AsyncRetrievalsResource:
     ) -> GraphQueryResult:
         """The graph around the names in the question: entities, edges, and the chunks that state them."""
         answer = await self._post(
-            collection_id=collection_id,
+            collection_id,
             query=query,
             mode="graph",
             top_k=top_k,
@@ -62,6 +64,8 @@ class AsyncRetrievalsResource:
         )
         return GraphQueryResult(RetrievalResponse.of(answer))
 
-    async def _post(self, **fields: Any) -> httpx.Response:
+    async def _post(self, collection_id: str | None, **fields: Any) -> httpx.Response:
+        if collection_id is not None:
+            fields["collection_id"] = await id_of(self._transport, "collection", collection_id)
         # A search changes nothing, so that it may be repeated.
         return await self._transport.send(Request("POST", "/retrievals", json=without_none(**fields)))
