@@ -1,12 +1,13 @@
-"""administration: health; statistics and audit events for admins; the caller's orgs."""
+"""administration: health; registration; statistics and audit events for admins; the caller's orgs."""
 
 from typing import Annotated, Any
 
 from starlette.responses import Response
 
 from shared.access.orgs_statistics_and_audit_events import list_events, list_orgs, org_statistics
+from shared.access.registration import register
 from shared.api.app import create_app, lambda_handler
-from shared.api.authentication import OptionalCaller, with_scope
+from shared.api.authentication import OptionalCaller, registration_only, with_scope
 from shared.api.contracts.platform import administration as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit, Pagination
@@ -17,7 +18,9 @@ from shared.api.health_probes import State
 from shared.types import Principal, Scope
 
 # Starts without an embedder or a gateway, so that health can report their failure.
-app = create_app(error_format, "administration", searches=False, errors=(400, 401, 403, 429, 500, 503))
+app = create_app(
+    error_format, "administration", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503)
+)
 
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
 AnyCaller = Annotated[Principal, with_scope(*Scope)]
@@ -33,6 +36,13 @@ def health(caller: OptionalCaller, core: Core) -> Response:
     status = 503 if report.status is State.UNHEALTHY else 200
     body = wire.Health.of(report).model_dump_json()
     return Response(body, status, media_type="application/json")
+
+
+@app.post("/api/v1/auth/register", status_code=201, dependencies=[registration_only])
+@app.post("/v1/auth/register", status_code=201, dependencies=[registration_only])
+def sign_up(core: Core, body: wire.NewUser) -> wire.RegisteredUser:
+    password = body.password.get_secret_value()
+    return wire.RegisteredUser.of(register(core.auth, core.verifier, core.database, body.email, password))
 
 
 @app.get("/api/v1/stats")

@@ -44,7 +44,7 @@ create table if not exists auth.users (
   email text unique,
   created_at timestamptz not null default now()
 );
-grant select, insert, update, delete, references on auth.users to postgres;
+grant select, insert, update, delete, references, trigger on auth.users to postgres;
 
 create or replace function auth.jwt() returns jsonb language sql stable as $$
   select coalesce(

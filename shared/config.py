@@ -201,6 +201,8 @@ class Settings(ServerSettings):
     # Limit of the text that a user sends to APIs which embed it before they answer: about as much as the
     # local model embeds in a minute on two processors.
     rag_ingest_bytes_per_minute: Annotated[int, Field(ge=1024, le=2**30)] = 1024 * 1024
+    # Whether POST /auth/register signs users up, without a credential.
+    rag_registration_enabled: bool = False
     # Signs the tokens of API keys. Only functions that accept API keys need it.
     rag_signing_key: Annotated[SecretStr, AfterValidator(_signing_key)] | None = None
     rag_metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None

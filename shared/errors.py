@@ -123,6 +123,10 @@ class FetchFailed(RagError, code="url_unreachable"):
     """The address could not be reached. Check it, or try again later."""
 
 
+class AuthFailed(RagError, code="auth_failed"):
+    """Supabase Auth could not answer. Please try again."""
+
+
 class StorageFailed(RagError, code="storage_failed"):
     """The file storage could not answer. Please try again."""
 

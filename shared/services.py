@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
+from shared.access.address_limit import AddressLimit
 from shared.access.anonymous_index_caller import warn_if_anonymous
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.concurrent_ingestion_limit import IngestionLimit
@@ -18,6 +19,7 @@ from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database, DatabaseStatus
 from shared.clients.snapshot_store import Store
 from shared.clients.ssrf_guard import AddressPolicy
+from shared.clients.supabase_auth import Auth
 from shared.clients.supabase_storage import Storage
 from shared.config import Settings
 from shared.errors import (
@@ -41,6 +43,8 @@ from shared.types import Principal
 log = logging.getLogger("rag")
 # Ingestions of one user at the same time in a process: a local model uses all processors for one.
 LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
+# Registrations of one address in a process.
+REGISTRATION_RATE = "10/hour"
 CALIBRATION_SECONDS, CALIBRATION_TIMEOUT_SECONDS = 60, 2.0
 # The time-out of the first request to a remote embedder, which may load its model.
 EMBEDDER_SECONDS = 10.0
@@ -70,6 +74,7 @@ class Services:
             secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
         self.refusals = RefusalCache()
+        self.registrations = AddressLimit(REGISTRATION_RATE)
         # By name, with the time at which it expires.
         self._calibrations: dict[str, tuple[float, Calibration | None]] = {}
         # Dates such as "last week" are relative to it.
@@ -197,6 +202,10 @@ class Services:
     @cached_property
     def transcriber(self) -> Transcriber | None:
         return transcriber_for(self.settings)
+
+    @cached_property
+    def auth(self) -> Auth:
+        return Auth(self.settings.supabase_url, self.settings.supabase_anon_key.get_secret_value())
 
     @cached_property
     def storage(self) -> Storage | None:

@@ -11,12 +11,7 @@ import psycopg
 from jose import JWTError, jwt
 
 from local.stack import Stack
-
-Answer = tuple[int, bytes, dict[str, str]]
-
-
-def in_json(text: Any, status: int = 200) -> Answer:
-    return status, json.dumps(text).encode(), {"Content-Type": "application/json"}
+from tests.project_server import in_json
 
 
 @dataclass(frozen=True)

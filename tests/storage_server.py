@@ -1,6 +1,5 @@
-"""A real HTTP server that stands in for a project with Supabase Storage: the storage server's routes, bodies
-and errors here, everything else passed on to the stack's gateway. As the real one does, it keeps objects
-apart from their rows, and lets Postgres decide about each, under the caller's role and claims.
+"""A project with Supabase Storage: the storage server's routes, bodies and errors. As the real one does, it
+keeps objects apart from their rows, and lets Postgres decide about each, under the caller's role and claims.
 
 After supabase/storage: src/http/routes/object and src/storage/object.ts.
 """
@@ -8,22 +7,20 @@ After supabase/storage: src/http/routes/object and src/storage/object.ts.
 import json
 import re
 import secrets
-import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-import httpx
 from jose import JWTError, jwt
 
 from local.stack import Stack
-from tests.storage_rows import Answer, NoKey, Operation, Rows, StorageError, in_json
+from tests.project_server import Answer, ProjectServer, in_json
+from tests.storage_rows import NoKey, Operation, Rows, StorageError
 
 BUCKET = "rag-originals"
 PREFIX = "/storage/v1"
-CORS = {f"Access-Control-Allow-{name}": "*" for name in ("Origin", "Methods", "Headers")}
 KEY = re.compile(r"[\w/!.*'() &$@=;:+,?-]+", re.ASCII)
 # Columns of storage.objects that are written.
 INSERT = (
@@ -32,81 +29,22 @@ INSERT = (
 )
 
 
-class StorageServer:
+class StorageServer(ProjectServer):
     """Use as a context manager. `fault`, if set, is what every route of Storage answers with, and `stuck` an
     object that does not go; `asked` are its requests, each with the claims of the caller's token."""
 
+    prefix = PREFIX
+
     def __init__(self, stack: Stack) -> None:
-        self._stack = stack
+        super().__init__(stack)
         self._rows = Rows(stack)
         self.asked = self._rows.asked
         self._secret = secrets.token_hex(32)
         self.objects: dict[str, bytes] = {}
         self.fault: int | None = None
         self.stuck: str | None = None
-        server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = -1
-
-            def do_GET(self) -> None:
-                server._serve(self)
-
-            def do_POST(self) -> None:
-                server._serve(self)
-
-            def do_PUT(self) -> None:
-                server._serve(self)
-
-            def do_PATCH(self) -> None:
-                server._serve(self)
-
-            def do_DELETE(self) -> None:
-                server._serve(self)
-
-            def do_OPTIONS(self) -> None:
-                """A page of another origin may use every route, as with the real server."""
-                self.send_response(204)
-                for name, value in CORS.items():
-                    self.send_header(name, value)
-                self.end_headers()
-
-            def log_message(self, format: str, *arguments: Any) -> None:
-                """Silent: the requests are recorded."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> "StorageServer":
-        self._client = httpx.Client(base_url=self._stack.url, timeout=30)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-        self._client.close()
-
-    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
-        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-        if handler.path.startswith(PREFIX):
-            status, content, headers = self._answered(handler, body)
-        else:
-            passed = {name: value for name, value in handler.headers.items() if name.lower() != "host"}
-            answer = self._client.request(handler.command, handler.path, content=body, headers=passed)
-            status, content = answer.status_code, answer.content
-            headers = {"Content-Type": answer.headers.get("Content-Type", "text/plain")}
-        handler.send_response(status)
-        for name, value in {**CORS, **headers, "Content-Length": str(len(content))}.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(content)
-
-    def _answered(self, handler: BaseHTTPRequestHandler, body: bytes) -> Answer:
+    def answered(self, handler: BaseHTTPRequestHandler, body: bytes) -> Answer:
         parts = urlsplit(handler.path.removeprefix(PREFIX))
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         if self.fault:

@@ -37,6 +37,8 @@ NO_SETTINGS = {
     # Open WebUI's.
     *("OPENAI_API_BASE_URLS", "OPENAI_API_KEYS", "TASK_MODEL_EXTERNAL", "ENABLE_TITLE_GENERATION"),
     *("ENABLE_TAGS_GENERATION", "ENABLE_FOLLOW_UP_GENERATION", "OPENID_PROVIDER_URL", "OAUTH_CLIENT_ID"),
+    # uvicorn's.
+    "FORWARDED_ALLOW_IPS",
 }
 # A decision's example of a refused value; and the settings without a default.
 REFUSED = {("RAG_RERANK_PROVIDER", "local")}

@@ -10,8 +10,10 @@ from verify.victim_objects import HASH, QUESTION, Values
 
 Example = Callable[[Values], dict[str, Any]]
 
+# Routes that create a user for every caller, if the deployment allows it: the sweep sends no valid request.
+REGISTRATION = {"POST /v1/auth/register", "POST /api/v1/auth/register"}
 # Routes that answer without a credential.
-PUBLIC = {
+PUBLIC = REGISTRATION | {
     "GET /health",
     "GET /healthz",
     "GET /readyz",
@@ -84,6 +86,7 @@ BODIES: dict[str, Example] = {
     "PATCH /v1/collections/{collection_id}": lambda values: {"description": f"new {values['marker']}"},
     "PATCH /v1/documents/{document_id}": lambda values: {"title": f"New {values['marker']}"},
     "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
+    "POST /v1/auth/register": lambda _: {"email": "no address"},
     "POST /v1/documents/upload": lambda _: {"filename": "a.pdf", "size_bytes": 10},
 }
 # Path parameters that name another object than the parameter's name suggests.

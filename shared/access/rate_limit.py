@@ -57,6 +57,19 @@ class RateWindow:
         """Sorts a window that refused first, then the one with the fewest remaining requests."""
         return self.admitted, self.remaining
 
+    @property
+    def retry_after(self) -> dict[str, str]:
+        """The header of a refusal, in seconds."""
+        return {"Retry-After": str(max(1, self.resets_at - int(time())))}
+
+    def headers(self) -> dict[str, str]:
+        """The X-RateLimit headers: whole numbers, the reset as a Unix timestamp in seconds."""
+        return {
+            "X-RateLimit-Limit": str(self.allowed),
+            "X-RateLimit-Remaining": str(self.remaining),
+            "X-RateLimit-Reset": str(self.resets_at),
+        }
+
 
 @dataclass
 class RateLimitCheck:
@@ -93,20 +106,6 @@ class RateLimitCheck:
     def tightest(self) -> RateWindow:
         """The window that refused, or else the one with the fewest remaining requests."""
         return min(self.windows.values(), key=lambda window: window.tightness)
-
-    @property
-    def retry_after(self) -> dict[str, str]:
-        """The header of a refusal, in seconds."""
-        return {"Retry-After": str(max(1, self.tightest.resets_at - int(time())))}
-
-    def headers(self) -> dict[str, str]:
-        """The X-RateLimit headers: whole numbers, the reset as a Unix timestamp in seconds."""
-        window = self.tightest
-        return {
-            "X-RateLimit-Limit": str(window.allowed),
-            "X-RateLimit-Remaining": str(window.remaining),
-            "X-RateLimit-Reset": str(window.resets_at),
-        }
 
 
 class RefusalCache:
@@ -199,25 +198,25 @@ def _admit(request: Request) -> None:
 def check_rate_limit(request: Request, check: RateLimitCheck, refusals: RefusalCache) -> None:
     """Count this request against the caller's limits, unless one of them refused the caller just before.
 
-    Raises RateLimited, with Retry-After in seconds. In both cases the request keeps the check, from which
-    middleware.py writes the headers of the response.
+    Raises RateLimited, with Retry-After in seconds. In both cases the request keeps the tightest window, from
+    which middleware.py writes the headers of the response.
     """
     token = _current.set(check)
     try:
         check.windows = refusals.get(check)
         if check.windows:
-            raise RateLimited(headers=check.retry_after)
+            raise RateLimited(headers=check.tightest.retry_after)
         _admit(request=request)
         if getattr(request.state, "view_rate_limit", None) is None:
             # slowapi ignores limits that it cannot read. No request is admitted that way.
             raise DatabaseFailed
     except RateLimitExceeded:
         refusals.add(check)
-        raise RateLimited(headers=check.retry_after) from None
+        raise RateLimited(headers=check.tightest.retry_after) from None
     finally:
         _current.reset(token)
         if check.windows:
-            request.state.rate_limit = check
+            request.state.rate_limit = check.tightest
 
 
 def check_text_limit(
@@ -236,4 +235,4 @@ def check_text_limit(
         message = (
             f"You sent more than {rate.amount} KB of text in a minute. Please wait, or send less at once."
         )
-        raise RateLimited(message, headers=check.retry_after)
+        raise RateLimited(message, headers=check.tightest.retry_after)

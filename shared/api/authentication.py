@@ -26,6 +26,7 @@ from shared.errors import (
     Forbidden,
     KeysUnavailable,
     NotFound,
+    RateLimited,
     Unauthorized,
 )
 from shared.observability.tracing import step
@@ -167,6 +168,21 @@ def _require(expected: SecretStr | None, authorization: str | None, message: str
 operators_only = Depends(_operator)
 # For the route that a schedule calls: the same with RAG_WORKER_TOKEN.
 worker_only = Depends(_schedule)
+
+
+def _registration(request: Request, core: Core) -> None:
+    if not core.settings.rag_registration_enabled:
+        raise NotFound
+    window = core.registrations.count(request.client.host if request.client else "")
+    request.state.rate_limit = window
+    if not window.admitted:
+        raise RateLimited(headers=window.retry_after)
+    require_keys(core)
+
+
+# For the route that registers users, which takes no credential. Raises NotFound unless the settings allow it,
+# RateLimited for the client's address, ApiKeysOff.
+registration_only = Depends(_registration)
 
 
 def require_keys(core: Core) -> ApiKeyAuthenticator:

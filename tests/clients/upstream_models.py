@@ -1,6 +1,7 @@
 """Types that Mnemosyne's Python SDK 0.1.0 requires of our answers, as strict models.
 
-A field without a default is required there. Other fields may stand beside these.
+A field without a default is required there. Other fields may stand beside these. Media and follow-up
+questions are left out: our answers have none, which the SDK reads as empty lists.
 """
 
 from datetime import datetime
@@ -16,6 +17,12 @@ class Strict(BaseModel):
     """In JSON, a UUID and a time are strings of their form; no other value is converted."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class RegisterResponse(Strict):
+    user_id: str
+    email: str
+    api_key: str
 
 
 class CollectionResponse(Strict):
@@ -108,21 +115,6 @@ class SourceReference(Strict):
     score: float
 
 
-class MediaItem(Strict):
-    type: Literal["image", "table", "figure", "video", "audio"]
-    source_document_id: str
-    source_document_title: str | None = None
-    description: str | None = None
-    page_number: int | None = None
-    url: str | None = None
-    content_preview: str | None = None
-
-
-class FollowUpQuestion(Strict):
-    question: str
-    relevance: str
-
-
 class UsageStats(Strict):
     prompt_tokens: int
     completion_tokens: int
@@ -148,8 +140,6 @@ class ChatCompletionResponse(Strict):
     query: str
     response: str
     sources: list[SourceReference] = []
-    media: list[MediaItem] = []
-    follow_up_questions: list[FollowUpQuestion] = []
     usage: UsageStats
     metadata: ChatMetadata
 
@@ -160,8 +150,6 @@ class StreamChunk(Strict):
     ]
     content: str | None = None
     sources: list[SourceReference] | None = None
-    media: list[MediaItem] | None = None
-    follow_up_questions: list[FollowUpQuestion] | None = None
     usage: UsageStats | None = None
     metadata: ChatMetadata | None = None
     error: str | None = None

@@ -3,12 +3,25 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, Secret, StringConstraints
 
 from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import ResponseModel, WithoutNul
 
 State = Literal["healthy", "degraded", "unhealthy", "unknown", "not_configured"]
+
+
+class NewUser(BaseModel):
+    email: Annotated[str, StringConstraints(strict=True, max_length=255, pattern="^[!-?A-~]+@[!-?A-~]+$")]
+    password: Secret[Annotated[str, StringConstraints(strict=True, min_length=8, max_length=255)]]
+
+
+class RegisteredUser(ResponseModel):
+    """`api_key` is shown once."""
+
+    user_id: str
+    email: str
+    api_key: str
 
 
 class Services(BaseModel):
