@@ -47,10 +47,11 @@ create function rag.phonetic_key(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'),
-    '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
-    '(.)\1+', '\1', 'g');
+  select regexp_replace(regexp_replace(translate(regexp_replace(
+      translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'), 'cqzwyj', 'kksvii'),
+      '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'), 'eiouαεηιουωаеиоуыэюя', repeat('a', 20)),
+    -- Runs of up to nine equal letters: (.)\1+ takes seven times as long.
+    '(.)\1\1?', '\1', 'g'), '(.)\1\1?', '\1', 'g');
 $$;
 
 comment on function rag.phonetic_key is
@@ -97,6 +98,7 @@ as $$
     select rag.entity_key(title), title, 1.0::real, 0
     union all
     select rtrim(left(regexp_replace(rag.fold_text(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
+    where title ~ '[)）]\s*$'
     union all
     -- A file name without its extension.
     select rag.entity_key(named.base), named.base, 0.9, 0
@@ -120,8 +122,8 @@ create function rag.path_name(path text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select case when length(part.name) between 2 and 80 and rag.fold_text(part.name) ~ '[[:alpha:]].*[[:alpha:]]'
-    and part.name !~ '^[0-9A-Fa-f-]{16,}$|[\n\t]' and rag.is_visible_text(part.name) then part.name end
+  select case when length(part.name) between 2 and 80 and part.name !~ '^[0-9A-Fa-f-]{16,}$|[\n\t]'
+    and rag.is_visible_text(part.name) and rag.fold_text(part.name) ~ '[[:alpha:]].*[[:alpha:]]' then part.name end
   from (select regexp_replace(regexp_replace(left(path, 2000), '^https?://[^/]*|[?#].*$', '', 'g'), '/+$', ''))
     as address (path)
   cross join lateral (

@@ -80,7 +80,8 @@ as $$
     union all
     select rag.entity_key(named.name), named.name, 0.9::real, path.place
     from (values (document.filename, 1), (document.external_id, 2), (document.uri, 3)) as path (path, place)
-    cross join lateral (select rag.path_name(path.path)) as named (name)
+    -- Without "offset 0", each reference to the name would call the function. (So below.)
+    cross join lateral (select rag.path_name(path.path) where path.path is not null offset 0) as named (name)
     where named.name is not null
   ) as found
   group by found.entity;
@@ -95,7 +96,7 @@ as $$
   select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
     found.weight, heard.sound, reverse(heard.sound)
   from rag.subject_names(document) as found
-  cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound);
+  cross join lateral (select rag.phonetic_key(found.entity) offset 0) as heard (sound);
 $$;
 
 comment on function rag.title_rows is 'The rows of a document''s subjects.';
