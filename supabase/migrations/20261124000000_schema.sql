@@ -4170,40 +4170,40 @@ begin
   delete from rag.postings
   where org_id = index_words.org_id and document_id = any (document_ids);
 
-  -- Windows instead of joins: a document may have thousands of chunks, which the planner does not expect.
   insert into rag.postings (org_id, document_id, term, collection_id, owner_id, places, length, impact)
   with counted as (
-    select documents.id as document_id, documents.collection_id, documents.owner_id, chunks.ordinal,
-      found.term, found.occurrences
+    select documents.id as document_id, documents.collection_id, documents.owner_id, present.ordinal,
+      found.terms, found.occurrences, found.length,
+      sum(found.length) over (partition by documents.id)::integer as document_length
     from rag.settings
     cross join rag.documents
+    -- "offset 0" keeps the order of the joins: under row security the planner expects one chunk, and might read all of
+    -- the org first.
     cross join lateral (
-      select rag.text_config(coalesce(documents.lang, settings.language))
-    ) as language (config)
-    join rag.chunks on chunks.org_id = documents.org_id and chunks.document_id = documents.id
+      select chunks.ordinal, chunks.content, chunks.embedding_model,
+        rag.text_config(coalesce(documents.lang, settings.language)) as config
+      from rag.chunks
+      where chunks.org_id = documents.org_id and chunks.document_id = documents.id
+      offset 0
+    ) as present
     cross join lateral (
-      select term, occurrences
-      from rag.terms(language.config, documents.title || E'\n' || chunks.content)
-      union all
-      select rag.total_term(language.config, chunks.embedding_model), 0
+      select array_agg(term) || rag.total_term(present.config, present.embedding_model) as terms,
+        array_agg(occurrences) || 0 as occurrences, coalesce(sum(occurrences), 0)::integer as length
+      from rag.terms(present.config, documents.title || E'\n' || present.content)
     ) as found
     where documents.org_id = index_words.org_id and documents.id = any (document_ids)
-  ), measured as (
-    select counted.*,
-      sum(occurrences) over (partition by document_id, ordinal)::integer as length,
-      sum(occurrences) over (partition by document_id)::integer as document_length
-    from counted
   )
-  select index_words.org_id, document_id, term, collection_id, owner_id,
+  select index_words.org_id, document_id, entry.term, collection_id, owner_id,
     -- << and | bind alike, from the left.
     array_agg((ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
-      | least(occurrences, 65535)::bigint order by ordinal),
+      | least(entry.times, 65535)::bigint order by ordinal),
     document_length,
     -- By the default settings, not the present ones: the impact selects candidates and scores nothing.
-    max(occurrences / (occurrences + 1.5 * (0.15 + 0.85 * length / 100))) / 2
-      + sum(occurrences) / (sum(occurrences) + 1.5 * (0.15 + 0.85 * document_length / 500)) / 2
-  from measured
-  group by document_id, term, collection_id, owner_id, document_length;
+    max(entry.times / (entry.times + 1.5 * (0.15 + 0.85::float8 * length / 100))) / 2
+      + sum(entry.times) / (sum(entry.times) + 1.5 * (0.15 + 0.85::float8 * document_length / 500)) / 2
+  from counted
+  cross join unnest(terms, occurrences) as entry (term, times)
+  group by document_id, entry.term, collection_id, owner_id, document_length;
 end;
 $$;
 
