@@ -15,7 +15,7 @@ import json
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -38,6 +38,13 @@ DOCUMENTS, PASSAGES = 100, 5
 # Of limits that are worth about the same, the strictest is taken.
 TOLERANCE = 0.01
 EDITED = "edited sentences, all kinds"
+EXCHANGED = "names exchanged or of elsewhere, all kinds"
+KINDS_OF_EXCHANGED = (
+    "question with a name of elsewhere",
+    "two names exchanged",
+    "name of elsewhere in it",
+    "name of elsewhere in it, words left out",
+)
 STEPS = [step / 20 for step in range(10, 19)]
 
 
@@ -204,8 +211,11 @@ def table() -> list[str]:
     with all its documents."""
     summary = json.loads(RESULTS.read_text())
     samples = [summary, *summary["whole"].values()]
-    true_ones = [{**sample["kept"], EDITED: _mean_of_edited(sample["kept"])} for sample in samples]
-    false_ones = [sample["caught"] for sample in samples]
+    edited = [kind for kind in summary["kept"] if kind != VERBATIM]
+    true_ones = [{**sample["kept"], EDITED: _mean_of(sample["kept"], edited)} for sample in samples]
+    false_ones = [
+        {**sample["caught"], EXCHANGED: _mean_of(sample["caught"], KINDS_OF_EXCHANGED)} for sample in samples
+    ]
     return [
         _row(kind, side, [sample.get(kind, (0, 0)) for sample in of_side])
         for side, of_side in (("kept", true_ones), ("caught", false_ones))
@@ -213,11 +223,11 @@ def table() -> list[str]:
     ]
 
 
-def _mean_of_edited(shares_by_kind: Mapping[str, Sequence[float]]) -> tuple[float, int]:
-    """The share of all sentences that are not verbatim, each sentence alike, and of how many."""
-    edited = [(share, int(count)) for kind, (share, count) in shares_by_kind.items() if kind != VERBATIM]
-    total = sum(count for _, count in edited)
-    return sum(share * count for share, count in edited) / total, total
+def _mean_of(shares_by_kind: Mapping[str, Sequence[float]], kinds: Collection[str]) -> tuple[float, int]:
+    """The share of all sentences of these kinds, each sentence alike, and of how many."""
+    pairs = [(shares_by_kind[kind][0], int(shares_by_kind[kind][1])) for kind in kinds]
+    total = sum(count for _, count in pairs)
+    return sum(share * count for share, count in pairs) / total, total
 
 
 def _row(kind: str, side: str, samples: Sequence[Sequence[float]]) -> str:
