@@ -58,7 +58,7 @@ def named_sentences(text: str, mentions: Sequence[Mention], title: Mention | Non
             topic = None
         position = sentence.end
         too_long = sentence.end - sentence.start > _MAX_SENTENCE or len(inside) > _MAX_MENTIONS
-        if sentence.heading or too_long or text[sentence.start] == "|":
+        if sentence.heading or too_long or text[sentence.start] == "|" or not (inside or topic):
             continue
         named = _named_sentence(text[sentence.start : sentence.end], sentence.start, inside)
         if topic is not None:

@@ -58,26 +58,20 @@ class CaseEvidence:
 def tokenize(text: str) -> list[Token]:
     tokens: list[Token] = []
     for line in _LINE.finditer(text):
-        words = list(WORD.finditer(text, *line.span()))
-        in_capitals = _is_in_capitals(
-            [word[0] for word in words if len(word[0]) > 1 and not word[0].isdigit()]
-        )
-        for word in words:
+        words = [(word.group(), *word.span()) for word in WORD.finditer(text, *line.span())]
+        in_capitals = _is_in_capitals([word for word, _, _ in words if len(word) > 1 and not word.isdigit()])
+        for written, begin, end in words:
+            word, start, folded = written, begin, written.casefold()
             # Most words are quicker without the patterns.
-            is_plain = word[0].isalnum()
-            article = None if is_plain else _ELISION.match(word[0])
-            start = word.start() + (article.end() if article else 0)
-            surface = text[start : word.end()]
-            is_capitalized = surface[0].isupper()
-            folded = surface.casefold()
-            if not is_plain:
-                folded = POSSESSIVE.sub("", folded).replace("’", "'")
+            if not written.isalnum():
+                if article := _ELISION.match(written):
+                    word, start = written[article.end() :], begin + article.end()
+                folded = POSSESSIVE.sub("", word.casefold()).replace("’", "'")
+            is_capitalized = word[0].isupper()
             starts_sentence = is_capitalized and (
                 start == line.start() or _OPENS.search(text, max(0, start - _BACK), start) is not None
             )
-            tokens.append(
-                Token(surface, folded, start, word.end(), is_capitalized, starts_sentence, in_capitals)
-            )
+            tokens.append(Token(word, folded, start, end, is_capitalized, starts_sentence, in_capitals))
     return tokens
 
 

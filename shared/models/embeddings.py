@@ -252,7 +252,7 @@ def padded(vector: list[float]) -> list[float]:
     finite, a vector of zeros, and other values."""
     try:
         # One pass over the numbers: the sum keeps NaN and infinity, and raises TypeError for strings.
-        size = math.fsum(map(abs, vector))
+        size = float(sum(map(abs, vector)))
     except (TypeError, OverflowError):
         raise EmbeddingFailed from None
     if not isinstance(vector, list) or len(vector) > DIMENSIONS or not math.isfinite(size) or size == 0:

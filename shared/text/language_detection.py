@@ -42,7 +42,7 @@ def language_of(question: str) -> Language:
     words = _WORD.findall(text)
 
     def evidence(language: Language) -> tuple[int, bool]:
-        count = sum(word in FUNCTION_WORDS[language] for word in words)
+        count = sum(map(FUNCTION_WORDS[language].__contains__, words))
         letters = _LETTERS.get(language)
         return count, bool(letters and letters.search(text))
 
