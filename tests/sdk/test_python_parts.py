@@ -30,14 +30,15 @@ REFUSED = httpx.ConnectError("refused")
 
 
 def test_events_do_not_depend_on_chunk_boundaries():
-    texts = ["one", "two", "three\n lines", "Überblick 索引 📚\u2028 still", "four"]
+    texts = ["one", "two", "named", "three\n lines", "Überblick 索引 📚\u2028 still", "four"]
+    events = [("other" if text == "named" else "", text) for text in texts]
     whole = EVENTS.encode()
     for first, second in itertools.combinations_with_replacement(range(0, len(whole) + 1, 3), 2):
         decoder = Decoder()
         parts = (whole[:first], whole[first:second], whole[second:])
-        assert [data for part in parts for data in decoder.feed(part)] == texts
+        assert [event for part in parts for event in decoder.feed(part)] == events
     decoder = Decoder()
-    assert [data for byte in whole for data in decoder.feed(bytes([byte]))] == texts
+    assert [event for byte in whole for event in decoder.feed(bytes([byte]))] == events
 
 
 def test_a_possibly_executed_write_is_not_retried_and_a_rejected_one_is(subtests: pytest.Subtests):

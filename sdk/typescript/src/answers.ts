@@ -1,15 +1,18 @@
-// The platform's answers to a turn, whole and in chunks, as completions.
+// Answers, whole and in parts: of the chat as completions, and of the search contract.
 
 import type { Deadline } from "./deadline.js";
 import { APIConnectionError, StreamInterruptedError } from "./errors.js";
 import { errorOf, requestId, unexpected } from "./failures.js";
-import { amiss, ENDING } from "./forms.js";
+import { amiss, CITED, ENDING } from "./forms.js";
 import type { ChatCompletion, ChatCompletionChunk, ChatMetadata, Source, Usage } from "./models/chat.js";
+import type { AnswerEvent, AnswerMeta, AnswerResponse, Citation } from "./models/search.js";
 import { events } from "./streaming.js";
 import { isRecord, received } from "./utils.js";
 
 // After the last chunk there is only the end of the answer to wait for.
 const PATIENCE_AT_THE_END = 1_000;
+// Milliseconds: a deep answer may take the server 95 seconds.
+export const WHOLE_ANSWER = 180_000;
 
 /** The response to a turn. */
 export interface Answer {
@@ -48,29 +51,56 @@ interface Seen {
   readonly requestId: string | undefined;
 }
 
-/** Throws the error in the stream, and StreamInterruptedError for a stream without its last chunk. */
-export async function* chunks(
+export function chunks(response: Response, deadline: Deadline, key: string): AsyncGenerator<ChatCompletionChunk> {
+  return parts(response, deadline, key, "done", (said, _, seen) => {
+    if (said["type"] === "error") {
+      throw errorOf({ error: said["error_detail"] ?? { message: said["error"] } }, seen, key);
+    }
+    if (said["type"] === "done" && amiss(said, ENDING)) {
+      throw unexpected(response, key, "its end has no metadata");
+    }
+    return chunkOf(said);
+  });
+}
+
+/** The same of the search contract's answer. */
+export function answerEvents(response: Response, deadline: Deadline, key: string): AsyncGenerator<AnswerEvent> {
+  return parts(response, deadline, key, "final", (said, type, seen) => {
+    if (type === "error") throw errorOf(said, seen, key);
+    if (type === "final" && amiss(said, CITED)) throw unexpected(response, key, "its end has no answer");
+    switch (type) {
+      case "meta":
+        return { type, meta: said as unknown as AnswerMeta };
+      case "token":
+        return { type, text: String(said["text"]) };
+      case "citation":
+        return { type, citation: said as unknown as Citation };
+      case "final":
+        return { type, answer: said as unknown as AnswerResponse };
+      default:
+        return undefined;
+    }
+  });
+}
+
+/** Throws the errors of `partOf`, and StreamInterruptedError for a stream without its last part. */
+async function* parts<T extends { readonly type: string }>(
   response: Response,
   deadline: Deadline,
   key: string,
-): AsyncGenerator<ChatCompletionChunk> {
+  last: T["type"],
+  partOf: (said: Record<string, unknown>, name: string, seen: Seen) => T | undefined,
+): AsyncGenerator<T> {
   const seen = { requestId: requestId(response, key) };
   let isDone = false;
   try {
     if (response.body === null) throw new StreamInterruptedError("The stream is empty. Send the request again.", seen);
-    for await (const data of events(response.body, deadline)) {
-      const said = parsed(data, seen);
-      if (said["type"] === "error") {
-        throw errorOf({ error: said["error_detail"] ?? { message: said["error"] } }, seen, key);
-      }
-      if (said["type"] === "done" && amiss(said, ENDING)) {
-        throw unexpected(response, key, "its end has no metadata");
-      }
-      const chunk = chunkOf(said);
-      if (chunk === undefined) continue;
-      isDone ||= chunk.type === "done";
-      if (chunk.type === "done") deadline.endWithin(PATIENCE_AT_THE_END);
-      yield chunk;
+    for await (const [name, data] of events(response.body, deadline)) {
+      const part = partOf(parsed(data, seen), name, seen);
+      if (part === undefined) continue;
+      isDone ||= part.type === last;
+      if (part.type === last) deadline.endWithin(PATIENCE_AT_THE_END);
+      yield part;
     }
     if (!isDone) throw new StreamInterruptedError("The stream ended early. Send the request again.", seen);
   } catch (raised) {

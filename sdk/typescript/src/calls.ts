@@ -31,6 +31,10 @@ export interface Call {
   readonly path: string;
   readonly query?: object;
   readonly json?: object;
+  /** The path is not below /api/v1. */
+  readonly isAtRoot?: boolean;
+  /** The server's names are camelCase, as the caller's are. */
+  readonly isCamelCase?: boolean;
   /** Made anew for each attempt. */
   readonly form?: () => FormData;
   /** A POST without a further effect when it is repeated. */

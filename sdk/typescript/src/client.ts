@@ -8,7 +8,9 @@ import { type Listed, Page } from "./pages.js";
 import { ChatResource } from "./resources/chat.js";
 import { CollectionsResource } from "./resources/collections.js";
 import { DocumentsResource } from "./resources/documents.js";
+import { RagResource } from "./resources/rag.js";
 import { RetrievalsResource } from "./resources/retrievals.js";
+import { SearchResource } from "./resources/search.js";
 import { Transport } from "./transport.js";
 import { fromEnvironment } from "./utils.js";
 
@@ -34,6 +36,8 @@ export class Mnemosyne {
   readonly documents: DocumentsResource;
   readonly retrievals: RetrievalsResource;
   readonly chat: ChatResource;
+  readonly search: SearchResource;
+  readonly rag: RagResource;
   readonly #transport: Transport;
 
   constructor(options: ClientOptions = {}) {
@@ -52,6 +56,8 @@ export class Mnemosyne {
     this.documents = new DocumentsResource(this.#transport);
     this.retrievals = new RetrievalsResource(this.#transport);
     this.chat = new ChatResource(this.#transport);
+    this.search = new SearchResource(this.#transport);
+    this.rag = new RagResource(this.#transport);
   }
 
   /** Never repeated. An unhealthy state is a result, not an error. */

@@ -39,6 +39,14 @@ const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   not_found_error: 404,
   rate_limit_error: 429,
   server_error: 500,
+  // The search contract's codes, in place of a type.
+  INVALID_ARGUMENT: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  CONFLICT: 409,
+  RATE_LIMITED: 429,
+  UNAVAILABLE: 503,
 };
 
 type Seen = Pick<ErrorFields, "status" | "requestId" | "retryAfter">;
@@ -51,7 +59,7 @@ export function errorOf(body: unknown, seen: Seen, key: string): APIError {
   const said = isRecord(body) && isRecord(body["error"]) ? masked(body["error"], key) : {};
   const type = text(said["type"]);
   const code = text(said["code"]);
-  const status = seen.status ?? (type === undefined ? undefined : STATUS_OF_TYPE[type]);
+  const status = seen.status ?? STATUS_OF_TYPE[type ?? code ?? ""];
   const details = isRecord(said["details"]) ? said["details"] : {};
   const message = text(said["message"]) ?? `The server answered with status ${status ?? "unknown"}.`;
   return new (classOf(status, code))(message, { ...seen, status, type, code, details });
@@ -109,7 +117,8 @@ export function isPassing(raised: unknown): boolean {
 
 /** An earlier attempt with the same key is running. */
 function isUnderWay(error: APIError): boolean {
-  return error.status === 409 && error.code === "request_in_progress" && error.retryAfter !== undefined;
+  const reason = error.details["reason"] ?? error.code;
+  return error.status === 409 && reason === "request_in_progress" && error.retryAfter !== undefined;
 }
 
 /** The server stores too many idempotency keys of this caller. */

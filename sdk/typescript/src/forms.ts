@@ -21,6 +21,10 @@ export const LISTED: Form = {
 };
 export const ITEMS: Form = { data: "objects" };
 export const ROWS: Form = { "": "records" };
+export const MATCHES: Form = { matches: "records" };
+export const CONTENTS: Form = { documents: "records", chunks: "records" };
+export const CITED: Form = { answer: "string", citations: "records" };
+export const RAG_ANSWER: Form = { answer: "record", citations: "records" };
 export const RESULTS: Form = { results: "records" };
 export const ANSWER: Form = { response: "string", metadata: "record" };
 export const ENDING: Form = { metadata: "record" };

@@ -38,11 +38,15 @@ export class Stream<T> implements AsyncIterable<T> {
   }
 }
 
-/** The data of each event. Comments, other fields and an incomplete event are skipped. */
-export async function* events(body: ReadableStream<Uint8Array>, deadline: Deadline): AsyncGenerator<string> {
+/** The name ("" without one) and the data of each event. Comments, other fields and an incomplete event are skipped. */
+export async function* events(
+  body: ReadableStream<Uint8Array>,
+  deadline: Deadline,
+): AsyncGenerator<readonly [name: string, data: string]> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   const lines = new Lines();
+  let name = "";
   let data: string[] = [];
   for (;;) {
     deadline.start();
@@ -53,9 +57,10 @@ export async function* events(body: ReadableStream<Uint8Array>, deadline: Deadli
     if (done) return;
     for (const line of lines.of(decoder.decode(value, { stream: true }))) {
       if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
-      if (line !== "" || data.length === 0) continue;
-      yield data.join("\n");
-      data = [];
+      if (line.startsWith("event:")) name = line.slice(6).trim();
+      if (line !== "") continue;
+      if (data.length > 0) yield [name, data.join("\n")];
+      [name, data] = ["", []];
     }
   }
 }

@@ -40,7 +40,8 @@ export class Transport {
         throw deadline.explained(raised);
       });
       deadline.stop();
-      const value = text === "" ? undefined : received(parsed(text, response, key));
+      const body = text === "" ? undefined : parsed(text, response, key);
+      const value = call.isCamelCase ? body : received(body);
       const missing = call.answer && response.ok ? amiss(value, call.answer) : undefined;
       if (missing !== undefined) throw unexpected(response, key, `${missing} is not what it has there`);
       return { value: value as T, key };
@@ -115,7 +116,7 @@ export class Transport {
 
   async #send(call: Call, key: string | undefined, token: string, deadline: Deadline): Promise<Response> {
     const headers = headersOf(call, key, token);
-    const body = call.form ? call.form() : call.json && JSON.stringify(sent(call.json));
+    const body = call.form ? call.form() : call.json && JSON.stringify(call.isCamelCase ? call.json : sent(call.json));
     const response = await this.#options
       .fetch(this.#address(call), {
         method: call.method,
@@ -146,7 +147,9 @@ export class Transport {
       if (value !== undefined) asked.set(snake(name), String(value));
     }
     const query = asked.toString();
-    return `${this.#options.baseUrl}${call.path}${query && `?${query}`}`;
+    const { baseUrl } = this.#options;
+    const base = call.isAtRoot ? baseUrl.replace(/(\/api)?\/v1$/, "") : baseUrl;
+    return `${base}${call.path}${query && `?${query}`}`;
   }
 
   /** Milliseconds until the next attempt; undefined for no further attempt. */

@@ -9,6 +9,7 @@ const AS_THEY_ARE = new Set([
   "document_metadata",
   "chunk_metadata",
   "processing_info",
+  "meta",
 ]);
 
 const FIRST_WAIT = 500;

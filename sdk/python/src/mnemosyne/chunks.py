@@ -12,9 +12,11 @@ from mnemosyne.models.chat import ChatCompletionChunk
 Payload = dict[str, Any]
 
 
-def chunk_of(data: str, secret: str, request_id: str | None) -> ChatCompletionChunk | None:
+def chunk_of(name: str, data: str, secret: str, request_id: str | None) -> ChatCompletionChunk | None:
     """The chunk of an event; None for an event that this version does not know. Raises the event's APIError,
     and UnexpectedResponseError for a malformed event."""
+    if name:
+        return None
     try:
         payload = json.loads(data)
         kind = payload["type"]
@@ -27,11 +29,7 @@ def chunk_of(data: str, secret: str, request_id: str | None) -> ChatCompletionCh
     except (ValueError, KeyError, TypeError) as fault:
         kinds = fault.errors(include_input=False) if isinstance(fault, ValidationError) else []
         place = ".".join(map(str, kinds[0]["loc"])) if kinds else "the event"
-    raise errors.UnexpectedResponseError(
-        errors.masked(f"The stream has an event that is not this API's: {place}.", secret),
-        status_code=200,
-        request_id=request_id,
-    )
+    raise errors.malformed_event(place, secret, request_id)
 
 
 def _delta(payload: Payload) -> Payload:

@@ -16,7 +16,9 @@ from mnemosyne.requests import Request, query
 from mnemosyne.resources.chat import ChatResource
 from mnemosyne.resources.collections import CollectionsResource
 from mnemosyne.resources.documents import DocumentsResource
+from mnemosyne.resources.rag import RagResource
 from mnemosyne.resources.retrievals import RetrievalsResource
+from mnemosyne.resources.search import SearchResource
 from mnemosyne.transport import Transport
 
 
@@ -39,6 +41,8 @@ class Mnemosyne:
         self.documents = DocumentsResource(self._transport)
         self.retrievals = RetrievalsResource(self._transport)
         self.chat = ChatResource(self._transport)
+        self.search = SearchResource(self._transport)
+        self.rag = RagResource(self._transport)
 
     @property
     def base_url(self) -> str:

@@ -1,6 +1,7 @@
 """Settings of a client: key, address, time-outs, retries. Only this module reads the environment."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,11 @@ class Settings:
             None if timeout is None else httpx.Timeout(timeout),
             max_retries,
         )
+
+    @property
+    def root_url(self) -> str:
+        """The address of the deployment, without the platform API's path."""
+        return re.sub(r"(/api)?/v1$", "", self.base_url)
 
     def timeout_for(self, seconds: float | None, default: float | None) -> httpx.Timeout:
         """The time-out of a request with `seconds` of its own; `default` applies if the client has no time-

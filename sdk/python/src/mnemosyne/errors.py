@@ -130,6 +130,14 @@ _STATUS_OF_TYPE = {
     "not_found_error": 404,
     "rate_limit_error": 429,
     "server_error": 500,
+    # The search contract's codes, in place of a type.
+    "INVALID_ARGUMENT": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "CONFLICT": 409,
+    "RATE_LIMITED": 429,
+    "UNAVAILABLE": 503,
 }
 # The replacement of the key in the texts of responses.
 _MASK = "[the API key]"
@@ -186,7 +194,7 @@ def of_storage(response: httpx.Response) -> UploadFailedError:
 def of_event(event: Mapping[str, Any], secret: str, request_id: str | None) -> APIError:
     """The error that ends a stream."""
     detail = event.get("error_detail")
-    kind = detail.get("type") if isinstance(detail, dict) else None
+    kind = (detail.get("type") or detail.get("code")) if isinstance(detail, dict) else None
     body = {"error": detail if isinstance(detail, dict) else {"message": event.get("error")}}
     return _error(_STATUS_OF_TYPE.get(str(kind), 500), body, secret, request_id=request_id)
 
@@ -198,6 +206,12 @@ def unexpected(response: httpx.Response, what: str) -> UnexpectedResponseError:
         status_code=response.status_code,
         request_id=request_id(response),
     )
+
+
+def malformed_event(place: str, secret: str, request_id: str | None) -> UnexpectedResponseError:
+    """The error for an event of a stream that is not this API's; `place` is the malformed field."""
+    message = masked(f"The stream has an event that is not this API's: {place}. Check base_url.", secret)
+    return UnexpectedResponseError(message, status_code=200, request_id=request_id)
 
 
 def request_id(response: httpx.Response) -> str | None:

@@ -8,6 +8,8 @@ from uuid import uuid4
 
 from mnemosyne.uploads import Upload
 
+# A deep answer takes the server up to 95 seconds, with a margin for slow models.
+WHOLE_SECONDS = 180.0
 Value = str | int | float | bool | None
 
 
@@ -17,7 +19,7 @@ class Request:
     `seconds`: how long each attempt may take; `tries`: how many there are; else the client's own.
     `default_seconds`: how long, if the client has no time-out of its own.
     `idempotency_key`: by which the API knows all attempts as one; `has_generated_key`: the caller gave
-    none."""
+    none. `at_root`: the path is not below /api/v1."""
 
     method: str
     path: str
@@ -32,6 +34,7 @@ class Request:
     tries: int | None = None
     idempotency_key: str | None = None
     has_generated_key: bool = False
+    at_root: bool = False
 
     @property
     def may_retry(self) -> bool:
@@ -41,17 +44,21 @@ class Request:
 def creation(path: str, idempotency_key: str | None, *, repeatable: bool = False, **sent: Any) -> Request:
     """A request that creates an object once, however often it is sent. Without a key one is generated;
     `repeatable`: it may be repeated also without a key. Raises ValueError for an invalid key."""
-    key, has_generated_key = idempotency_key, idempotency_key is None
-    if key is not None and not (0 < len(key) < 256 and key.isascii() and key.isprintable()):
-        raise ValueError("idempotency_key: must be 1 to 255 printable ASCII characters")
     return Request(
         "POST",
         path,
         repeatable=repeatable,
-        idempotency_key=key or str(uuid4()),
-        has_generated_key=has_generated_key,
+        idempotency_key=checked_key(idempotency_key) or str(uuid4()),
+        has_generated_key=idempotency_key is None,
         **sent,
     )
+
+
+def checked_key(key: str | None) -> str | None:
+    """The idempotency key. Raises ValueError for an invalid one."""
+    if key is not None and not (0 < len(key) < 256 and key.isascii() and key.isprintable()):
+        raise ValueError("idempotency_key: must be 1 to 255 printable ASCII characters")
+    return key
 
 
 def without_none(**fields: Any) -> dict[str, Any]:

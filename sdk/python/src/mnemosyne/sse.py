@@ -9,17 +9,17 @@ _END = re.compile(r"\r\n|\n|\r")
 
 
 class Decoder:
-    """For each chunk of bytes, the data of the events that are complete. Comments, other fields and named
-    events are skipped, which this API does not send."""
+    """For each chunk of bytes, the name ("" for a message) and the data of the events that are complete.
+    Comments and other fields are skipped."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
         self._rest: list[str] = []
         self._cut = False
         self._data: list[str] = []
-        self._named = False
+        self._name = ""
 
-    def feed(self, received: bytes) -> Iterator[str]:
+    def feed(self, received: bytes) -> Iterator[tuple[str, str]]:
         text = self._decode(received)
         # The \n after a line that ended in \r belongs to that line's end.
         if self._cut and text:
@@ -32,18 +32,18 @@ class Decoder:
         *lines, rest = _END.split("".join([*self._rest, text]))
         self._rest = [rest]
         for line in lines:
-            if (data := self._line(line)) is not None:
-                yield data
+            if event := self._line(line):
+                yield event
 
-    def _line(self, line: str) -> str | None:
+    def _line(self, line: str) -> tuple[str, str] | None:
         if not line:
-            data, named = "\n".join(self._data), self._named
-            self._data, self._named = [], False
-            return data if data and not named else None
+            name, data = self._name, "\n".join(self._data)
+            self._data, self._name = [], ""
+            return (name, data) if data else None
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if name == "data":
             self._data.append(value)
         elif name == "event":
-            self._named = value not in ("", "message")
+            self._name = "" if value == "message" else value
         return None

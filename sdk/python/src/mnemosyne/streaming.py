@@ -22,10 +22,11 @@ class Stream(Generic[Item]):
     def __init__(
         self,
         response: httpx.Response,
-        part_of: Callable[[str], Item | None],
+        part_of: Callable[[str, str], Item | None],
         is_last: Callable[[Item], bool],
     ) -> None:
-        """`part_of` makes a part of an event's data; None for an event without a part. It may raise."""
+        """`part_of` makes a part of an event's name and data; None for an event without a part. It may
+        raise."""
         self._response = response
         self._part_of = part_of
         self._is_last = is_last
@@ -56,8 +57,8 @@ class Stream(Generic[Item]):
         try:
             rest = self._response.iter_bytes()
             for received in rest:
-                for data in decoder.feed(received):
-                    part = self._part_of(data)
+                for name, data in decoder.feed(received):
+                    part = self._part_of(name, data)
                     if part is None:
                         continue
                     yield part

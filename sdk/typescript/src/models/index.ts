@@ -5,3 +5,5 @@ export type * from "./chat.js";
 export type * from "./chunk.js";
 export type * from "./collection.js";
 export type * from "./document.js";
+export type * from "./rag.js";
+export type * from "./search.js";

@@ -1,6 +1,6 @@
 // client.chat: completions, whole and as streams, and the sessions that remember them.
 
-import { type Answer, chunks, completion } from "../answers.js";
+import { type Answer, chunks, completion, WHOLE_ANSWER } from "../answers.js";
 import { ANSWER, ROWS } from "../forms.js";
 import type { PostOptions, RequestOptions } from "../calls.js";
 import type {
@@ -17,8 +17,6 @@ import { Stream } from "../streaming.js";
 import type { Transport } from "../transport.js";
 import { step } from "../utils.js";
 
-// Milliseconds: a deep answer may take the server 95 seconds.
-const WHOLE_ANSWER = 180_000;
 const SESSIONS = 20;
 const MESSAGES = 1_000;
 

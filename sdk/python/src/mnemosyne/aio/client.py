@@ -12,7 +12,9 @@ from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.resources.chat import AsyncChatResource
 from mnemosyne.aio.resources.collections import AsyncCollectionsResource
 from mnemosyne.aio.resources.documents import AsyncDocumentsResource
+from mnemosyne.aio.resources.rag import AsyncRagResource
 from mnemosyne.aio.resources.retrievals import AsyncRetrievalsResource
+from mnemosyne.aio.resources.search import AsyncSearchResource
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.config import Settings
 from mnemosyne.models.administration import AuditEvent, AuditEvents, Health, Org, Orgs, Stats
@@ -38,6 +40,8 @@ class AsyncMnemosyne:
         self.documents = AsyncDocumentsResource(self._transport)
         self.retrievals = AsyncRetrievalsResource(self._transport)
         self.chat = AsyncChatResource(self._transport)
+        self.search = AsyncSearchResource(self._transport)
+        self.rag = AsyncRagResource(self._transport)
 
     @property
     def base_url(self) -> str:

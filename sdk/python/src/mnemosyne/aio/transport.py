@@ -138,7 +138,7 @@ class AsyncTransport:
             headers["Idempotency-Key"] = request.idempotency_key
         return self._http.build_request(
             request.method,
-            f"{self.settings.base_url}{request.path}",
+            f"{self.settings.root_url if request.at_root else self.settings.base_url}{request.path}",
             params=request.query,
             headers=headers,
             timeout=timeout,

@@ -8,7 +8,9 @@ from mnemosyne.resources.chat import (
 )
 from mnemosyne.resources.collections import CollectionsResource
 from mnemosyne.resources.documents import DocumentsResource
+from mnemosyne.resources.rag import RagResource
 from mnemosyne.resources.retrievals import RetrievalsResource
+from mnemosyne.resources.search import SearchResource
 
 __all__ = [
     "ChatCompletionsResource",
@@ -16,5 +18,7 @@ __all__ = [
     "ChatSessionsResource",
     "CollectionsResource",
     "DocumentsResource",
+    "RagResource",
     "RetrievalsResource",
+    "SearchResource",
 ]

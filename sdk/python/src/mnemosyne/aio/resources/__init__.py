@@ -7,7 +7,9 @@ from mnemosyne.aio.resources.chat import (
 )
 from mnemosyne.aio.resources.collections import AsyncCollectionsResource
 from mnemosyne.aio.resources.documents import AsyncDocumentsResource
+from mnemosyne.aio.resources.rag import AsyncRagResource
 from mnemosyne.aio.resources.retrievals import AsyncRetrievalsResource
+from mnemosyne.aio.resources.search import AsyncSearchResource
 
 __all__ = [
     "AsyncChatCompletionsResource",
@@ -15,5 +17,7 @@ __all__ = [
     "AsyncChatSessionsResource",
     "AsyncCollectionsResource",
     "AsyncDocumentsResource",
+    "AsyncRagResource",
     "AsyncRetrievalsResource",
+    "AsyncSearchResource",
 ]

@@ -23,11 +23,9 @@ from mnemosyne.models.chat import (
     SessionMessageParam,
     SessionReference,
 )
-from mnemosyne.requests import Request, path, query, without_none
+from mnemosyne.requests import WHOLE_SECONDS, Request, path, query, without_none
 
 Preset = Literal["concise", "detailed", "research", "technical", "creative", "qna"]
-# A deep answer takes the server up to 95 seconds, with a margin for slow models.
-WHOLE_SECONDS = 180.0
 _SESSIONS = TypeAdapter(list[ChatSession])
 _MESSAGES = TypeAdapter(list[SessionMessage])
 
@@ -136,7 +134,7 @@ class AsyncChatCompletionsResource:
             secret, request_id = errors.secret_of(answer), errors.request_id(answer)
             return AsyncStream(
                 answer,
-                lambda data: chunk_of(data, secret, request_id),
+                lambda name, data: chunk_of(name, data, secret, request_id),
                 lambda chunk: chunk.type == "done",
             )
         request = Request("POST", "/chat", json=fields, repeatable=False, default_seconds=WHOLE_SECONDS)
