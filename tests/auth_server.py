@@ -18,7 +18,7 @@ from tests.project_server import Answer, ProjectServer, in_json
 
 class AuthServer(ProjectServer):
     """`autoconfirm`: whether an address counts as confirmed at once. `fault`, if set, is the answer to every
-    sign-up. `requests` are the headers, in lower case, and the body of each."""
+    sign-up. `sign_ups` are the headers, in lower case, and the body of each."""
 
     prefix = "/auth/v1/signup"
 
@@ -26,12 +26,12 @@ class AuthServer(ProjectServer):
         super().__init__(stack)
         self.autoconfirm = True
         self.fault: Answer | None = None
-        self.requests: list[tuple[dict[str, str], dict[str, Any]]] = []
+        self.sign_ups: list[tuple[dict[str, str], dict[str, Any]]] = []
 
     def answered(self, handler: BaseHTTPRequestHandler, body: bytes) -> Answer:
         headers = {name.lower(): value for name, value in handler.headers.items()}
         fields = json.loads(body)
-        self.requests.append((headers, fields))
+        self.sign_ups.append((headers, fields))
         if self.fault:
             return self.fault
         if headers.get("apikey") != self._stack.anon_key:

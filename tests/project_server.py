@@ -19,12 +19,14 @@ def in_json(value: Any, status: int = 200) -> Answer:
 
 
 class ProjectServer:
-    """Use as a context manager. A subclass has the `prefix` of its service's paths, and answers them."""
+    """Use as a context manager. A subclass has the `prefix` of its service's paths, and answers them.
+    `requests` are the paths and headers, in lower case, of all requests."""
 
     prefix: str
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
+        self.requests: list[tuple[str, dict[str, str]]] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -77,6 +79,8 @@ class ProjectServer:
 
     def _serve(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        self.requests.append((handler.path, headers))
         if handler.path.startswith(self.prefix):
             status, content, headers = self.answered(handler, body)
         else:

@@ -97,7 +97,7 @@ def test_a_new_user_gets_a_key_of_the_user_s_own(
     made = client().post(f"{stack.url}/api/v1/collections", json={"name": "docs"}, headers=headers)
     assert (made.status_code, made.json()["user_id"]) == (201, user.user_id)
     # Auth got the anon key alone.
-    ((sent, body),) = auth.requests
+    ((sent, body),) = auth.sign_ups
     assert body == {"email": email.title(), "password": PASSWORD}
     assert sent["apikey"] == stack.anon_key
     assert "authorization" not in sent
@@ -109,7 +109,7 @@ def test_without_the_setting_the_route_does_not_exist(settings: Settings, auth: 
         for body in ({"email": address(), "password": PASSWORD}, {"password": 1}):
             answer: Any = app.post(PATH, json=body)
             assert error(answer, 404)["code"] == "not_found"
-    assert auth.requests == []
+    assert auth.sign_ups == []
 
 
 def test_an_address_that_must_be_confirmed_gets_no_key(
@@ -223,7 +223,7 @@ def test_an_address_is_limited_before_auth_is_asked(core: Services, auth: AuthSe
 
     with client_of(administration.app, core):
         assert statuses("192.0.2.1", 12) == [400] * 10 + [429] * 2
-        assert len(auth.requests) == 10
+        assert len(auth.sign_ups) == 10
         assert statuses("192.0.2.2", 1) == [400]
         # A client with an IPv6 address has a whole network.
         assert statuses("2001:db8:0:1::1", 10) == [400] * 10
@@ -240,4 +240,4 @@ def test_without_a_signing_key_nobody_is_registered(settings: Settings, auth: Au
     }
     with services(settings, **changes) as core, client_of(administration.app, core) as app:
         assert error(register(app), 503)["code"] == "api_keys_off"
-    assert auth.requests == []
+    assert auth.sign_ups == []

@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 from fastapi.testclient import TestClient
+from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from shared.api.app import create_app
 from shared.api.authentication import Caller
 from shared.api.contracts import rag
 from shared.api.dependencies import services_dependency
+from shared.clients.postgrest import SECRET_HEADER
 from shared.services import Services
 from tests.conftest import People
 
@@ -58,6 +60,19 @@ def test_a_broken_stream_is_logged_with_its_cause_and_reveals_nothing(
     assert line["error"] == "internal_error"
     assert line["because"].startswith("RuntimeError at test_middleware.py:")
     assert "a detail" not in str(line)
+
+
+def test_no_function_sees_the_functions_secret_of_a_request():
+    """So that none can pass it on or log it."""
+    app = create_app(rag, "rag-answer", errors=())
+
+    @app.get("/headers")
+    def headers(request: Request) -> dict[str, str]:
+        return dict(request.headers)
+
+    answer = TestClient(app).get("/headers", headers={SECRET_HEADER: "secret-7f3x", "X-Other": "other"})
+    assert answer.json()["x-other"] == "other"
+    assert "7f3x" not in answer.text
 
 
 def test_a_redirect_keeps_the_client_s_host(streaming: TestClient):
