@@ -248,7 +248,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_serve_prints_commands_and_ctrl_c_stops_every_child(served: Path, tmp_path: Path, name: str):
+def test_serve_prints_commands_restarts_its_worker_and_stops_every_child(
+    served: Path, tmp_path: Path, name: str
+):
     output = tmp_path / "output"
     command = [sys.executable, "-m", "local", "--data", str(served), "serve", "--port", str(free_port())]
     with output.open("w") as out:
@@ -259,10 +261,20 @@ def test_serve_prints_commands_and_ctrl_c_stops_every_child(served: Path, tmp_pa
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
-        deadline = time.monotonic() + 120
-        while "Ctrl-C stops everything" not in output.read_text() and serve.poll() is None:
-            assert time.monotonic() < deadline, output.read_text()
-            time.sleep(0.1)
+
+        def wait_for(sentence: str) -> None:
+            deadline = time.monotonic() + 120
+            while sentence not in output.read_text() and serve.poll() is None:
+                assert time.monotonic() < deadline, output.read_text()
+                time.sleep(0.1)
+
+        wait_for("Ctrl-C stops everything")
+        killed = Stack(served).state.children["worker"]
+        psutil.Process(killed.pid).kill()
+        wait_for(f"The worker (process {killed.pid}) stopped")
+        wait_for("The worker runs again")
+        restarted = Stack(served).state.children["worker"]
+        assert f"The worker runs again (process {restarted.pid})." in output.read_text()
         running = processes_of(served)
         serve.send_signal(signal.Signals[name])
         assert serve.wait(30) == 0, output.read_text()
