@@ -337,6 +337,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "search": lambda: figures("search"),
     "work": lambda: figures("work"),
     "put": lambda: figures("put"),
+    "post": lambda: figures("post"),
     "bytes": lambda: figures("bytes"),
     "bulk": lambda: figures("bulk"),
     "request": lambda: figures("request"),
