@@ -17,7 +17,7 @@ from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.lenient_row_reading import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest
-from shared.models.embeddings import embedder_limits_of, model_of
+from shared.models.embeddings import model_of
 from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
@@ -94,7 +94,7 @@ def _create(core: Core, caller: Principal, body: wire.NewCollection) -> wire.Col
 
 
 def _to_wire(core: Core, row: collections.Row) -> wire.Collection:
-    return wire.Collection.of(row, model_of(core.settings), embedder_limits_of(core.settings))
+    return wire.Collection.of(row, model_of(core.settings), core.embedder_limits)
 
 
 def _require_model(core: Core, config: wire.Config | None) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
@@ -39,12 +39,23 @@ def _rate(value: str) -> str:
 
 
 def _address(value: str) -> str:
-    # httpx refuses other characters and ports at each request.
+    # httpx refuses other characters, ports and IP addresses at each request.
     parts = re.fullmatch(
-        r"https?://(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(/[!$->@-~]*)?", value, re.ASCII | re.IGNORECASE
+        r"https?://(?:\[([0-9a-f:.]+)\]|((?:\d+\.){3}\d+)|[\w.-]+)(?::(\d{1,5}))?(?:/[!$->@-~]*)?",
+        value,
+        re.ASCII | re.IGNORECASE,
     )
-    if not parts or int(parts[2] or 0) > 65_535:
-        raise ValueError("an ASCII URL with http:// or https://, a host and a path, without credentials")
+    try:
+        if not parts or int(parts[3] or 0) > 65_535:
+            raise ValueError
+        if parts[1]:
+            IPv6Address(parts[1])
+        elif parts[2]:
+            IPv4Address(parts[2])
+    except ValueError:
+        raise ValueError(
+            "an ASCII URL with http:// or https:// and a host, without credentials, query and fragment"
+        ) from None
     return value.rstrip("/")
 
 

@@ -34,7 +34,8 @@ from shared.errors import (
 from shared.generation.confidence import CALIBRATIONS, Calibration, calibration_name
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
-from shared.models.embeddings import DIMENSIONS, SIZED_MODELS, Embedder, embedder_for
+from shared.models.chunk_size_and_window import EmbedderLimits
+from shared.models.embeddings import DIMENSIONS, SIZED_MODELS, Embedder, embedder_for, known_limits_of
 from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
@@ -83,6 +84,12 @@ class Services:
     @cached_property
     def embedder(self) -> Embedder:
         return embedder_for(self.settings)
+
+    @property
+    def embedder_limits(self) -> EmbedderLimits:
+        """Does not load a local model."""
+        known = known_limits_of(self.settings)
+        return known or EmbedderLimits(self.embedder.window, self.embedder.passage_tokens)
 
     @cached_property
     def ingestions(self) -> IngestionLimit:

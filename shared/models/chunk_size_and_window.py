@@ -18,7 +18,7 @@ class EmbedderLimits:
     passage_tokens: int
 
 
-# The embedder is one of these two (embeddings.py). Their limits are known without loading them.
+# The local model, and OpenAI's API. The window of another server is read from it (embedder_window.py).
 MINILM = EmbedderLimits(window=256, passage_tokens=128)
 OPENAI = EmbedderLimits(window=8191, passage_tokens=512)
 

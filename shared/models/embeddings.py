@@ -190,9 +190,12 @@ def model_of(settings: Settings) -> str:
     return LOCAL_MODEL if settings.openai_api_key is None else settings.rag_embedding_model
 
 
-def embedder_limits_of(settings: Settings) -> EmbedderLimits:
-    """The limits of the embedder, without loading it."""
-    return MINILM if settings.openai_api_key is None else OPENAI
+def known_limits_of(settings: Settings) -> EmbedderLimits | None:
+    """The limits of the local model and of OpenAI's API, without loading the embedder; None for another
+    server, which reports its window."""
+    if settings.openai_api_key is None:
+        return MINILM
+    return OPENAI if settings.rag_embedding_url == OPENAI_URL else None
 
 
 def embedder_for(settings: Settings) -> Embedder:

@@ -10,6 +10,7 @@ from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
 from tests.functions.app_server import NO_METADATA, client_of, services
 from tests.functions.app_server import platform_error as error
+from tests.stand_in_server import Reply, StandIn
 
 PATH = "/api/v1/collections"
 FIELDS = {
@@ -98,6 +99,19 @@ def test_the_config_reports_the_effective_settings(
             body = answer.json()["config"]
             assert (body["chunk_size"], body["chunk_overlap"]) == (size, overlap)
             assert app.get(PATH, headers=headers).json()["data"][0]["config"] == body
+
+
+def test_the_chunk_size_fits_the_window_that_the_embedder_s_server_reports(
+    settings: Settings, people: People, gateway: StandIn
+):
+    gateway.replies(Reply(json={"data": [{"id": "m", "max_model_len": 300}]}))
+    remote = {"openai_api_key": "sk-none", "rag_embedding_url": f"{gateway.url}/v1"}
+    with services(settings, **remote) as core, client_of(collections.app, core) as app:
+        for name, config, size, overlap in (("a", {}, 300, 30), ("b", {"chunk_size": 8000}, 300, 30)):
+            body = {"name": name, "config": config}
+            made = app.post(PATH, json=body, headers=people.ann.headers()).json()["config"]
+            assert (made["chunk_size"], made["chunk_overlap"]) == (size, overlap)
+    assert [request.path for request in gateway.requests] == ["/v1/models"]
 
 
 def test_lists_are_paged_in_any_order(people: People):

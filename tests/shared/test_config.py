@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import httpx
 import pytest
 from pydantic import ValidationError
 
@@ -152,10 +153,26 @@ def test_a_malformed_value_is_named_and_never_shown(subtests: pytest.Subtests):
             assert len(value) <= 3 or value not in message
 
 
-def test_a_url_without_a_host_is_refused(subtests: pytest.Subtests):
-    for address in ("http://", "https://", "https:///rest", "https://:443/rest"):
+def test_a_url_without_a_valid_host_is_refused(subtests: pytest.Subtests):
+    for address in (
+        "http://", "https://", "https:///rest", "https://:443/rest", "http://999.1.1.1", "http://[1]/",
+        "http://[::::]/", "http://[127.0.0.1]", "http://::1/",
+    ):  # fmt: skip
         with subtests.test(address=address), variable("SUPABASE_URL", address):
             assert fault().startswith("SUPABASE_URL: ")
+
+
+def test_a_url_may_have_any_host_that_requests_may_have(subtests: pytest.Subtests):
+    for address in (
+        "http://127.0.0.1",
+        "http://[::1]:8080/v1",
+        "http://1.2.3.4.example",
+        "http://db_1",
+        "http://10",
+    ):
+        with subtests.test(address=address), variable("SUPABASE_URL", address):
+            assert read_settings().supabase_url == address
+            httpx.URL(address)
 
 
 def test_a_url_loses_its_trailing_slash(environment: pytest.MonkeyPatch):
