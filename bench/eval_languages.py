@@ -1,0 +1,158 @@
+"""Questions in English, German and French over English documents, with the embedder of the environment.
+
+    python -m bench.eval_languages
+
+Searches and judges the questions of bench/datasets/multilingual over the English documents of the demo, in a
+temporary stack. Confidence is judged twice: as installed, and by a calibration that was fitted on the other
+half of the questions, in all languages. The figures go to bench/results/languages.jsonl, by model.
+"""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+
+from bench import eval_confidence
+from bench.eval_confidence import ANSWERABLE, FOREIGN, Observation
+from bench.labelled_sets import IngestedSet, Item, LabelledSet, ingest_set
+from local.demo_corpus import CORPUS, read_file
+from shared import pipeline
+from shared.types import Confidence, Mode, Query
+
+QUESTIONS = Path(__file__).parent / "datasets" / "multilingual" / "questions.tsv"
+RESULTS = Path(__file__).parent / "results" / "languages.jsonl"
+LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
+DEPTHS = 1, 5
+# Passages of one document can fill the first places.
+PASSAGES = 30
+HEAD = (
+    "| model | questions | semantic: hit@1 | hit@5 | hybrid: hit@1 | hit@5 | refused | foreign, answered "
+    "| calibrated: refused | foreign, answered |",
+    "|---|---|---|---|---|---|---|---|---|---|",
+)
+Line = dict[str, Any]
+
+
+def main() -> None:
+    console = Console()
+    sets = {language: labelled_set(language) for language in LANGUAGES}
+    with ingest_set(sets["en"], console) as ingested:
+        lines = measure(ingested, sets)
+    others = [line for line in results() if line["model"] != lines[0]["model"]]
+    RESULTS.write_text("".join(json.dumps(line) + "\n" for line in [*others, *lines]))
+    console.print("\n".join(rows(lines)), markup=False, highlight=False, soft_wrap=True)
+
+
+def labelled_set(language: str) -> LabelledSet:
+    """The English documents, and the questions in that language."""
+    documents = [
+        Item(name, document.text, document.title)
+        for path in sorted(CORPUS.rglob("*.md"))
+        if (document := read_file(path, name := str(path.relative_to(CORPUS)), "", "").document).lang == "en"
+    ]
+    with QUESTIONS.open(newline="") as file:
+        entries = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    relevant = {entry["id"]: dict.fromkeys(entry["documents"].split(","), 1) for entry in entries}
+    questions = [
+        Item(entry["id"], entry[language], label="answerable" if entry["documents"] else "out_of_corpus")
+        for entry in entries
+    ]
+    return LabelledSet(f"multilingual_{language}", documents, questions, relevant)
+
+
+def measure(ingested: IngestedSet, sets: dict[str, LabelledSet]) -> list[Line]:
+    """A line for each language."""
+    halves = {
+        language: [eval_confidence.observe(ingested, half_of(labelled, half), ()) for half in range(2)]
+        for language, labelled in sets.items()
+    }
+    calibrations = [eval_confidence.fit([of[half] for of in halves.values()]) for half in range(2)]
+    return [
+        {
+            "model": eval_confidence.model_of(ingested),
+            "language": language,
+            "questions": len(labelled.questions),
+            **hits(ingested, labelled),
+            **judged(ingested, labelled),
+            **calibrated_shares(
+                [
+                    (
+                        calibrations[1 - half].score(item.features)
+                        >= calibrations[1 - half].thresholds.medium,
+                        item,
+                    )
+                    for half in range(2)
+                    for item in halves[language][half]
+                ]
+            ),
+        }
+        for language, labelled in sets.items()
+    ]
+
+
+def half_of(labelled: LabelledSet, half: int) -> LabelledSet:
+    """Every second question: neighbours are about the same document."""
+    return LabelledSet(labelled.name, (), labelled.questions[half::2], labelled.relevant)
+
+
+def hits(ingested: IngestedSet, labelled: LabelledSet) -> Line:
+    """The shares of questions with a relevant document among the first documents."""
+    questions = [item for item in labelled.questions if item.label == ANSWERABLE]
+    figures = {}
+    for mode in (Mode.SEMANTIC, Mode.HYBRID):
+        rankings = [documents(ingested, item.text, mode) for item in questions]
+        for depth in DEPTHS:
+            figures[f"{mode.value}_hit@{depth}"] = fmean(
+                not labelled.relevant[item.id].keys().isdisjoint(ranking[:depth])
+                for item, ranking in zip(questions, rankings, strict=True)
+            )
+    return figures
+
+
+def documents(ingested: IngestedSet, text: str, mode: Mode) -> list[str]:
+    """Names of the documents in the order of their best passages."""
+    matches = pipeline.search(ingested.core, ingested.reader, Query(text, PASSAGES, mode=mode)).matches
+    return list(dict.fromkeys(ingested.names[match.document_id] for match in matches))
+
+
+def judged(ingested: IngestedSet, labelled: LabelledSet) -> Line:
+    answered: dict[str | None, list[bool]] = {ANSWERABLE: [], "out_of_corpus": []}
+    for item in labelled.questions:
+        query = Query(item.text, 2 * eval_confidence.JUDGED_MATCHES, mode=Mode.GRAPH, with_similarity=True)
+        matches = pipeline.search(ingested.core, ingested.reader, query).matches
+        judgement = pipeline.judge_matches(ingested.core, ingested.reader, matches, item.text)
+        answered[item.label].append(judgement.confidence is not Confidence.LOW)
+    return {"refused": 1 - fmean(answered[ANSWERABLE]), "foreign_answered": fmean(answered["out_of_corpus"])}
+
+
+def calibrated_shares(answered: Sequence[tuple[bool, Observation]]) -> Line:
+    of = {
+        kind: fmean(is_answered for is_answered, item in answered if item.kind == kind)
+        for kind in (ANSWERABLE, FOREIGN)
+    }
+    return {"calibrated_refused": 1 - of[ANSWERABLE], "calibrated_foreign_answered": of[FOREIGN]}
+
+
+def results() -> list[Line]:
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def rows(lines: Sequence[Line]) -> list[str]:
+    """The table of these lines."""
+    return [
+        *HEAD,
+        *(
+            f"| {line['model']} | {LANGUAGES[line['language']]} | "
+            + " | ".join(f"{100 * value:.0f} %" for value in list(line.values())[3:])
+            + " |"
+            for line in lines
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    main()
