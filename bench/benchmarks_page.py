@@ -7,7 +7,15 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bench import confidence_tables, eval_answers, eval_graph, eval_keyword, eval_quality, eval_support
+from bench import (
+    confidence_tables,
+    eval_answers,
+    eval_graph,
+    eval_keyword,
+    eval_languages,
+    eval_quality,
+    eval_support,
+)
 from bench.chart_peers import SIZES, SYSTEMS
 from bench.chart_tenants import TENANTS
 from bench.eval_quality import MEASURE, METHODS
@@ -320,6 +328,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "quality": quality,
     "quality-goals": quality_goals,
     "keyword": keyword_quality,
+    "languages": lambda: eval_languages.rows(eval_languages.results()),
     "graph-quality": graph_quality,
     "graph-goals": graph_goals,
     "graph": graph,

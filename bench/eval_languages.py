@@ -21,6 +21,7 @@ from bench.eval_confidence import ANSWERABLE, FOREIGN, Observation
 from bench.labelled_sets import IngestedSet, Item, LabelledSet, ingest_set
 from local.demo_corpus import CORPUS, read_file
 from shared import pipeline
+from shared.generation.confidence import JUDGED_MATCHES
 from shared.types import Confidence, Mode, Query
 
 QUESTIONS = Path(__file__).parent / "datasets" / "multilingual" / "questions.tsv"
@@ -71,27 +72,21 @@ def measure(ingested: IngestedSet, sets: dict[str, LabelledSet]) -> list[Line]:
         for language, labelled in sets.items()
     }
     calibrations = [eval_confidence.fit([of[half] for of in halves.values()]) for half in range(2)]
-    return [
-        {
+    lines = []
+    for language, labelled in sets.items():
+        answered = [
+            (item, calibration.score(item.features) >= calibration.thresholds.medium)
+            for calibration, items in zip(reversed(calibrations), halves[language], strict=True)
+            for item in items
+        ]
+        shares = {**hits(ingested, labelled), **judged(ingested, labelled), **calibrated(answered)}
+        line = {
             "model": eval_confidence.model_of(ingested),
             "language": language,
             "questions": len(labelled.questions),
-            **hits(ingested, labelled),
-            **judged(ingested, labelled),
-            **calibrated_shares(
-                [
-                    (
-                        calibrations[1 - half].score(item.features)
-                        >= calibrations[1 - half].thresholds.medium,
-                        item,
-                    )
-                    for half in range(2)
-                    for item in halves[language][half]
-                ]
-            ),
         }
-        for language, labelled in sets.items()
-    ]
+        lines.append({**line, **{name: round(share, 3) for name, share in shares.items()}})
+    return lines
 
 
 def half_of(labelled: LabelledSet, half: int) -> LabelledSet:
@@ -99,7 +94,7 @@ def half_of(labelled: LabelledSet, half: int) -> LabelledSet:
     return LabelledSet(labelled.name, (), labelled.questions[half::2], labelled.relevant)
 
 
-def hits(ingested: IngestedSet, labelled: LabelledSet) -> Line:
+def hits(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:
     """The shares of questions with a relevant document among the first documents."""
     questions = [item for item in labelled.questions if item.label == ANSWERABLE]
     figures = {}
@@ -119,19 +114,19 @@ def documents(ingested: IngestedSet, text: str, mode: Mode) -> list[str]:
     return list(dict.fromkeys(ingested.names[match.document_id] for match in matches))
 
 
-def judged(ingested: IngestedSet, labelled: LabelledSet) -> Line:
+def judged(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:
     answered: dict[str | None, list[bool]] = {ANSWERABLE: [], "out_of_corpus": []}
     for item in labelled.questions:
-        query = Query(item.text, 2 * eval_confidence.JUDGED_MATCHES, mode=Mode.GRAPH, with_similarity=True)
+        query = Query(item.text, 2 * JUDGED_MATCHES, mode=Mode.GRAPH, with_similarity=True)
         matches = pipeline.search(ingested.core, ingested.reader, query).matches
         judgement = pipeline.judge_matches(ingested.core, ingested.reader, matches, item.text)
         answered[item.label].append(judgement.confidence is not Confidence.LOW)
     return {"refused": 1 - fmean(answered[ANSWERABLE]), "foreign_answered": fmean(answered["out_of_corpus"])}
 
 
-def calibrated_shares(answered: Sequence[tuple[bool, Observation]]) -> Line:
+def calibrated(answered: Sequence[tuple[Observation, bool]]) -> dict[str, float]:
     of = {
-        kind: fmean(is_answered for is_answered, item in answered if item.kind == kind)
+        kind: fmean(is_answered for item, is_answered in answered if item.kind == kind)
         for kind in (ANSWERABLE, FOREIGN)
     }
     return {"calibrated_refused": 1 - of[ANSWERABLE], "calibrated_foreign_answered": of[FOREIGN]}

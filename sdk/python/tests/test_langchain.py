@@ -7,8 +7,6 @@ import pytest
 from conftest import COLLECTION, OTHERS_COLLECTION, QUESTION
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from mnemosyne import AsyncMnemosyne, Mnemosyne, NotFoundError
@@ -89,12 +87,15 @@ def test_a_session_s_messages_are_a_chat_history(client: Mnemosyne):
 def test_a_chain_stores_its_turns_and_reads_them_again(client: Mnemosyne):
     history = MnemosyneChatMessageHistory(client, collection_id=COLLECTION)
     assert history.messages == []
-    chain = RunnableWithMessageHistory(
-        FakeListChatModel(responses=["Hello, Ann.", "Ann."]), lambda session_id: history
-    )
-    config: RunnableConfig = {"configurable": {"session_id": "any"}}
-    chain.invoke([HumanMessage("I am Ann.")], config)
-    assert asyncio.run(chain.ainvoke([HumanMessage("Who am I?")], config)).content == "Ann."
+    model = FakeListChatModel(responses=["Hello, Ann.", "Ann."])
+    first, second = HumanMessage("I am Ann."), HumanMessage("Who am I?")
+    history.add_messages([first, model.invoke([*history.messages, first])])
+
+    async def turn() -> None:
+        reply = await model.ainvoke([*await history.aget_messages(), second])
+        await history.aadd_messages([second, reply])
+
+    asyncio.run(turn())
     stored = MnemosyneChatMessageHistory(client, history.session_id).messages
     assert [(message.type, message.content) for message in stored] == [
         ("human", "I am Ann."),
