@@ -168,7 +168,7 @@ ARGUMENTS: dict[str, Example] = {
         "ids": [values["document_id"]],
         "chunks": True,
     },
-    "rag_find_collection": lambda values: {"name": values["collection"]},
+    "rag_find_collection": lambda values: {"collection": values["collection"]},
     "rag_begin_snapshot": lambda values: {"name": values["collection"]},
     "rag_check_load": lambda values: {"name": values["collection"], "overwrite": True},
     "rag_begin_load": lambda values: {

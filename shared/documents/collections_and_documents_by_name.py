@@ -17,7 +17,7 @@ def find(database: Database, caller: PrincipalSource, name: str) -> Row:
     """The collection. Raises NotFound; Forbidden for another user's private collection, whose name ends in
     `:u:` and the user's id; InvalidRequest for a caller of several orgs with a token for no single one."""
     with error_details(name=name):
-        (row,) = database.call(caller, "rag_find_collection", {"name": name}, idempotent=True)
+        (row,) = database.call(caller, "rag_find_collection", {"collection": name}, idempotent=True)
     return dict(row)
 
 

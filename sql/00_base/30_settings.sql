@@ -82,10 +82,10 @@ comment on column rag.settings.calibrations is
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is
-  'Whether callers without that secret may call all exposed functions.';
+  'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
-  'The maximum of concurrent calls of one user, for calls that may take long: reads and writes of direct callers, '
-  'and writes of our functions. Keep the last well below PostgREST''s pool of connections (db-pool).';
+  'The maximum of concurrent calls of one user: reads and writes of direct callers, and those writes of our functions '
+  'that may take long. Keep the last well below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;

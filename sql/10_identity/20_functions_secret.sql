@@ -49,7 +49,7 @@ begin
       raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
         using errcode = 'PT403', detail = 'functions_secret_required';
     end if;
-    perform rag.check_direct_size();
+    perform rag.limit_direct_call();
   end if;
   perform set_config('lock_timeout', '3s', true);
   return true;
@@ -58,6 +58,6 @@ $$;
 
 comment on function rag.begin_call is
   'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
-  'functions to direct callers. It returns true, so that it can initialize the first variable of a function. It '
+  'functions to direct callers; these have limits (rag.limit_direct_call). It returns true, so that it can initialize the first variable of a function. It '
   'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
   'connections, and a waiting call occupies a connection.';

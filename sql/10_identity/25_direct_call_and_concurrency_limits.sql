@@ -63,22 +63,47 @@ comment on function rag.require_org is
   'Raises PT403 for a caller who belongs to no org, or whose token counts for none.';
 
 create function rag.take_slot(kind text, most integer)
-returns boolean
+returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   for slot in 1..most loop
     if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, auth.uid(), slot), 0)) then
-      return true;
+      return;
     end if;
   end loop;
-  return false;
+  if kind = 'read' then
+    raise exception 'You have too many searches running at the same time. Please wait until one of them ends.'
+      using errcode = 'PT429', detail = 'too_many_reads';
+  end if;
+  raise exception 'You have too many changes running at the same time. Please wait until one of them ends.'
+    using errcode = 'PT503', detail = 'too_many_writes';
 end;
 $$;
 
 comment on function rag.take_slot is
-  'Take one of the user''s `most` slots of that kind for the rest of the transaction; false when no slot is free. A '
-  'slot is an advisory lock, because a read-only transaction cannot count in a table.';
+  'Take one of the user''s `most` slots of that kind (read, write) for the rest of the transaction. Raises PT429 or '
+  'PT503 when no slot is free. A slot is an advisory lock, because a read-only transaction cannot count in a table.';
+
+create function rag.limit_direct_call()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_direct_size();
+  perform rag.require_org();
+  -- PostgREST calls stable functions in a read-only transaction.
+  if current_setting('transaction_read_only') = 'on' then
+    perform rag.take_slot('read', (select direct_reads_per_user from rag.settings));
+  else
+    perform rag.take_slot('write', (select direct_writes_per_user from rag.settings));
+  end if;
+end;
+$$;
+
+comment on function rag.limit_direct_call is
+  'Limits of a direct call: its size, an org of the caller (PT403 without one), and the number of reads (PT429) or '
+  'writes (PT503) of the user that run at the same time.';
 
 create function rag.begin_direct_read()
 returns boolean
@@ -86,12 +111,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if rag.is_direct_call() then
-    perform rag.check_direct_size();
-    perform rag.require_org();
-    if not rag.take_slot('read', (select direct_reads_per_user from rag.settings)) then
-      raise exception 'You have too many searches running at the same time. Please wait until one of them ends.'
-        using errcode = 'PT429', detail = 'too_many_reads';
-    end if;
+    perform rag.limit_direct_call();
   end if;
   return true;
 end;
@@ -99,7 +119,7 @@ $$;
 
 comment on function rag.begin_direct_read is
   'First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct '
-  'calls of one user have a limit of concurrency (PT429).';
+  'calls have those of rag.limit_direct_call.';
 
 create function rag.renew_plans()
 returns void
@@ -125,19 +145,12 @@ create function rag.begin_write()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
-declare
-  is_direct constant boolean := rag.is_direct_call();
 begin
   perform rag.begin_call();
   perform rag.renew_plans();
-  if is_direct then
-    perform rag.require_org();
-  end if;
-  if coalesce(current_setting('request.headers', true), '') <> '' and not rag.take_slot('write', (
-    select case when is_direct then direct_writes_per_user else writes_per_user end from rag.settings))
-  then
-    raise exception 'You have too many changes running at the same time. Please wait until one of them ends.'
-      using errcode = 'PT503', detail = 'too_many_writes';
+  -- A direct call has its slot by now. A database session is not limited.
+  if coalesce(current_setting('request.headers', true), '') <> '' and not rag.is_direct_call() then
+    perform rag.take_slot('write', (select writes_per_user from rag.settings));
   end if;
   return true;
 end;
@@ -158,5 +171,5 @@ end;
 $$;
 
 comment on function rag.raise_locked is
-  'For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom '
-  'PostgREST would answer 500, and PT503 for our functions.';
+  'For the exception handlers of guarded functions (95_lock_time_out.sql) and of deferred triggers: PT409 for a direct '
+  'caller, to whom PostgREST would answer 500, and PT503 for our functions.';

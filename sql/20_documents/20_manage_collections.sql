@@ -193,12 +193,14 @@ comment on function rag.check_page is 'Raises PT400 for an invalid page.';
 
 create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
+begin
   -- Retrieval looks its collection up with the scope retrievals:read.
-  select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
-
-  select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
+  perform rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
+  return query
+    select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
+end;
 $$;
 
 comment on function public.rag_get_collection is 'A collection; PT404 for one that the caller does not see.';
@@ -252,8 +254,6 @@ begin
     perform rag.on_graph_setting_changed(changed, was_graphed);
   end if;
   return next rag.render(changed);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 

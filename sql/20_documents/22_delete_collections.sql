@@ -18,8 +18,6 @@ begin
       using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 

@@ -112,11 +112,13 @@ comment on function public.rag_list_documents is
 
 create function public.rag_get_document(document_id uuid)
 returns setof rag.document
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
+begin
+  perform rag.begin_call();
+  return query
+    select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
+end;
 $$;
 
 comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
@@ -147,14 +149,17 @@ comment on function public.rag_read_document is
 
 create function public.rag_get_original(document_id uuid)
 returns table (filename text, content_type text, bytes text, url text, path text)
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
-    originals.path
-  from rag.get_document(rag_get_original.document_id) as document
-  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
+      originals.path
+    from rag.get_document(rag_get_original.document_id) as document
+    join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+end;
 $$;
 
 comment on function public.rag_get_original is

@@ -56,8 +56,6 @@ begin
   perform rag.enqueue_job(
     stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.render(stored);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 

@@ -30,8 +30,6 @@ begin
     and (chunks.source_type, chunks.lang, chunks.occurred_at)
       is distinct from (changed.source_type, changed.lang, changed.occurred_at);
   return next rag.render(changed);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -50,8 +48,6 @@ begin
   delete from rag.documents
   where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id;
   return found;
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 

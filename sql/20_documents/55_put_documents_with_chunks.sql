@@ -48,8 +48,6 @@ begin
   select stored.document_id, stored.replaced, stored.chunk_count
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
     rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 

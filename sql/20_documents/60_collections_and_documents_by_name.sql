@@ -71,16 +71,19 @@ comment on function rag.documents_by_name is
   'The documents of those names in a collection: the caller''s own before a shared one, and an external_id before '
   'an id.';
 
-create function public.rag_find_collection(name text)
+create function public.rag_find_collection(collection text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
+#variable_conflict use_column
+begin
   -- The scopes of those who write, delete or search by name. Lists of documents look the collection up themselves.
-  select rag.begin_call(),
+  perform rag.begin_call(),
     rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
-
-  select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
-  from rag.require_collection(rag_find_collection.name) as home;
+  return query
+    select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
+    from rag.require_collection(rag_find_collection.collection) as home;
+end;
 $$;
 
 comment on function public.rag_find_collection is
@@ -88,28 +91,33 @@ comment on function public.rag_find_collection is
 
 create function public.rag_list_names()
 returns jsonb
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call(),
+begin
+  perform rag.begin_call(),
     rag.require_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read');
-
-  select coalesce(jsonb_agg(distinct collections.name), '[]')
-  from rag.collections
-  where collections.org_id = rag.resolve_org(null) and collections.loading_name is null
-    and collections.id = (
-      select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
+  return (
+    select coalesce(jsonb_agg(distinct collections.name), '[]')
+    from rag.collections
+    where collections.org_id = rag.resolve_org(null) and collections.loading_name is null
+      and collections.id = (
+        select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named));
+end;
 $$;
 
 comment on function public.rag_list_names is 'The names of all collections that the caller can name, in their order.';
 
 create function public.rag_find_documents(collection text, names text[])
 returns table (name text, document_id uuid, content_hash text, metadata jsonb)
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select rag.external_name(found), found.id, found.content_hash, found.metadata
-  from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    select rag.external_name(found), found.id, found.content_hash, found.metadata
+    from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
+end;
 $$;
 
 comment on function public.rag_find_documents is
@@ -142,8 +150,6 @@ begin
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, new, rag_put_documents.only_present) as stored;
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -233,8 +239,6 @@ begin
   delete from rag.documents as gone
   where gone.org_id = home.org_id and gone.id = any (present)
   returning rag.external_name(gone);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 

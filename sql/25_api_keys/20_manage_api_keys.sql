@@ -21,19 +21,21 @@ comment on function rag.render(rag.api_keys) is 'An API key as a list returns it
 
 create function public.rag_list_keys(key_id uuid default null)
 returns setof rag.api_key
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
+begin
+  perform rag.begin_call();
   -- Joined, not expanded: (f(row)).* would call it once for each column.
-  select shown.*
-  from rag.api_keys
-  cross join lateral rag.render(api_keys) as shown
-  where api_keys.org_id = any (array(select rag.current_org_ids()))
-    and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
-  order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
-    api_keys.created_at desc, api_keys.id
-  limit 1000;
+  return query
+    select shown.*
+    from rag.api_keys
+    cross join lateral rag.render(api_keys) as shown
+    where api_keys.org_id = any (array(select rag.current_org_ids()))
+      and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
+    order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
+      api_keys.created_at desc, api_keys.id
+    limit 1000;
+end;
 $$;
 
 comment on function public.rag_list_keys is
@@ -162,16 +164,14 @@ comment on function public.rag_rotate_key is
 
 create function public.rag_revoke_key(key_id uuid)
 returns boolean
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  with ended as (
-    update rag.api_keys set revoked_at = coalesce(revoked_at, now())
-    where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id
-    returning 1
-  )
-  select exists (select from ended);
+begin
+  perform rag.begin_call();
+  update rag.api_keys set revoked_at = coalesce(revoked_at, now())
+  where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id;
+  return found;
+end;
 $$;
 
 comment on function public.rag_revoke_key is
@@ -180,14 +180,17 @@ comment on function public.rag_revoke_key is
 create function public.rag_open_key()
 returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],
   requests_per_minute integer, expires_at timestamptz)
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  update rag.api_keys set last_used_at = now()
-  where hash = (select rag.lookup_hash()) and revoked_at is null
-    and (expires_at is null or expires_at > now())
-  returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    update rag.api_keys set last_used_at = now()
+    where hash = (select rag.lookup_hash()) and revoked_at is null
+      and (expires_at is null or expires_at > now())
+    returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
+end;
 $$;
 
 comment on function public.rag_open_key is

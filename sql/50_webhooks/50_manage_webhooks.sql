@@ -9,17 +9,19 @@ comment on type rag.webhook is 'A webhook as a list returns it, without its secr
 
 create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select webhooks.id, webhooks.org_id, endpoints.url, endpoints.description, webhooks.events,
-    webhooks.collection_id, webhooks.enabled, endpoints.failing_since, webhooks.created_at, webhooks.updated_at
-  from rag.webhooks
-  join rag.endpoints on endpoints.org_id = webhooks.org_id and endpoints.webhook_id = webhooks.id
-  where webhooks.org_id = any (array(select rag.current_org_ids()))
-    and (rag_list_webhooks.webhook_id is null or webhooks.id = rag_list_webhooks.webhook_id)
-  order by webhooks.created_at, webhooks.id;
+begin
+  perform rag.begin_call();
+  return query
+    select webhooks.id, webhooks.org_id, endpoints.url, endpoints.description, webhooks.events,
+      webhooks.collection_id, webhooks.enabled, endpoints.failing_since, webhooks.created_at, webhooks.updated_at
+    from rag.webhooks
+    join rag.endpoints on endpoints.org_id = webhooks.org_id and endpoints.webhook_id = webhooks.id
+    where webhooks.org_id = any (array(select rag.current_org_ids()))
+      and (rag_list_webhooks.webhook_id is null or webhooks.id = rag_list_webhooks.webhook_id)
+    order by webhooks.created_at, webhooks.id;
+end;
 $$;
 
 comment on function public.rag_list_webhooks is

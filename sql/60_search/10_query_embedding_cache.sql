@@ -32,14 +32,16 @@ create policy "users remember their own questions" on rag.query_embeddings
 
 create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
-
-  select remembered.embedding::real[]
-  from rag.query_embeddings as remembered
-  where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
-    and remembered.created_at > now() - make_interval(secs => max_age_seconds);
+begin
+  perform rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
+  return (
+    select remembered.embedding::real[]
+    from rag.query_embeddings as remembered
+    where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
+      and remembered.created_at > now() - make_interval(secs => max_age_seconds));
+end;
 $$;
 
 comment on function public.rag_get_query_embedding is

@@ -3,16 +3,18 @@
 
 create function public.rag_get_calibration(model text)
 returns jsonb
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
-
-  select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
-    'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
-    'relevance', fit -> 'relevance')
-  from rag.settings
-  cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
-  where fit is not null;
+begin
+  perform rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
+  return (
+    select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
+      'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
+      'relevance', fit -> 'relevance')
+    from rag.settings
+    cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
+    where fit is not null);
+end;
 $$;
 
 comment on function public.rag_get_calibration is

@@ -17,8 +17,6 @@ begin
       using errcode = 'PT409', detail = 'graph_off';
   end if;
   return rag.enqueue_collection(home, coalesce(again, false));
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 

@@ -27,13 +27,15 @@ comment on function rag.snapshot_collection is
 
 create function public.rag_begin_snapshot(name text)
 returns jsonb
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
-    'metadata', home.metadata, 'config', home.config)
-  from rag.snapshot_collection((rag.require_collection(rag_begin_snapshot.name)).id) as home;
+begin
+  perform rag.begin_call();
+  return (
+    select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
+      'metadata', home.metadata, 'config', home.config)
+    from rag.snapshot_collection((rag.require_collection(rag_begin_snapshot.name)).id) as home);
+end;
 $$;
 
 comment on function public.rag_begin_snapshot is

@@ -35,17 +35,19 @@ comment on function rag.check_load is
 
 create function public.rag_check_load(name text, overwrite boolean default false)
 returns jsonb
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
-    select collections.id
-    from rag.collections
-    where collections.org_id = checked.org_id and collections.loading_name is not null
-      and collections.deleted_at is null
-      and collections.updated_at < now() - interval '1 hour'))
-  from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
+begin
+  perform rag.begin_call();
+  return (
+    select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
+      select collections.id
+      from rag.collections
+      where collections.org_id = checked.org_id and collections.loading_name is not null
+        and collections.deleted_at is null
+        and collections.updated_at < now() - interval '1 hour'))
+    from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked);
+end;
 $$;
 
 comment on function public.rag_check_load is
@@ -224,8 +226,6 @@ exception when unique_violation then
   -- Another call has created a collection of the name.
   raise exception 'A collection of this name already exists. Choose another name.'
     using errcode = 'PT409', detail = 'duplicate_collection';
-when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 

@@ -211,37 +211,40 @@ create function public.rag_metrics()
 returns table (
   name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
 )
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select 'rag_requests_total', jsonb_build_object('function', counted.function, 'outcome', counted.outcome),
-    sum(counted.total), sum(counted.total), '{}'::double precision[], '{}'::bigint[]
-  from (
-    select case when ranked.place <= 64 then request_counts.function else 'other' end as function,
-      request_counts.outcome, request_counts.total
-    from rag.request_counts
-    join (
-      select request_counts.function, row_number() over (order by sum(request_counts.total) desc,
-        request_counts.function) as place
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    select 'rag_requests_total', jsonb_build_object('function', counted.function, 'outcome', counted.outcome),
+      sum(counted.total)::double precision, sum(counted.total)::bigint, '{}'::double precision[], '{}'::bigint[]
+    from (
+      select case when ranked.place <= 64 then request_counts.function else 'other' end as function,
+        request_counts.outcome, request_counts.total
       from rag.request_counts
-      group by request_counts.function
-    ) as ranked on ranked.function = request_counts.function
+      join (
+        select request_counts.function, row_number() over (order by sum(request_counts.total) desc,
+          request_counts.function) as place
+        from rag.request_counts
+        group by request_counts.function
+      ) as ranked on ranked.function = request_counts.function
+      where (select rag.reads_metrics())
+    ) as counted
+    group by counted.function, counted.outcome
+    union all
+    select api_metrics.name, jsonb_build_object('label', api_metrics.label), sum(api_metrics.sum),
+      sum(api_metrics.total)::bigint, rag.histogram_bounds(api_metrics.name), array(
+        select sum(all_of.buckets[place])::bigint
+        from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as place
+        cross join rag.api_metrics as all_of
+        where all_of.name = api_metrics.name and all_of.label = api_metrics.label
+        group by place
+        order by place)
+    from rag.api_metrics
     where (select rag.reads_metrics())
-  ) as counted
-  group by counted.function, counted.outcome
-  union all
-  select api_metrics.name, jsonb_build_object('label', api_metrics.label), sum(api_metrics.sum), sum(api_metrics.total),
-    rag.histogram_bounds(api_metrics.name), array(
-      select sum(all_of.buckets[place])::bigint
-      from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as place
-      cross join rag.api_metrics as all_of
-      where all_of.name = api_metrics.name and all_of.label = api_metrics.label
-      group by place
-      order by place)
-  from rag.api_metrics
-  where (select rag.reads_metrics())
-  group by api_metrics.name, api_metrics.label;
+    group by api_metrics.name, api_metrics.label;
+end;
 $$;
 
 comment on function public.rag_metrics is

@@ -197,10 +197,10 @@ comment on column rag.settings.calibrations is
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is
-  'Whether callers without that secret may call all exposed functions.';
+  'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
-  'The maximum of concurrent calls of one user, for calls that may take long: reads and writes of direct callers, '
-  'and writes of our functions. Keep the last well below PostgREST''s pool of connections (db-pool).';
+  'The maximum of concurrent calls of one user: reads and writes of direct callers, and those writes of our functions '
+  'that may take long. Keep the last well below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;
@@ -457,7 +457,7 @@ begin
       raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
         using errcode = 'PT403', detail = 'functions_secret_required';
     end if;
-    perform rag.check_direct_size();
+    perform rag.limit_direct_call();
   end if;
   perform set_config('lock_timeout', '3s', true);
   return true;
@@ -466,7 +466,7 @@ $$;
 
 comment on function rag.begin_call is
   'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
-  'functions to direct callers. It returns true, so that it can initialize the first variable of a function. It '
+  'functions to direct callers; these have limits (rag.limit_direct_call). It returns true, so that it can initialize the first variable of a function. It '
   'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
   'connections, and a waiting call occupies a connection.';
 
@@ -535,22 +535,47 @@ comment on function rag.require_org is
   'Raises PT403 for a caller who belongs to no org, or whose token counts for none.';
 
 create function rag.take_slot(kind text, most integer)
-returns boolean
+returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   for slot in 1..most loop
     if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, auth.uid(), slot), 0)) then
-      return true;
+      return;
     end if;
   end loop;
-  return false;
+  if kind = 'read' then
+    raise exception 'You have too many searches running at the same time. Please wait until one of them ends.'
+      using errcode = 'PT429', detail = 'too_many_reads';
+  end if;
+  raise exception 'You have too many changes running at the same time. Please wait until one of them ends.'
+    using errcode = 'PT503', detail = 'too_many_writes';
 end;
 $$;
 
 comment on function rag.take_slot is
-  'Take one of the user''s `most` slots of that kind for the rest of the transaction; false when no slot is free. A '
-  'slot is an advisory lock, because a read-only transaction cannot count in a table.';
+  'Take one of the user''s `most` slots of that kind (read, write) for the rest of the transaction. Raises PT429 or '
+  'PT503 when no slot is free. A slot is an advisory lock, because a read-only transaction cannot count in a table.';
+
+create function rag.limit_direct_call()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_direct_size();
+  perform rag.require_org();
+  -- PostgREST calls stable functions in a read-only transaction.
+  if current_setting('transaction_read_only') = 'on' then
+    perform rag.take_slot('read', (select direct_reads_per_user from rag.settings));
+  else
+    perform rag.take_slot('write', (select direct_writes_per_user from rag.settings));
+  end if;
+end;
+$$;
+
+comment on function rag.limit_direct_call is
+  'Limits of a direct call: its size, an org of the caller (PT403 without one), and the number of reads (PT429) or '
+  'writes (PT503) of the user that run at the same time.';
 
 create function rag.begin_direct_read()
 returns boolean
@@ -558,12 +583,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if rag.is_direct_call() then
-    perform rag.check_direct_size();
-    perform rag.require_org();
-    if not rag.take_slot('read', (select direct_reads_per_user from rag.settings)) then
-      raise exception 'You have too many searches running at the same time. Please wait until one of them ends.'
-        using errcode = 'PT429', detail = 'too_many_reads';
-    end if;
+    perform rag.limit_direct_call();
   end if;
   return true;
 end;
@@ -571,7 +591,7 @@ $$;
 
 comment on function rag.begin_direct_read is
   'First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct '
-  'calls of one user have a limit of concurrency (PT429).';
+  'calls have those of rag.limit_direct_call.';
 
 create function rag.renew_plans()
 returns void
@@ -597,19 +617,12 @@ create function rag.begin_write()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
-declare
-  is_direct constant boolean := rag.is_direct_call();
 begin
   perform rag.begin_call();
   perform rag.renew_plans();
-  if is_direct then
-    perform rag.require_org();
-  end if;
-  if coalesce(current_setting('request.headers', true), '') <> '' and not rag.take_slot('write', (
-    select case when is_direct then direct_writes_per_user else writes_per_user end from rag.settings))
-  then
-    raise exception 'You have too many changes running at the same time. Please wait until one of them ends.'
-      using errcode = 'PT503', detail = 'too_many_writes';
+  -- A direct call has its slot by now. A database session is not limited.
+  if coalesce(current_setting('request.headers', true), '') <> '' and not rag.is_direct_call() then
+    perform rag.take_slot('write', (select writes_per_user from rag.settings));
   end if;
   return true;
 end;
@@ -630,8 +643,8 @@ end;
 $$;
 
 comment on function rag.raise_locked is
-  'For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom '
-  'PostgREST would answer 500, and PT503 for our functions.';
+  'For the exception handlers of guarded functions (95_lock_time_out.sql) and of deferred triggers: PT409 for a direct '
+  'caller, to whom PostgREST would answer 500, and PT503 for our functions.';
 
 -- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
 -- that replace the deployment's. The deployer writes tiers; every signed-in caller reads them inside
@@ -1310,12 +1323,14 @@ comment on function rag.check_page is 'Raises PT400 for an invalid page.';
 
 create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
+begin
   -- Retrieval looks its collection up with the scope retrievals:read.
-  select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
-
-  select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
+  perform rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
+  return query
+    select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
+end;
 $$;
 
 comment on function public.rag_get_collection is 'A collection; PT404 for one that the caller does not see.';
@@ -1369,8 +1384,6 @@ begin
     perform rag.on_graph_setting_changed(changed, was_graphed);
   end if;
   return next rag.render(changed);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -1399,8 +1412,6 @@ begin
       using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -2507,11 +2518,13 @@ comment on function public.rag_list_documents is
 
 create function public.rag_get_document(document_id uuid)
 returns setof rag.document
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
+begin
+  perform rag.begin_call();
+  return query
+    select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
+end;
 $$;
 
 comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
@@ -2542,14 +2555,17 @@ comment on function public.rag_read_document is
 
 create function public.rag_get_original(document_id uuid)
 returns table (filename text, content_type text, bytes text, url text, path text)
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
-    originals.path
-  from rag.get_document(rag_get_original.document_id) as document
-  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
+      originals.path
+    from rag.get_document(rag_get_original.document_id) as document
+    join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+end;
 $$;
 
 comment on function public.rag_get_original is
@@ -2613,8 +2629,6 @@ begin
   perform rag.enqueue_job(
     stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.render(stored);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -2787,8 +2801,6 @@ begin
     and (chunks.source_type, chunks.lang, chunks.occurred_at)
       is distinct from (changed.source_type, changed.lang, changed.occurred_at);
   return next rag.render(changed);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -2807,8 +2819,6 @@ begin
   delete from rag.documents
   where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id;
   return found;
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -2939,8 +2949,6 @@ begin
   select stored.document_id, stored.replaced, stored.chunk_count
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
     rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -3298,16 +3306,19 @@ comment on function rag.documents_by_name is
   'The documents of those names in a collection: the caller''s own before a shared one, and an external_id before '
   'an id.';
 
-create function public.rag_find_collection(name text)
+create function public.rag_find_collection(collection text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
+#variable_conflict use_column
+begin
   -- The scopes of those who write, delete or search by name. Lists of documents look the collection up themselves.
-  select rag.begin_call(),
+  perform rag.begin_call(),
     rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
-
-  select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
-  from rag.require_collection(rag_find_collection.name) as home;
+  return query
+    select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
+    from rag.require_collection(rag_find_collection.collection) as home;
+end;
 $$;
 
 comment on function public.rag_find_collection is
@@ -3315,28 +3326,33 @@ comment on function public.rag_find_collection is
 
 create function public.rag_list_names()
 returns jsonb
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call(),
+begin
+  perform rag.begin_call(),
     rag.require_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read');
-
-  select coalesce(jsonb_agg(distinct collections.name), '[]')
-  from rag.collections
-  where collections.org_id = rag.resolve_org(null) and collections.loading_name is null
-    and collections.id = (
-      select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
+  return (
+    select coalesce(jsonb_agg(distinct collections.name), '[]')
+    from rag.collections
+    where collections.org_id = rag.resolve_org(null) and collections.loading_name is null
+      and collections.id = (
+        select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named));
+end;
 $$;
 
 comment on function public.rag_list_names is 'The names of all collections that the caller can name, in their order.';
 
 create function public.rag_find_documents(collection text, names text[])
 returns table (name text, document_id uuid, content_hash text, metadata jsonb)
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select rag.external_name(found), found.id, found.content_hash, found.metadata
-  from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    select rag.external_name(found), found.id, found.content_hash, found.metadata
+    from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
+end;
 $$;
 
 comment on function public.rag_find_documents is
@@ -3369,8 +3385,6 @@ begin
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, new, rag_put_documents.only_present) as stored;
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -3460,8 +3474,6 @@ begin
   delete from rag.documents as gone
   where gone.org_id = home.org_id and gone.id = any (present)
   returning rag.external_name(gone);
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -3770,19 +3782,21 @@ comment on function rag.render(rag.api_keys) is 'An API key as a list returns it
 
 create function public.rag_list_keys(key_id uuid default null)
 returns setof rag.api_key
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
+begin
+  perform rag.begin_call();
   -- Joined, not expanded: (f(row)).* would call it once for each column.
-  select shown.*
-  from rag.api_keys
-  cross join lateral rag.render(api_keys) as shown
-  where api_keys.org_id = any (array(select rag.current_org_ids()))
-    and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
-  order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
-    api_keys.created_at desc, api_keys.id
-  limit 1000;
+  return query
+    select shown.*
+    from rag.api_keys
+    cross join lateral rag.render(api_keys) as shown
+    where api_keys.org_id = any (array(select rag.current_org_ids()))
+      and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
+    order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
+      api_keys.created_at desc, api_keys.id
+    limit 1000;
+end;
 $$;
 
 comment on function public.rag_list_keys is
@@ -3911,16 +3925,14 @@ comment on function public.rag_rotate_key is
 
 create function public.rag_revoke_key(key_id uuid)
 returns boolean
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  with ended as (
-    update rag.api_keys set revoked_at = coalesce(revoked_at, now())
-    where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id
-    returning 1
-  )
-  select exists (select from ended);
+begin
+  perform rag.begin_call();
+  update rag.api_keys set revoked_at = coalesce(revoked_at, now())
+  where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id;
+  return found;
+end;
 $$;
 
 comment on function public.rag_revoke_key is
@@ -3929,14 +3941,17 @@ comment on function public.rag_revoke_key is
 create function public.rag_open_key()
 returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],
   requests_per_minute integer, expires_at timestamptz)
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  update rag.api_keys set last_used_at = now()
-  where hash = (select rag.lookup_hash()) and revoked_at is null
-    and (expires_at is null or expires_at > now())
-  returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    update rag.api_keys set last_used_at = now()
+    where hash = (select rag.lookup_hash()) and revoked_at is null
+      and (expires_at is null or expires_at > now())
+    returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
+end;
 $$;
 
 comment on function public.rag_open_key is
@@ -5181,17 +5196,19 @@ comment on type rag.webhook is 'A webhook as a list returns it, without its secr
 
 create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select webhooks.id, webhooks.org_id, endpoints.url, endpoints.description, webhooks.events,
-    webhooks.collection_id, webhooks.enabled, endpoints.failing_since, webhooks.created_at, webhooks.updated_at
-  from rag.webhooks
-  join rag.endpoints on endpoints.org_id = webhooks.org_id and endpoints.webhook_id = webhooks.id
-  where webhooks.org_id = any (array(select rag.current_org_ids()))
-    and (rag_list_webhooks.webhook_id is null or webhooks.id = rag_list_webhooks.webhook_id)
-  order by webhooks.created_at, webhooks.id;
+begin
+  perform rag.begin_call();
+  return query
+    select webhooks.id, webhooks.org_id, endpoints.url, endpoints.description, webhooks.events,
+      webhooks.collection_id, webhooks.enabled, endpoints.failing_since, webhooks.created_at, webhooks.updated_at
+    from rag.webhooks
+    join rag.endpoints on endpoints.org_id = webhooks.org_id and endpoints.webhook_id = webhooks.id
+    where webhooks.org_id = any (array(select rag.current_org_ids()))
+      and (rag_list_webhooks.webhook_id is null or webhooks.id = rag_list_webhooks.webhook_id)
+    order by webhooks.created_at, webhooks.id;
+end;
 $$;
 
 comment on function public.rag_list_webhooks is
@@ -5426,14 +5443,16 @@ create policy "users remember their own questions" on rag.query_embeddings
 
 create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
-
-  select remembered.embedding::real[]
-  from rag.query_embeddings as remembered
-  where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
-    and remembered.created_at > now() - make_interval(secs => max_age_seconds);
+begin
+  perform rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
+  return (
+    select remembered.embedding::real[]
+    from rag.query_embeddings as remembered
+    where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
+      and remembered.created_at > now() - make_interval(secs => max_age_seconds));
+end;
 $$;
 
 comment on function public.rag_get_query_embedding is
@@ -5498,16 +5517,18 @@ comment on function public.rag_put_query_embedding is
 
 create function public.rag_get_calibration(model text)
 returns jsonb
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
-
-  select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
-    'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
-    'relevance', fit -> 'relevance')
-  from rag.settings
-  cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
-  where fit is not null;
+begin
+  perform rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
+  return (
+    select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
+      'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
+      'relevance', fit -> 'relevance')
+    from rag.settings
+    cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
+    where fit is not null);
+end;
 $$;
 
 comment on function public.rag_get_calibration is
@@ -8275,8 +8296,6 @@ begin
       using errcode = 'PT409', detail = 'graph_off';
   end if;
   return rag.enqueue_collection(home, coalesce(again, false));
-exception when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -10397,13 +10416,15 @@ comment on function rag.snapshot_collection is
 
 create function public.rag_begin_snapshot(name text)
 returns jsonb
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
-    'metadata', home.metadata, 'config', home.config)
-  from rag.snapshot_collection((rag.require_collection(rag_begin_snapshot.name)).id) as home;
+begin
+  perform rag.begin_call();
+  return (
+    select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
+      'metadata', home.metadata, 'config', home.config)
+    from rag.snapshot_collection((rag.require_collection(rag_begin_snapshot.name)).id) as home);
+end;
 $$;
 
 comment on function public.rag_begin_snapshot is
@@ -10607,17 +10628,19 @@ comment on function rag.check_load is
 
 create function public.rag_check_load(name text, overwrite boolean default false)
 returns jsonb
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
-    select collections.id
-    from rag.collections
-    where collections.org_id = checked.org_id and collections.loading_name is not null
-      and collections.deleted_at is null
-      and collections.updated_at < now() - interval '1 hour'))
-  from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
+begin
+  perform rag.begin_call();
+  return (
+    select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
+      select collections.id
+      from rag.collections
+      where collections.org_id = checked.org_id and collections.loading_name is not null
+        and collections.deleted_at is null
+        and collections.updated_at < now() - interval '1 hour'))
+    from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked);
+end;
 $$;
 
 comment on function public.rag_check_load is
@@ -10796,8 +10819,6 @@ exception when unique_violation then
   -- Another call has created a collection of the name.
   raise exception 'A collection of this name already exists. Choose another name.'
     using errcode = 'PT409', detail = 'duplicate_collection';
-when lock_not_available then
-  perform rag.raise_locked();
 end;
 $$;
 
@@ -11125,37 +11146,40 @@ create function public.rag_metrics()
 returns table (
   name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
 )
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
-  select 'rag_requests_total', jsonb_build_object('function', counted.function, 'outcome', counted.outcome),
-    sum(counted.total), sum(counted.total), '{}'::double precision[], '{}'::bigint[]
-  from (
-    select case when ranked.place <= 64 then request_counts.function else 'other' end as function,
-      request_counts.outcome, request_counts.total
-    from rag.request_counts
-    join (
-      select request_counts.function, row_number() over (order by sum(request_counts.total) desc,
-        request_counts.function) as place
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    select 'rag_requests_total', jsonb_build_object('function', counted.function, 'outcome', counted.outcome),
+      sum(counted.total)::double precision, sum(counted.total)::bigint, '{}'::double precision[], '{}'::bigint[]
+    from (
+      select case when ranked.place <= 64 then request_counts.function else 'other' end as function,
+        request_counts.outcome, request_counts.total
       from rag.request_counts
-      group by request_counts.function
-    ) as ranked on ranked.function = request_counts.function
+      join (
+        select request_counts.function, row_number() over (order by sum(request_counts.total) desc,
+          request_counts.function) as place
+        from rag.request_counts
+        group by request_counts.function
+      ) as ranked on ranked.function = request_counts.function
+      where (select rag.reads_metrics())
+    ) as counted
+    group by counted.function, counted.outcome
+    union all
+    select api_metrics.name, jsonb_build_object('label', api_metrics.label), sum(api_metrics.sum),
+      sum(api_metrics.total)::bigint, rag.histogram_bounds(api_metrics.name), array(
+        select sum(all_of.buckets[place])::bigint
+        from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as place
+        cross join rag.api_metrics as all_of
+        where all_of.name = api_metrics.name and all_of.label = api_metrics.label
+        group by place
+        order by place)
+    from rag.api_metrics
     where (select rag.reads_metrics())
-  ) as counted
-  group by counted.function, counted.outcome
-  union all
-  select api_metrics.name, jsonb_build_object('label', api_metrics.label), sum(api_metrics.sum), sum(api_metrics.total),
-    rag.histogram_bounds(api_metrics.name), array(
-      select sum(all_of.buckets[place])::bigint
-      from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as place
-      cross join rag.api_metrics as all_of
-      where all_of.name = api_metrics.name and all_of.label = api_metrics.label
-      group by place
-      order by place)
-  from rag.api_metrics
-  where (select rag.reads_metrics())
-  group by api_metrics.name, api_metrics.label;
+    group by api_metrics.name, api_metrics.label;
+end;
 $$;
 
 comment on function public.rag_metrics is
@@ -11827,6 +11851,27 @@ comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
   '(unset, wrong). This function is not guarded, so that it can report that.';
+
+-- The answer of guarded functions to a lock time-out. PostgREST answers SQLSTATE 55P03 (lock_not_available) with 500,
+-- and only an exception handler in the called function changes that. So each function that begins with rag.begin_call or
+-- rag.begin_write, which set the time-out, gets the handler here, around its block.
+
+do $$
+declare
+  guarded record;
+begin
+  for guarded in
+    select pg_get_functiondef(oid) as definition, prosrc as body,
+      coalesce(substring(prosrc from '^\s*#variable_conflict \w+\n'), '') as options
+    from pg_proc
+    where pronamespace = 'public'::regnamespace and prosrc ~ 'rag\.begin_(call|write)\(\)'
+  loop
+    execute replace(guarded.definition, guarded.body, guarded.options || 'begin'
+      || substr(guarded.body, greatest(length(guarded.options), 1))
+      || E'exception when lock_not_available then\n  perform rag.raise_locked();\nend;\n');
+  end loop;
+end;
+$$;
 
 -- Privileges of all roles on tables and functions. anon and service_role only execute PostgREST's pre-request function.
 

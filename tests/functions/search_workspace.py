@@ -128,7 +128,7 @@ def workspace(core: Services, actor: Actor) -> Workspace:
 
 def workspace_id(actor: Actor, name: str) -> str:
     """The id of the actor's collection of that name, as the search API writes it."""
-    (row,) = actor.rpc("rag_find_collection", {"name": name}).json()
+    (row,) = actor.rpc("rag_find_collection", {"collection": name}).json()
     return f"ws_{row['id']}"
 
 

@@ -226,7 +226,7 @@ def test_an_empty_index_is_loaded_as_an_empty_index(local: Snapshots, people: Pe
     assert people.ann.rpc("rag_create_collection", request).status_code == 200
     local.persist(people.ann, "i")
     local.load(people.ann, "copy", path="storage/i")
-    (copied,) = people.ann.rpc("rag_find_collection", {"name": "copy"}).json()
+    (copied,) = people.ann.rpc("rag_find_collection", {"collection": "copy"}).json()
     assert {field: copied[field] for field in request} == {**request, "name": "copy"}
     body = people.ann.request("GET", f"/api/v1/collections/{copied['id']}").json()
     assert body["document_count"] == 0

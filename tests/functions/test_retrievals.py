@@ -105,7 +105,7 @@ def test_filters_apply_in_every_mode(subtests: pytest.Subtests, core: Services, 
         people.acme.id,
     )
     put(core, ann, "others", "Elsewhere", OUTAGE, metadata={"category": "technical", "author": "John Doe"})
-    docs = ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
+    docs = ann.rpc("rag_find_collection", {"collection": "docs"}).json()[0]["id"]
 
     both = {"category": "technical", "author": "John Doe"}
     for mode in MODES:
@@ -251,7 +251,7 @@ def test_the_limits_of_valid_values_are_accepted(people: People):
 
 def test_another_org_s_collection_is_404(subtests: pytest.Subtests, core: Services, people: People):
     put(core, people.bob, "docs", "Theirs", OUTAGE)
-    foreign = people.bob.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
+    foreign = people.bob.rpc("rag_find_collection", {"collection": "docs"}).json()[0]["id"]
     for collection in ["nonsense", f"col_{NOBODYS}", foreign]:
         with subtests.test(collection=collection):
             refused = platform_error(

@@ -58,7 +58,7 @@ def visible_responses(actor: Actor, name: str, home: str) -> list[httpx.Response
         actor.rpc("rag_begin_upload", {"collection_id": home, "name": "a.pdf", "size_bytes": 1}),
         actor.rpc("rag_search", search),
         actor.post("/v1/search", workspace),
-        actor.rpc("rag_find_collection", {"name": name}),
+        actor.rpc("rag_find_collection", {"collection": name}),
         actor.rpc("rag_list_named", {"collection": name, "limit": 10}),
         actor.rpc("rag_find_documents", {"collection": name, "names": ["secret"]}),
         actor.rpc("rag_delete_named", {"collection": name, "names": ["secret"]}),

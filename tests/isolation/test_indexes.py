@@ -156,7 +156,7 @@ def test_a_key_without_the_scope_is_refused(people: People, scopes: list[str], a
 def test_a_key_bound_to_another_collection_is_refused(people: People):
     index(people.ann, SECRET, name="plans")
     index(people.ann, "Nothing secret.", name="other")
-    home = people.ann.rpc("rag_find_collection", {"name": "other"}).json()[0]["id"]
+    home = people.ann.rpc("rag_find_collection", {"collection": "other"}).json()[0]["id"]
     bound = key(people.ann, "admin", collection=home)
     for answer in attack(people.ann, "plans", bound):
         assert answer.status_code == 404, answer.text
@@ -194,7 +194,7 @@ def test_postgrest_refuses_an_org_of_others(people: People):
     """The calls take no org: they mean the caller's."""
     index(people.ann, SECRET, name="plans")
     for function, arguments in (
-        ("rag_find_collection", {"name": "plans"}),
+        ("rag_find_collection", {"collection": "plans"}),
         ("rag_find_documents", {"collection": "plans", "names": [digest(SECRET)]}),
         ("rag_list_named", {"collection": "plans", "limit": 10}),
         ("rag_delete_named", {"collection": "plans", "names": [digest(SECRET)]}),

@@ -189,7 +189,7 @@ def test_filters_reveal_nothing_hidden(people: People, field: str):
     """They are equalities of metadata, and nothing else."""
     bring(people.ann)
     ingest(people.bob, {"text": "Mine."}, namespace="vault")
-    uuid = people.ann.rpc("rag_find_collection", {"name": "vault"}).json()[0]["id"]
+    uuid = people.ann.rpc("rag_find_collection", {"collection": "vault"}).json()[0]["id"]
     for value in (people.acme.id, uuid, [uuid], people.ann.id, "plan"):
         assert retrieve(people.bob, QUESTION, "vault", filters={field: value}) == []
     assert retrieve(people.ann, QUESTION, "vault", filters={field: people.acme.id}) == []
@@ -322,7 +322,7 @@ def test_a_key_cannot_record_an_event_without_the_scope(people: People, scope: s
 def test_a_bound_key_cannot_read_or_record_events_outside_its_collection(people: People):
     bring(people.ann)
     ingest(people.ann, {"text": "Bound."}, namespace="binder")
-    home = people.ann.rpc("rag_find_collection", {"name": "binder"}).json()[0]["id"]
+    home = people.ann.rpc("rag_find_collection", {"collection": "binder"}).json()[0]["id"]
     token = people.ada.key_token(collection=home)
     assert noted(people.ada, token, namespace="vault").status_code == 204
     assert noted(people.ada, token, namespace="binder").status_code == 204

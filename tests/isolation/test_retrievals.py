@@ -31,7 +31,7 @@ def visible_secrets(actor: Actor, token: str | None = None, **body: Any) -> set[
 
 
 def collection_of(actor: Actor, name: str = "default") -> str:
-    return str(actor.rpc("rag_find_collection", {"name": name}).json()[0]["id"])
+    return str(actor.rpc("rag_find_collection", {"collection": name}).json()[0]["id"])
 
 
 def stats(actor: Actor, token: str | None = None) -> Row:

@@ -31,7 +31,7 @@ IDEMPOTENT = {"Idempotency-Key": "2b1c6d1e-8a1f-4a0e-9a51-7c0f3f3f9d10"}
 
 def workspace_of(actor: Actor, name: str = "default") -> str:
     """The id of the collection of that name."""
-    body = actor.rpc("rag_find_collection", {"name": name}).json()
+    body = actor.rpc("rag_find_collection", {"collection": name}).json()
     return f"ws_{body[0]['id']}"
 
 
@@ -125,7 +125,7 @@ def test_another_user_s_own_workspace_is_404(library: Library):
     people = library.people
     response = people.ann.request("POST", "/api/v1/collections", {"name": f"mine:u:{people.ann.id}"})
     store(library.core, people.ann, "ANN-9", collection=f"mine:u:{people.ann.id}", private=True)
-    own = people.ann.rpc("rag_find_collection", {"name": f"mine:u:{people.ann.id}"}).json()
+    own = people.ann.rpc("rag_find_collection", {"collection": f"mine:u:{people.ann.id}"}).json()
     assert own, response.text
     workspace = own[0]["id"]
     for path, body in ROUTES:

@@ -198,7 +198,7 @@ def test_a_key_without_the_scope_is_refused_over_http(persisted: Snapshots, peop
 def test_a_key_bound_to_another_index_is_refused(persisted: Snapshots, people: People):
     ann = people.ann
     put(ann, "other", external_id="o")
-    (other,) = ann.rpc("rag_find_collection", {"name": "other"}).json()
+    (other,) = ann.rpc("rag_find_collection", {"collection": "other"}).json()
     token = ann.key_token(collection=other["id"], scopes=["admin"])
     assert_refused(persisted.post(ann, "persist", "plans", token=token), 404)
     for overwrite in (False, True):
@@ -211,7 +211,7 @@ def test_a_key_bound_to_another_index_is_refused(persisted: Snapshots, people: P
 
 def test_another_org_s_load_is_out_of_reach_through_postgrest(persisted: Snapshots, people: People):
     """Neither to add to it, nor to end it, by a guessed id."""
-    (plans,) = people.ann.rpc("rag_find_collection", {"name": "plans"}).json()
+    (plans,) = people.ann.rpc("rag_find_collection", {"collection": "plans"}).json()
     loading = people.ann.rpc("rag_begin_load", LOADING).json()
     for collection in (loading, plans["id"]):
         for function, more in (

@@ -132,7 +132,7 @@ class Library:
             "rag_metrics": {},
             "rag_health": {},
             "rag_stats": {},
-            "rag_find_collection": {"name": "default"},
+            "rag_find_collection": {"collection": "default"},
             "rag_list_names": {},
             "rag_list_orgs": {},
             "rag_find_documents": {"collection": "default", "names": [self.acme_document]},

@@ -346,6 +346,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_save_turn(uuid,uuid,uuid,text,jsonb)",
         "rag.raise_locked()",
         "rag.take_slot(text,integer)",
+        "rag.limit_direct_call()",
         "rag.add_title_entities(rag.documents)",
         "rag.on_graph_setting_changed(rag.collections,boolean)",
         "rag.delete_dangling_relations(uuid,uuid)",

@@ -149,7 +149,7 @@ def test_hashes_are_computed_from_the_stored_text(people: People, world: World):
     claimed = "0" * 64
     people.ann.put([vector(1)], content="kiln", content_hash=claimed, collection="docs", external_id="a")
     people.ann.put([vector(1)], content="kiln", content_hash=claimed, collection="docs", external_id="a")
-    home = people.ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
+    home = people.ann.rpc("rag_find_collection", {"collection": "docs"}).json()[0]["id"]
     document = {"title": "b", "bytes": "a2lsbg==", "content_hash": claimed}
     first = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
     assert first.status_code == 200, first.text

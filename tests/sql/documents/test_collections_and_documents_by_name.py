@@ -113,7 +113,7 @@ def test_concurrent_stores_of_the_same_documents_store_them_once(people: People,
 
 def test_a_pending_version_is_older_than_a_synchronous_one(people: People, world: World):
     put(people.ann, new("a", "old", 1))
-    home = people.ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
+    home = people.ann.rpc("rag_find_collection", {"collection": "docs"}).json()[0]["id"]
     document = {"title": "a", "external_id": "a", "bytes": "eA==", "size_bytes": 1}
     assert (
         people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}).status_code == 200
@@ -187,7 +187,7 @@ def test_the_listed_names_are_usable_by_the_caller(people: People):
 
 def test_a_member_of_several_orgs_must_name_one(people: People):
     for function, arguments in (
-        ("rag_find_collection", {"name": "docs"}),
+        ("rag_find_collection", {"collection": "docs"}),
         ("rag_put_documents", {"collection": "docs", "documents": []}),
     ):
         assert refusal(people.kim.rpc(function, arguments)) == (400, "org_required")

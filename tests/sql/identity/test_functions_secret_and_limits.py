@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -35,15 +35,19 @@ READERS: dict[str, dict[str, Any]] = {
 }
 CALLER_OF = {name.partition("(")[0]: caller for name, caller in CALLERS.items()}
 GUARDED = sorted(name for name, caller in CALLER_OF.items() if caller == "guarded")
+LIMITED = sorted(name for name, caller in CALLER_OF.items() if caller in ("direct", "guarded"))
 
 
 @pytest.fixture
 def settings_row(world: World) -> Iterator[World]:
     """The database's settings, restored afterwards."""
-    columns = "functions_secret_hashes, open_to_direct_callers, writes_per_user"
+    columns = (
+        "functions_secret_hashes, open_to_direct_callers, writes_per_user, direct_reads_per_user, "
+        "direct_writes_per_user"
+    )
     (row,) = world.sql(f"select {columns} from rag.settings")
     yield world
-    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s)", *row)
+    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s, %s, %s)", *row)
 
 
 def required_arguments(world: World, function: str) -> dict[str, None]:
@@ -171,6 +175,18 @@ def test_a_user_has_three_concurrent_direct_searches(people: People, world: Worl
     assert ann.rpc("rag_match", search).status_code == 200
 
 
+@contextmanager
+def changed_function(world: World, name: str, change: Callable[[str], str]) -> Iterator[None]:
+    """A function of schema rag with a changed definition."""
+    ((original,),) = world.sql("select pg_get_functiondef(%s::regproc)", f"rag.{name}")
+    assert change(original) != original
+    world.sql(change(original).replace("%", "%%"))
+    try:
+        yield
+    finally:
+        world.sql(original.replace("%", "%%"))
+
+
 def post(actor: Actor, function: str, content: Any) -> tuple[int, str | None]:
     """Straight to PostgREST, with a body of any form."""
     address = f"http://127.0.0.1:{actor.stack.state.postgrest_port}/rpc/{function}"
@@ -204,16 +220,12 @@ def test_a_direct_call_s_size_is_limited(people: People, subtests: pytest.Subtes
 
 def test_a_function_checks_the_size_too(people: People, world: World, subtests: pytest.Subtests):
     """For projects that have not set the pre-request function."""
-    ((original,),) = world.sql("select pg_get_functiondef('rag.check_request'::regproc)")
-    world.sql("create or replace function rag.check_request() returns void language sql as ''")
-    try:
+    with changed_function(world, "check_request", lambda text: text.replace("^/rpc/(rag_", "^/rpc/(other_")):
         for function, arguments in READERS.items():
             if CALLER_OF[function] == "direct":
                 with subtests.test(function=function):
                     body = json.dumps(arguments).encode().ljust((1 << 20) + 1)
                     assert post(people.ann.direct(), function, body) == (413, "body_too_large")
-    finally:
-        world.sql(original.replace("%", "%%"))
 
 
 def test_a_large_body_is_refused_before_its_conversion(people: People, world: World):
@@ -242,18 +254,79 @@ def test_only_calls_of_the_project_s_functions_have_a_size_limit(world: World, s
                     world.as_role(role, statement, headers, path)
 
 
+def arguments_of(world: World, function: str) -> dict[str, Any]:
+    return READERS.get(function) or required_arguments(world, function)
+
+
 def test_a_direct_caller_without_an_org_is_refused(
     people: People, settings_row: World, subtests: pytest.Subtests
 ):
     settings_row.sql("update rag.settings set open_to_direct_callers = true")
-    readers = {name: READERS[name] for name, caller in CALLER_OF.items() if caller == "direct"}
-    for function, arguments in (readers | {"rag_put_document": put_arguments(None, [vector(1)])}).items():
+    for function in LIMITED:
         with subtests.test(function=function):
+            arguments = arguments_of(settings_row, function)
             answer = people.sam.direct().rpc(function, arguments)
             assert answer_of(answer) == (403, "no_org")
             other = people.ann.direct().token(rag={"org": people.bolt.id})
             answer = people.ann.direct().rpc(function, arguments, token=other)
             assert answer_of(answer) == (403, "no_org")
+
+
+def test_a_user_s_concurrent_direct_calls_are_limited(
+    people: People, settings_row: World, subtests: pytest.Subtests
+):
+    world, ann = settings_row, people.ann
+    world.sql(
+        "update rag.settings "
+        "set open_to_direct_callers = true, direct_reads_per_user = 1, direct_writes_per_user = 1"
+    )
+    with psycopg.connect(world.stack.database_url()) as connection:
+        claims = json.dumps({"sub": ann.id})
+        connection.execute("select set_config('request.jwt.claims', %s, true)", [claims])
+        connection.execute("select rag.take_slot('read', 1), rag.take_slot('write', 1)")
+        for function in LIMITED:
+            with subtests.test(function=function):
+                ((kind,),) = world.sql("select provolatile from pg_proc where proname = %s", function)
+                refused = (503, "too_many_writes") if kind == "v" else (429, "too_many_reads")
+                assert answer_of(ann.direct().rpc(function, arguments_of(world, function))) == refused
+    assert ann.direct().rpc("rag_list_names").status_code == 200
+
+
+def test_every_guarded_function_reports_a_lock(
+    people: People, settings_row: World, subtests: pytest.Subtests
+):
+    """In one session, because a session also waits for tables when it first compiles a function."""
+    world = settings_row
+    world.sql("update rag.settings set open_to_direct_callers = true")
+    tables = world.sql(
+        "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind = 'r' "
+        "and relname not in ('settings', 'orgs', 'members', 'tiers')"
+    )
+    lock = f"lock table {', '.join(f'rag.{name}' for (name,) in tables)} in access exclusive mode"
+    headers = json.dumps({"content-length": "2"})
+    call = (
+        "select public.{}({}) from (select set_config('request.headers', %s, true), "
+        "set_config('statement_timeout', '5s', true)) as request"
+    )
+
+    def state(function: str) -> str | None:
+        nulls = ["null"] * len(required_arguments(world, function))
+        try:
+            world.as_user(people.ann, call.format(function, ", ".join(nulls)), headers)
+        except psycopg.Error as error:
+            return error.sqlstate
+        return None
+
+    before, after = {function: state(function) for function in GUARDED}, dict[str, str | None]()
+    with psycopg.connect(world.stack.database_url()) as connection:
+        connection.execute(lock.encode())
+        with changed_function(world, "begin_call", lambda text: text.replace("'3s'", "'20ms'")):
+            for function in GUARDED:
+                with subtests.test(function=function):
+                    # Some functions validate their arguments first, and some read none of these tables.
+                    after[function] = state(function)
+                    assert after[function] in ("PT409", before[function])
+    assert sum(after[function] != before[function] for function in GUARDED) > 40
 
 
 def test_a_user_s_concurrent_long_changes_are_limited(people: People, settings_row: World):
@@ -282,7 +355,7 @@ def test_a_user_s_concurrent_long_changes_are_limited(people: People, settings_r
 
 
 def test_a_call_waits_three_seconds_for_a_lock(people: People, settings_row: World, core: Services):
-    """PostgREST answers SQLSTATE 55P03 with 500. So a function that catches it raises another code."""
+    """PostgREST answers SQLSTATE 55P03 with 500. So a guarded function raises another code."""
     world = settings_row
     world.sql("update rag.settings set open_to_direct_callers = true")
     document = people.ann.put([vector(1)], external_id="a")

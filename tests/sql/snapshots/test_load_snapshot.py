@@ -39,7 +39,7 @@ def test_an_index_is_hidden_while_it_is_loaded(people: People):
     collection = begin(people.ann)
     assert fill(people.ann, collection, document("a")).status_code == 200
     assert people.alf.rpc("rag_list_names").json() == []
-    assert people.alf.rpc("rag_find_collection", {"name": "i"}).status_code == 404
+    assert people.alf.rpc("rag_find_collection", {"collection": "i"}).status_code == 404
     assert people.alf.rpc("rag_list_collections").json()["total"] == 0
     assert people.alf.rpc("rag_finish_load", {"collection_id": collection}).status_code == 204
     assert people.alf.rpc("rag_list_names").json() == ["i"]
