@@ -29,10 +29,9 @@ from shared.text.stemming import content_words
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
-MAX_SENTENCES, MAX_INDIRECT_SENTENCES, MAX_ITEMS, MAX_NOTES = 5, 3, 10, 2
-# The least share of the best score, and that of a sentence that directly follows a chosen one ("The reason
-# was ...").
-MIN_SHARE, MIN_SHARE_OF_FOLLOWER = 0.76, 0.4
+MAX_SENTENCES, MAX_ITEMS, MAX_NOTES = 2, 10, 2
+# The least share of the best score.
+MIN_SHARE = 0.76
 # Minimum share of a sentence that adds no further word of the question.
 MIN_SHARE_OF_REPEATED = 0.9
 # The least share of a sentence that comes first because it decides between yes and no, or gives the reason.
@@ -70,7 +69,7 @@ def extract(
     embed: Embed,
     vector: list[float] | None = None,
 ) -> GeneratedText:
-    """An answer of one to five sentences, or of a list, from the matches of cited documents, with a paragraph
+    """An answer of one or two sentences, or of a list, from the matches of cited documents, with a paragraph
     and a mark [n] for each document. `vector`: the question's embedding, where there is one. Raises what
     `embed` raises."""
     candidates = candidates_of(question, matches, citations)
@@ -81,7 +80,7 @@ def extract(
     scores = _current(question, _scores(form, candidates, embed, vector))
     is_direct = max(scores.values()) >= DIRECT_SCORE
     current = {sentence: candidates[sentence] for sentence in scores}
-    best_ones = _choose(form, current, scores, MAX_SENTENCES if is_direct else MAX_INDIRECT_SENTENCES)
+    best_ones = _choose(form, current, scores)
     newest, older = _newest(best_ones, list(candidates))
     chosen = _with_headings(_ordered(form, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[:MAX_NOTES]]
@@ -206,9 +205,7 @@ def _current(question: str, scores: _Scores) -> _Scores:
     return {sentence: score for sentence, score in scores.items() if is_current(sentence)}
 
 
-def _choose(
-    form: QuestionForm, candidates: _Candidates, scores: _Scores, limit: int
-) -> list[ExtractedSentence]:
+def _choose(form: QuestionForm, candidates: _Candidates, scores: _Scores) -> list[ExtractedSentence]:
     """A list if the question asks for one, else the best statements that add to each other, each with what
     follows from it, without repetitions. The best comes first."""
     best = max(scores.values())
@@ -240,7 +237,7 @@ def _choose(
             candidates[sentence].kind is StatementKind.SENTENCE
             and not is_of_another
             and (
-                scores[sentence] >= MIN_SHARE_OF_FOLLOWER * best
+                scores[sentence] >= MIN_SHARE * best
                 or has_word(sentence.text, "limits")
                 or decides(sentence)
                 or is_reason(sentence)
@@ -257,7 +254,7 @@ def _choose(
             continue
         follower = after.get(candidate)
         for item in (candidate, follower) if follower and follows(follower) else (candidate,):
-            if len(chosen) < limit and not any(_repeats(item.words, other.words) for other in chosen):
+            if len(chosen) < MAX_SENTENCES and not any(_repeats(item.words, other.words) for other in chosen):
                 chosen.append(item)
                 covered |= item.words | _context(item, candidates[item])
     return chosen
