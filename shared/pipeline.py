@@ -171,7 +171,7 @@ def judge_draft(
     """The judgement, lowered where the model abstained, documents conflict, or a sentence of the model has no
     support in the matches. `checked`: the answer's sentences, if they were checked before."""
     if draft.is_abstention:
-        return after_abstention(judgement)
+        return after_abstention(judgement, is_extractive=draft.model == EXTRACTIVE)
     if draft.model == EXTRACTIVE:
         return after_conflict(judgement) if draft.has_conflict else judgement
     if checked is None:

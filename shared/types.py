@@ -315,7 +315,7 @@ class ExtractedSentence:
 class GeneratedText:
     """An answer, the generator that wrote it, and the tokens that it used. `snippets`: by the number of a
     citation, the passage that its mark refers to; `sentences`: those of an extracted answer; `is_abstention`:
-    the model found no answer, and the text is empty; `has_conflict`: documents give different values."""
+    the generator found no answer, and the text is empty; `has_conflict`: documents give different values."""
 
     text: str
     model: str

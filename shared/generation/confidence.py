@@ -111,9 +111,14 @@ def limit_to_ceiling(judgement: Judgement, matches: Sequence[Match]) -> Judgemen
     return replace(judgement, confidence=highest, because=(*judgement.because, reason))
 
 
-def after_abstention(judgement: Judgement) -> Judgement:
-    """The judgement where the model found no answer in the matches."""
-    because = (*judgement.because, "The model found no answer in the passages.")
+def after_abstention(judgement: Judgement, *, is_extractive: bool = False) -> Judgement:
+    """The judgement where the generator found no answer in the matches."""
+    reason = (
+        "No sentence of the passages has a word of the question."
+        if is_extractive
+        else "The model found no answer in the passages."
+    )
+    because = (*judgement.because, reason)
     return replace(judgement, confidence=Confidence.LOW, because=because)
 
 

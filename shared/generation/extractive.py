@@ -25,7 +25,7 @@ from shared.generation.passage_statements import (
 from shared.generation.question_form import QuestionForm, has_word
 from shared.text.citation_marks import contradiction, mark, paragraph
 from shared.text.language_detection import Language, language_of
-from shared.text.stemming import content_words
+from shared.text.stemming import content_words, is_unspaced
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
@@ -56,6 +56,7 @@ MAX_GAP = 6
 _OTHERWISE: dict[Language, str] = {
     "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa"
 }  # fmt: skip
+_ABSTENTION = GeneratedText("", MODEL, is_abstention=True)
 
 Embed = Callable[[Sequence[str]], list[list[float]]]
 _Candidates = dict[ExtractedSentence, Statement]
@@ -70,17 +71,22 @@ def extract(
     vector: list[float] | None = None,
 ) -> GeneratedText:
     """An answer of one or two sentences, or of a list, from the matches of cited documents, with a paragraph
-    and a mark [n] for each document. `vector`: the question's embedding, where there is one. Raises what
-    `embed` raises."""
+    and a mark [n] for each document; an abstention where none of them has a word of the question. `vector`:
+    the question's embedding, where there is one. Raises what `embed` raises."""
     candidates = candidates_of(question, matches, citations)
+    form = QuestionForm.of(question)
     if not candidates:
         best = citations[0].match
-        return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [best.text.strip()], 1)}", MODEL)
-    form = QuestionForm.of(question)
+        text = best.text.strip()
+        if not _has_content(form, best, f"{best.section_title} {text}"):
+            return _ABSTENTION
+        return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [text], 1)}", MODEL)
     scores = _current(question, _scores(form, candidates, embed, vector))
     is_direct = max(scores.values()) >= DIRECT_SCORE
     current = {sentence: candidates[sentence] for sentence in scores}
     best_ones = _choose(form, current, scores)
+    if not any(_has_content(form, one.match, _under(candidates[one].heading, one.text)) for one in best_ones):
+        return _ABSTENTION
     newest, older = _newest(best_ones, list(candidates))
     chosen = _with_headings(_ordered(form, newest), candidates)
     notes = [contradicting_note(question, sentence) for sentence in older[:MAX_NOTES]]
@@ -97,6 +103,19 @@ def extract(
         sentences=(*chosen, *notes),
         has_conflict=bool(older),
     )
+
+
+def _has_content(form: QuestionForm, match: Match, text: str) -> bool:
+    """Whether the text, or its document's title, has a word of the question. Words cannot tell for a text in
+    another language, nor in a script without spaces."""
+    is_comparable = form.words and not any(map(is_unspaced, form.words)) and not _is_foreign(form, match)
+    return not is_comparable or not form.words.isdisjoint(content_words(f"{match.title} {text}"))
+
+
+def _is_foreign(form: QuestionForm, match: Match) -> bool:
+    """Whether the document is in another language than the question."""
+    language = language_of(form.text)
+    return (match.lang or language)[:2].lower() != language
 
 
 def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
@@ -333,13 +352,16 @@ def _newest(
 def _ordered(form: QuestionForm, chosen: Sequence[ExtractedSentence]) -> list[ExtractedSentence]:
     """By document and position, documents in the question's language first. An answer of yes or no begins
     with the sentence that decides."""
-    language = language_of(form.text)
     first = chosen[0] if form.yes_or_no else None
     numbers = [sentence.number for sentence in chosen]
 
     def place(sentence: ExtractedSentence) -> tuple[bool, int, bool, int]:
-        is_foreign = (sentence.match.lang or language)[:2].lower() != language
-        return is_foreign, numbers.index(sentence.number), sentence is not first, sentence.start
+        return (
+            _is_foreign(form, sentence.match),
+            numbers.index(sentence.number),
+            sentence is not first,
+            sentence.start,
+        )
 
     return sorted(chosen, key=place)
 

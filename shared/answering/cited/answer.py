@@ -133,6 +133,8 @@ def _extract_sentences(
     draft: GeneratedText, request: AnswerRequest, matches: Sequence[Match]
 ) -> list[CheckResult]:
     """The sentences of an extracted answer within max_tokens, a paragraph for each document."""
+    if draft.is_abstention:
+        return []
     if not draft.sentences:
         best = highlight(matches[0], request.search.text)
         return [CheckResult(escape_marks(best.text), Verdict.SUPPORTED, (Evidence(0, best.start, best.end),))]

@@ -144,6 +144,8 @@ def test_an_abstention_is_low_and_unsupported_sentences_are_medium_at_most():
     abstained = after_abstention(high)
     assert abstained.confidence is Confidence.LOW
     assert abstained.because[-1] == "The model found no answer in the passages."
+    extractive = after_abstention(high, is_extractive=True)
+    assert extractive.because[-1] == "No sentence of the passages has a word of the question."
     assert after_check(high, ()) == high
     checked = after_check(high, ("It holds 9 litres.",))
     assert (checked.confidence, checked.unsupported) == (Confidence.MEDIUM, ("It holds 9 litres.",))

@@ -88,8 +88,11 @@ def test_every_sentence_about_the_demo_corpus_is_in_the_cited_document(
         with subtests.test(question=question):
             best = best_matches(question, corpus)
             draft = answer(embedder, question, *best)
-            spoken = cited_sentences(draft, best)
             assert draft.model == MODEL == "extractive"
+            if draft.is_abstention:
+                assert question == "What is the capital of Mongolia?"
+                continue
+            spoken = cited_sentences(draft, best)
             assert 1 <= len(spoken) <= MAX_ITEMS
             assert len(set(spoken)) == len(spoken)
             for _, sentence in spoken:
@@ -174,7 +177,7 @@ def test_sentences_that_differ_in_a_number_are_both_used(subtests: pytest.Subtes
 
 def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
     matches = (match("The kettle holds 1.7 litres of water. It weighs 900 grams.", "Kettle"),)
-    draft = answer(embedder, "Who won the football world cup?", *matches)
+    draft = answer(embedder, "Who sold the first kettle in Norway?", *matches)
     assert draft.text.startswith(f"{INDIRECT}\n\nAccording to ")
     assert cited_sentences(draft, matches)
 
@@ -184,8 +187,33 @@ def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
 ):
     for text in ("## Kettle", "Is it hot?\nWho knows?", "|---|---|", "Yes.\nNo."):
         with subtests.test(text=text):
-            draft = answer(embedder, "How hot is it?", match(text, "Kettle"), match("## Other", "Other"))
+            matches = (match(text, "Kettle"), match("## Other", "Other"))
+            draft = answer(embedder, "How hot is the kettle?", *matches)
             assert draft == GeneratedText(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
+
+
+def test_without_a_word_of_the_question_there_is_no_answer(subtests: pytest.Subtests, embedder: Embedder):
+    for text in ("The kettle holds 1.7 litres of water. It weighs 900 grams.", "## Kettle"):
+        with subtests.test(text=text):
+            draft = answer(embedder, "Who won the football world cup?", match(text, "Kettle"))
+            assert draft == GeneratedText("", MODEL, is_abstention=True)
+
+
+def test_words_of_another_language_or_script_do_not_prevent_an_answer(
+    subtests: pytest.Subtests, embedder: Embedder
+):
+    """Words in common would be no evidence: the embeddings of such a model compare meanings."""
+    cases = {
+        "language": (
+            "Wie heiß wird das Wasser?",
+            match("The kettle switches off at 100 degrees.", "Kettle", lang="en"),
+        ),
+        "script": ("水壶在多少度关闭？", match("这个水壶在一百度的时候会自动关闭。", "水壶", lang="zh")),
+        "no words": ("What is it?", match("The kettle switches off at 100 degrees.", "Kettle")),
+    }
+    for case, (question, passage) in cases.items():
+        with subtests.test(case):
+            assert passage.text in answer(embedder, question, passage).text
 
 
 def test_a_passage_that_only_introduces_something_is_quoted(embedder: Embedder):
@@ -200,7 +228,7 @@ def test_the_number_of_sentences_is_limited(embedder: Embedder):
     spoken = cited_sentences(
         answer(embedder, "At how many degrees do the kettles switch off?", *matches), matches
     )
-    assert len(spoken) == MAX_SENTENCES <= 5
+    assert len(spoken) == MAX_SENTENCES == 2
 
 
 def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
@@ -241,7 +269,7 @@ def test_a_dated_document_is_quoted_with_its_date(embedder: Embedder):
 def test_a_document_that_is_not_cited_is_not_quoted(embedder: Embedder):
     answering = match("The kettle switches off at 100 degrees.", "Sixth")
     matches = (
-        *(match(f"The toaster is number {number} of all.", str(number)) for number in range(5)),
+        *(match(f"The toaster has {number} degrees of heat.", str(number)) for number in range(5)),
         answering,
     )
     draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
