@@ -70,9 +70,9 @@ def extract(
     embed: Embed,
     vector: list[float] | None = None,
 ) -> GeneratedText:
-    """An answer of one or two sentences, or of a list, from the matches of cited documents, with a paragraph
-    and a mark [n] for each document; an abstention where none of them has a word of the question. `vector`:
-    the question's embedding, where there is one. Raises what `embed` raises."""
+    """An answer from the matches of cited documents: at most two sentences for each part of the question, or a
+    list, with a paragraph and a mark [n] for each document; an abstention where no sentence has a word of the
+    question. `vector`: the question's embedding, where there is one. Raises what `embed` raises."""
     candidates = candidates_of(question, matches, citations)
     form = QuestionForm.of(question)
     if not candidates:
@@ -273,7 +273,9 @@ def _choose(form: QuestionForm, candidates: _Candidates, scores: _Scores) -> lis
             continue
         follower = after.get(candidate)
         for item in (candidate, follower) if follower and follows(follower) else (candidate,):
-            if len(chosen) < MAX_SENTENCES and not any(_repeats(item.words, other.words) for other in chosen):
+            if len(chosen) < MAX_SENTENCES * form.parts and not any(
+                _repeats(item.words, other.words) for other in chosen
+            ):
                 chosen.append(item)
                 covered |= item.words | _context(item, candidates[item])
     return chosen

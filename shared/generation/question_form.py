@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 from shared.generation.grounding.proper_names import names_in
@@ -15,13 +16,14 @@ _DIGIT = re.compile(r"\d")
 _IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
 _WORDS = word_sets(__file__)
 _QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
+_PART_WORDS = _QUESTION_WORDS | _WORDS["reason"]
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
     """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it asks
     for a `value` (a number or a time), a reason, yes or no, `several` things or a way, `something` (one thing
-    or several), or has a `superlative`."""
+    or several), or has a `superlative`. `parts`: of how many questions it consists, joined by "and"."""
 
     text: str
     words: frozenset[str]
@@ -32,6 +34,7 @@ class QuestionForm:
     several: bool
     superlative: bool
     something: bool
+    parts: int
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -60,6 +63,11 @@ class QuestionForm:
             superlative=has_word(text, "superlative"),
             # Also words without a question mark, as in "partner api endpoints".
             something=is_which or not text.rstrip().endswith(("?", "？")),
+            parts=1
+            + sum(
+                before in _WORDS["and"] and word in _PART_WORDS
+                for before, word in pairwise(_WORD.findall(text.casefold()))
+            ),
         )
 
     def names_sibling_in(self, words: frozenset[str]) -> bool:

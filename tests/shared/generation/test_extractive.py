@@ -231,6 +231,16 @@ def test_the_number_of_sentences_is_limited(embedder: Embedder):
     assert len(spoken) == MAX_SENTENCES == 2
 
 
+def test_a_question_of_two_parts_has_sentences_for_both(embedder: Embedder):
+    text = (
+        "The billing service was down on Monday. It was down because webhook retries filled the queue of the "
+        "billing service. The billing service is owned by the Payments team."
+    )
+    matches = (match(text, "Billing"),)
+    draft = answer(embedder, "Why was the billing service down and who owns the billing service?", *matches)
+    assert len(cited_sentences(draft, matches)) == 3
+
+
 def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
     text = (
         "The kettle with number 1 was built in Cork. The weather in Cork was fine. "
