@@ -70,9 +70,9 @@ def extract(
     embed: Embed,
     vector: list[float] | None = None,
 ) -> GeneratedText:
-    """An answer from the matches of cited documents: at most two sentences for each part of the question, or a
-    list, with a paragraph and a mark [n] for each document; an abstention where no sentence has a word of the
-    question. `vector`: the question's embedding, where there is one. Raises what `embed` raises."""
+    """An answer from the matches of cited documents: at most two sentences for each part of the question, or
+    a list, with a paragraph and a mark [n] for each document; an abstention where no sentence has a word of
+    the question. `vector`: the question's embedding, where there is one. Raises what `embed` raises."""
     candidates = candidates_of(question, matches, citations)
     form = QuestionForm.of(question)
     if not candidates:
