@@ -2,16 +2,27 @@
 
 import inspect
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from mnemosyne import ConflictError, Mnemosyne, NotFoundError
+from mnemosyne import (
+    APIConnectionError,
+    APITimeoutError,
+    ConflictError,
+    DocumentFailedError,
+    Mnemosyne,
+    MnemosyneError,
+    NotFoundError,
+    UnexpectedResponseError,
+)
+from mnemosyne.models.chat import ChatMessageParam
 from mnemosyne.resources.retrievals import RetrievalsResource
 from shared.services import Services
 from tests.conftest import People
 from tests.functions.search_workspace import workspace
-from tests.sdk.python_client import address_of, client_of, key_of
+from tests.sdk.python_client import DOCUMENT, address_of, client_of, key_of
 from tests.sdk.typescript_package import HOME, KEY, Package, Row
 from tests.stand_in_server import Reply, StandIn
 
@@ -69,7 +80,9 @@ def test_a_collection_is_used_by_its_name(typescript: Package, people: People):
         assert (got["value"]["id"], second["value"]["collectionId"]) == (made.id, made.id)
         assert chat["value"]["metadata"]["collectionId"] == made.id
         assert len(listed["value"]["items"]) == 2
-        assert unseen["error"]["message"].endswith('Check the name; you see: "Handbook".')
+        assert unseen["error"]["message"].startswith(
+            'There is no collection with the name "handbook". Check the name; you see: "Handbook". ('
+        )
         assert (unseen["error"]["name"], unseen["error"]["status"]) == ("NotFoundError", 404)
         assert "error" not in gone
         assert ann.collections.list() == []
@@ -85,7 +98,7 @@ def test_a_name_of_two_orgs_is_refused_and_an_org_is_used_by_its_name(typescript
         get = {"call": "collections.get", "args": ["Handbook"]}
         second, unseen, two = typescript.results({"baseUrl": address, "apiKey": token}, create, unknown, get)
         assert second["value"]["orgId"] == people.bolt.id
-        assert unseen["error"]["message"].endswith('you see: "Acme", "Bolt".')
+        assert 'you see: "Acme", "Bolt".' in unseen["error"]["message"]
         with pytest.raises(ConflictError, match="2 collections have the name 'Handbook'") as ambiguous:
             kim.collections.delete("Handbook")
         for error in (str(ambiguous.value), two["error"]["message"]):
@@ -108,6 +121,92 @@ def test_a_name_is_looked_for_on_all_pages(typescript: Package, gateway: StandIn
         "/collections?limit=100&offset=0", "/collections?limit=100&offset=100", f"/collections/{HOME}",
     ]  # fmt: skip
     assert [request.path for request in gateway.requests] == paths * 2
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "remedy"),
+    [
+        (307, "UnexpectedResponseError", "check base"),
+        (400, "BadRequestError", "Check the API key and base"),
+        (401, "AuthenticationError", "Check the API key and base"),
+        (403, "PermissionDeniedError", "Check the API key and base"),
+        (404, "NotFoundError", "Check the API key and base"),
+        (409, "ConflictError", "Check the API key and base"),
+        (413, "PayloadTooLargeError", "Send less."),
+        (422, "ValidationError", "Check the API key and base"),
+        (429, "RateLimitError", "Try again later."),
+        (502, "InternalServerError", "Try again later."),
+    ],
+)
+def test_an_error_has_its_status_and_a_remedy_with_and_without_a_reason_of_the_server(
+    typescript: Package, gateway: StandIn, status: int, name: str, remedy: str
+):
+    """A proxy gives no reason. The API's own reason contains a remedy."""
+    why = {"error": {"code": "some_code", "message": "The name is too long. Shorten it."}}
+    replies = [Reply(status=status, body=b"<p>proxy</p>"), Reply(status=status, json=why)]
+    gateway.replies(*replies, *replies)
+    messages = []
+    with Mnemosyne(KEY, gateway.url, max_retries=0) as client:
+        for _ in replies:
+            with pytest.raises(MnemosyneError) as raised:
+                client.collections.list()
+            assert type(raised.value).__name__ == name
+            messages.append(str(raised.value))
+    step = {"call": "collections.list"}
+    results = typescript.results({"baseUrl": gateway.url, "maxRetries": 0}, step, step)
+    assert {result["error"]["name"] for result in results} == {name}
+    messages += [result["error"]["message"] for result in results]
+    assert all(f"(status {status}" in message for message in messages)
+    proxy, own, proxy_too, own_too = messages
+    assert remedy.lower() in proxy.lower()
+    assert remedy.lower() in proxy_too.lower()
+    if status != 307:
+        expected = f"The name is too long. Shorten it. (status {status}, code some_code)"
+        assert (own, own_too) == (expected, expected)
+
+
+def test_an_error_without_a_response_has_a_remedy(typescript: Package, gateway: StandIn):
+    drop, slow, end = (
+        Reply(drop=True),
+        Reply(json={}, delay=2.0),
+        Reply(body=b"data: {}\n\n", headers={"Content-Type": "text/event-stream"}),
+    )
+    processing = {**DOCUMENT, "id": "d"}
+    failed = {**processing, "status": "failed", "error": {"code": "no_text", "message": "No text. Run OCR."}}
+    replies = drop, slow, end, Reply(json=processing), Reply(json=failed)
+    question: list[ChatMessageParam] = [{"role": "user", "content": "q"}]
+    gateway.replies(*replies, *replies)
+    with Mnemosyne(KEY, gateway.url, timeout=0.5, max_retries=0) as client:
+        calls: list[tuple[type[MnemosyneError], str, Callable[[], Any]]] = [
+            (APIConnectionError, "Check the address, or try again", client.collections.list),
+            (APITimeoutError, "Try again, or raise timeout", client.collections.list),
+            (
+                UnexpectedResponseError, "Check base_url",
+                lambda: list(client.chat.completions.create(None, question, stream=True)),
+            ),
+            (APITimeoutError, "raise timeout", lambda: client.documents.wait_until_ready("d", 0)),
+            (DocumentFailedError, r"OCR. \(code no_text\)", lambda: client.documents.wait_until_ready("d")),
+        ]  # fmt: skip
+        for kind, remedy, call in calls:
+            with pytest.raises(kind, match=remedy):
+                call()
+    list_: Row = {"call": "collections.list"}
+    results = typescript.results(
+        {"baseUrl": gateway.url, "timeout": 500, "maxRetries": 0},
+        list_,
+        list_,
+        {
+            "call": "chat.completions.create", "args": [{"messages": question, "stream": True}], "read": True,
+        },
+        {"call": "documents.waitUntilReady", "args": ["d", {"timeout": 0}]},
+        {"call": "documents.waitUntilReady", "args": ["d"]},
+    )  # fmt: skip
+    remedies = [
+        "Check baseUrl and the network.", "Try again, or raise timeout.", "Send the request again.",
+        "raise timeout.", "Run OCR. (code no_text)",
+    ]  # fmt: skip
+    for result, remedy in zip(results, remedies, strict=True):
+        assert remedy in (result.get("error") or result["value"]["error"])["message"]
 
 
 def test_a_retrieval_has_the_same_parameters(typescript: Package, gateway: StandIn):

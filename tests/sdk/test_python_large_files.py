@@ -152,5 +152,5 @@ def test_an_error_of_storage_has_its_reason_and_status(
     storage.replies(reply)
     with pytest.raises(UploadFailedError) as raised:
         client.documents.create(HOME, LARGE, filename="kiln.html")
-    message = f"Storage did not accept the file: {reason} (status {reply.status})"
+    message = f"Storage did not accept the file: {reason}. Create the document again. (status {reply.status})"
     assert (str(raised.value), raised.value.status_code) == (message, reply.status)

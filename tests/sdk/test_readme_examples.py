@@ -1,4 +1,4 @@
-"""The examples in the documentation of the SDKs, unchanged but for key and address, on the real stack."""
+"""All examples in the documentation of the SDKs, unchanged but for key and address, on the real stack."""
 
 import re
 import sys
@@ -11,16 +11,15 @@ from local import ROOT
 from tests.conftest import People
 from tests.external_programs import output_of, run_worker
 from tests.sdk.python_client import SOURCE, address_of, key_of
-from tests.sdk.typescript_package import Package
+from tests.sdk.typescript_package import Package, blocks
 
 GUIDE = "To deploy the application, build the container image and push it to the registry."
 pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 def example(readme: str, language: str, people: People) -> str:
-    """The first in that language, with ann's key and the stack's address."""
-    text = (ROOT / readme).read_text()
-    code = text.partition(f"```{language}\n")[2].partition("```")[0]
+    """All blocks in that language as one program, with ann's key and the stack's address."""
+    code = blocks((ROOT / readme).read_text(), language)
     assert code.count("mn_live_...") == code.count("https://your-domain.com/api/v1") == 1
     address = address_of(people.ann.stack)
     return code.replace("mn_live_...", key_of(people.ann)).replace("https://your-domain.com/api/v1", address)

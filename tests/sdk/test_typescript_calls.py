@@ -69,9 +69,8 @@ def test_each_status_has_its_own_error(typescript: Package, gateway: StandIn):
     for result, (reply, name) in zip(results, kinds, strict=True):
         error, text = result["error"], reply.json["error"]
         assert (error["name"], error["status"], error["requestId"]) == (name, reply.status, "r-1")
-        assert (error["code"], error["message"], error["details"]) == (
-            text["code"], text["message"], text["details"],
-        )  # fmt: skip
+        told = f"{text['message']} (status {reply.status}, code {text['code']}, request r-1)"
+        assert (error["code"], error["message"], error["details"]) == (text["code"], told, text["details"])
         assert (error["ours"], error["api"]) == (True, True)
     assert results[8]["error"]["retryAfter"] == 17
 
@@ -184,7 +183,7 @@ def test_time_outs_and_signals_end_a_call(typescript: Package, gateway: StandIn)
         {"baseUrl": gateway.url}, hasty, hasty, {**GET, "aborted": True}
     )
     assert late["error"]["name"] == dripping["error"]["name"] == "APITimeoutError"
-    assert late["error"]["message"] == "No answer within 700 ms."
+    assert late["error"]["message"] == "No answer within 700 ms. Try again, or raise timeout."
     assert (aborted["error"]["name"], aborted["error"]["message"]) == ("Error", "enough")
     assert len(gateway.requests) == 2
 
@@ -198,8 +197,9 @@ def test_the_key_is_not_sent_to_redirects(typescript: Package, gateway: StandIn)
         results = typescript.results({"baseUrl": gateway.url}, GET, CREATE, RETRIEVE)
         assert elsewhere.requests == []
     assert [result["error"]["message"] for result in results] == [
-        "The server redirects, which is not followed. Check baseUrl."
-    ] * 3
+        f"The server redirects, which is not followed. Check baseUrl. (status {status})"
+        for status in (302, 307, 308)
+    ]
     assert len(gateway.requests) == 3
 
 
@@ -384,7 +384,7 @@ def test_waiting_until_a_document_is_ready(typescript: Package, gateway: StandIn
     ready, failed, missing = results["results"]
     assert (ready["asked"], ready["value"]["status"]) == (5, "completed")
     assert (failed["error"]["name"], failed["error"]["code"]) == ("DocumentFailedError", "processing_failed")
-    assert failed["error"]["message"] == "Document d failed: No text."
+    assert failed["error"]["message"] == "Document d failed: No text. (code processing_failed)"
     assert missing["error"]["name"] == "NotFoundError"
     (late,) = typescript.results({"baseUrl": gateway.url}, {**step, "args": ["d", {"timeout": 1200}]})
     assert (late["error"]["name"], late["error"]["lastStatus"]) == ("APITimeoutError", "processing")

@@ -42,6 +42,6 @@ def test_a_token_function_that_does_not_return_ends_with_its_call(typescript: Pa
         client, {**GET, "args": ["d", {"timeout": 200}]}, {**GET, "aborted": True}
     )
     assert (late["error"]["name"], late["asked"]) == ("APITimeoutError", 0)
-    assert late["error"]["message"] == "The function apiKey returned no key within 200 ms."
+    assert late["error"]["message"].startswith("The function apiKey returned no key within 200 ms.")
     assert aborted["error"]["message"] == "enough"
     assert gateway.requests == []

@@ -108,7 +108,11 @@ def test_an_error_in_a_stream_is_raised(typescript: Package, gateway: StandIn):
         ("APIError", None),
     ]
     error = results[0]["error"]
-    assert (error["code"], error["message"], error["requestId"]) == ("invalid_api_key", "No more.", "r-9")
+    assert (error["code"], error["message"], error["requestId"]) == (
+        "invalid_api_key",
+        "No more. (status 401, code invalid_api_key, request r-9)",
+        "r-9",
+    )
     # Once its first byte came it is not asked for again.
     assert len(gateway.requests) == 4
 

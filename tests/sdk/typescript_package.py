@@ -1,6 +1,7 @@
 """The TypeScript SDK as its users have it: packed, installed, and imported by its name."""
 
 import json
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +61,20 @@ def install(folder: Path) -> None:
     build_typescript_sdk.install(folder, *SCRIPTS.glob("*.mjs"))
 
 
+def blocks(text: str, language: str) -> str:
+    """All blocks in that language of a page, as one program."""
+    return "".join(re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL))
+
+
 def compile_users(package: Package) -> None:
-    """The examples and types, with only the package."""
-    sources = [*(build_typescript_sdk.SOURCE / "examples").glob("*.ts"), *SCRIPTS.glob("*.ts")]
-    for source in sources:
-        (package.folder / source.name).write_text(source.read_text())
-    names = [source.name for source in sources]
+    """The examples, those of the README too, and types, with only the package."""
+    folder = build_typescript_sdk.SOURCE
+    sources = [*(folder / "examples").glob("*.ts"), *SCRIPTS.glob("*.ts")]
+    texts = {source.name: source.read_text() for source in sources}
+    texts["readme.ts"] = blocks((folder / "README.md").read_text(), "ts")
+    for name, text in texts.items():
+        (package.folder / name).write_text(text)
+    names = list(texts)
     configuration = {"compilerOptions": OPTIONS, "files": names}
     (package.folder / "tsconfig.json").write_text(json.dumps(configuration))
     process = subprocess.run(

@@ -63,7 +63,7 @@ export class Deadline {
     return new Promise((resolve, reject) => {
       const stop = (): void => {
         if (this.#signal?.aborted) reject(this.#signal.reason);
-        else reject(new APITimeoutError(`${what} within ${this.timeLimit} ms.`));
+        else reject(new APITimeoutError(`${what} within ${this.timeLimit} ms. Make it faster, or raise timeout.`));
       };
       if (signal.aborted) stop();
       else signal.addEventListener("abort", stop, { once: true });
@@ -79,7 +79,7 @@ export class Deadline {
   /** The error to throw for an error of fetch: a caller's own abort with its reason. */
   explained(raised: unknown): unknown {
     if (this.#signal?.aborted) return this.#signal.reason;
-    if (this.#isOver) return new APITimeoutError(`No answer within ${this.timeLimit} ms.`, { cause: raised });
+    if (this.#isOver) return new APITimeoutError(`No answer within ${this.timeLimit} ms. Try again, or raise timeout.`, { cause: raised });
     const message = "The server could not be reached, or the connection broke. Check baseUrl and the network.";
     return new APIConnectionError(message, { cause: raised });
   }

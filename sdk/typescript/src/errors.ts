@@ -15,7 +15,12 @@ export interface ErrorFields {
   readonly retryAfter?: number | undefined;
 }
 
-/** An error response: its status, and the error in its body. */
+function described(message: string, { status, code, requestId }: ErrorFields): string {
+  const known = Object.entries({ status, code, request: requestId }).filter(([, value]) => value !== undefined);
+  return known.length === 0 ? message : `${message} (${known.map((entry) => entry.join(" ")).join(", ")})`;
+}
+
+/** An error response: its status, and the error in its body. `message` also has status, code and request. */
 export class APIError extends MnemosyneError {
   override readonly name: string = "APIError";
   readonly status: number | undefined;
@@ -26,7 +31,7 @@ export class APIError extends MnemosyneError {
   readonly retryAfter: number | undefined;
 
   constructor(message: string, fields: ErrorFields = {}) {
-    super(message);
+    super(described(message, fields));
     this.status = fields.status;
     this.type = fields.type;
     this.code = fields.code;
@@ -126,7 +131,7 @@ export class DocumentFailedError extends MnemosyneError {
   readonly code: string | undefined;
 
   constructor(documentId: string, error: { code: string; message: string } | null | undefined) {
-    super(`Document ${documentId} failed: ${error?.message ?? "no reason is given"}`);
+    super(`Document ${documentId} failed: ${error?.message ?? "no reason is given"} (code ${error?.code ?? "unknown"})`);
     this.documentId = documentId;
     this.code = error?.code;
   }

@@ -61,8 +61,14 @@ export function errorOf(body: unknown, seen: Seen, key: string): APIError {
   const code = text(said["code"]);
   const status = seen.status ?? STATUS_OF_TYPE[type ?? code ?? ""];
   const details = isRecord(said["details"]) ? said["details"] : {};
-  const message = text(said["message"]) ?? `The server answered with status ${status ?? "unknown"}.`;
+  const message = text(said["message"]) ?? `The API gave no reason. ${remedy(status ?? 500)}`;
   return new (classOf(status, code))(message, { ...seen, status, type, code, details });
+}
+
+/** Advice for a response without the API's reason, such as a proxy's. */
+function remedy(status: number): string {
+  if (status >= 500 || status === 408 || status === 429) return "Try again later.";
+  return status === 413 ? "Send less." : "Check the API key and baseUrl.";
 }
 
 function classOf(status: number | undefined, code: string | undefined): typeof APIError {
@@ -94,7 +100,7 @@ export async function failure(response: Response, key: string): Promise<APIError
 export async function uploadFailure(response: Response, url: string): Promise<UploadFailedError> {
   const body: unknown = await response.json().catch(() => undefined);
   const reason = (isRecord(body) && text(body["message"])) || "it gave no reason";
-  const message = `Storage did not accept the file: ${reason}`;
+  const message = `Storage did not accept the file: ${reason}. Create the document again.`;
   const token = new URL(url).searchParams.get("token") || url;
   return new UploadFailedError(message.replaceAll(token, "[the token]"), { status: response.status });
 }

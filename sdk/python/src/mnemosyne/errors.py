@@ -111,7 +111,7 @@ class DocumentFailedError(MnemosyneError):
         self.message = message
 
     def __str__(self) -> str:
-        return f"document {self.document_id} failed: {self.message} (code {self.code})"
+        return f"Document {self.document_id} failed: {self.message} (code {self.code})"
 
 
 _OF_STATUS: dict[int, type[APIError]] = {
@@ -185,7 +185,7 @@ def of_storage(response: httpx.Response) -> UploadFailedError:
     except ValueError:
         body = None
     reason = body.get("message") if isinstance(body, dict) else None
-    message = f"Storage did not accept the file: {reason or 'it gave no reason'}"
+    message = f"Storage did not accept the file: {reason or 'it gave no reason'}. Create the document again."
     url = response.request.url
     message = message.replace(url.params.get("token") or str(url), "[the token]")
     return UploadFailedError(message, status_code=response.status_code)
@@ -232,11 +232,7 @@ def _error(status: int, body: Mapping[str, Any], secret: str, **more: Any) -> AP
     message = error.get("message")
     if not isinstance(message, str) or not message:
         # A proxy's page, which may show the request itself.
-        message = f"The API answered with status {status}, and did not say why."
-        if 300 <= status < 400:
-            message = (
-                f"There is a redirect (status {status}), and the API key follows none: see the base URL."
-            )
+        message = f"The API gave no reason. {_remedy(status)}"
     return _class_of(status, code)(
         message,
         status_code=status,
@@ -245,6 +241,15 @@ def _error(status: int, body: Mapping[str, Any], secret: str, **more: Any) -> AP
         details=details if isinstance(details, dict) else None,
         **more,
     )
+
+
+def _remedy(status: int) -> str:
+    """Advice for a response without the API's reason, such as a proxy's."""
+    if 300 <= status < 400:
+        return "It is a redirect, which the API key does not follow: check base_url."
+    if status >= 500 or status in (408, 429):
+        return "Try again later."
+    return "Send less." if status == 413 else "Check the API key and base_url."
 
 
 def _class_of(status: int, code: Any) -> type[APIError]:

@@ -70,4 +70,4 @@ class Stream(Generic[Item]):
         finally:
             self.close()
         # (Outside of the except clause: the caught error has the request, and so the key.)
-        raise StreamInterruptedError(f"The stream {how}.")
+        raise StreamInterruptedError(f"The stream {how}. Send the request again.")

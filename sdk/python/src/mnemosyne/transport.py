@@ -127,7 +127,9 @@ class Transport:
                 return current(self.settings.api_key)
         except retries.Late:
             pass
-        raise errors.APITimeoutError("The function api_key returned no key in time.")
+        raise errors.APITimeoutError(
+            "The function api_key returned no key in time. Make it faster, or raise timeout."
+        )
 
     def _built(self, request: Request, key: str, timeout: httpx.Timeout) -> httpx.Request:
         """(Neither redirects nor another's idea of auth: the key goes to the base URL, and nothing else.)"""
@@ -150,5 +152,9 @@ class Transport:
 def _error(fault: httpx.RequestError, where: str) -> errors.APIConnectionError:
     kind = type(fault).__name__
     if isinstance(fault, httpx.TimeoutException):
-        return errors.APITimeoutError(f"{where} did not answer in time ({kind}).")
-    return errors.APIConnectionError(f"{where} could not be reached, or broke off ({kind}).")
+        return errors.APITimeoutError(
+            f"{where} did not answer in time ({kind}). Try again, or raise timeout."
+        )
+    return errors.APIConnectionError(
+        f"{where} could not be reached, or broke off ({kind}). Check the address, or try again."
+    )

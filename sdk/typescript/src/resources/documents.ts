@@ -154,7 +154,7 @@ export class DocumentsResource {
       const left = end - Date.now();
       if (left <= told) {
         const seen = lastStatus ? `it is still ${lastStatus}` : "it was never seen";
-        const message = `Document ${documentId} was not ready within ${timeout} ms: ${seen}.`;
+        const message = `Document ${documentId} was not ready within ${timeout} ms: ${seen}. Wait again, or raise timeout.`;
         throw new APITimeoutError(message, { lastStatus });
       }
       // (The last look is at the very end.)

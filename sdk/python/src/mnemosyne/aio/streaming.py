@@ -70,4 +70,4 @@ class AsyncStream(Generic[Item]):
         finally:
             await self.aclose()
         # (Outside of the except clause: the caught error has the request, and so the key.)
-        raise StreamInterruptedError(f"The stream {how}.")
+        raise StreamInterruptedError(f"The stream {how}. Send the request again.")

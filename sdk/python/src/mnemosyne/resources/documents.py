@@ -218,7 +218,10 @@ class DocumentsResource:
                     last += " ({}: {})".format(*why)
             pause = waiting.pause(retry_after_seconds)
             if pause is None:
-                raise APITimeoutError(f"document {document_id} is not ready after {timeout} s: {last}")
+                raise APITimeoutError(
+                    f"Document {document_id} is not ready after {timeout} s: {last.rstrip('.')}. "
+                    "Wait again, or raise timeout."
+                )
             time.sleep(pause)
 
     def delete(self, document_id: str) -> None:

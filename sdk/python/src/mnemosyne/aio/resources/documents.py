@@ -217,7 +217,10 @@ class AsyncDocumentsResource:
                     last += " ({}: {})".format(*why)
             pause = waiting.pause(retry_after_seconds)
             if pause is None:
-                raise APITimeoutError(f"document {document_id} is not ready after {timeout} s: {last}")
+                raise APITimeoutError(
+                    f"Document {document_id} is not ready after {timeout} s: {last.rstrip('.')}. "
+                    "Wait again, or raise timeout."
+                )
             await asyncio.sleep(pause)
 
     async def delete(self, document_id: str) -> None:
