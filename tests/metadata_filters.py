@@ -82,7 +82,7 @@ OPERATORS: list[tuple[dict[str, Any], str]] = [
 ]
 
 _DEEP: Any = 1
-for _ in range(200):
+for _ in range(20):
     _DEEP = [_DEEP]
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

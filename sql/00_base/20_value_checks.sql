@@ -13,20 +13,21 @@ comment on function rag.is_visible_text is
   'or bidirectional controls, no tags. The functions clean texts before they store them; tables check, because a '
   'member may also call the exposed functions directly.';
 
-create function rag.has_readable_numbers(value jsonb)
+create function rag.is_readable(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
-  select not exists (
+  select not jsonb_path_exists(value, '$.**{36}') and not exists (
     -- As an array: the time of jsonb_path_query grows with the square of the number of its results.
     select from jsonb_array_elements(
       jsonb_path_query_array(value, 'strict $.** ? (@.type() == "number")')) as found (number)
     where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
 $$;
 
-comment on function rag.has_readable_numbers is
-  'Whether readers in other languages can represent each number in the value: at most 300 digits on either side of '
-  'the point. Numbers are compared, never rendered as text: 1e131071 takes eight bytes here and 131,072 as text.';
+comment on function rag.is_readable is
+  'Whether readers in other languages can parse the value: 36 levels, of which metadata have 32, and numbers with at '
+  'most 300 digits on either side of the point. Numbers are compared, never rendered as text: 1e131071 takes eight '
+  'bytes here and 131,072 as text.';
 
 create function rag.is_metadata(value jsonb)
 returns boolean
@@ -35,7 +36,7 @@ as $$
   select case
     when jsonb_typeof(value) <> 'object' or pg_column_size(value) > 65536 or jsonb_path_exists(value, '$.**{32}')
       then false
-    else rag.has_readable_numbers(value)
+    else rag.is_readable(value)
   end;
 $$;
 
@@ -63,13 +64,13 @@ as $$
 begin
   if pg_column_size(value) > bytes then
     raise exception '% must have at most % bytes', name, bytes using errcode = 'PT400', detail = 'json_too_large';
-  elsif not rag.has_readable_numbers(value) then
-    raise exception '%: a number must have at most 300 digits on each side of the decimal point', name
-      using errcode = 'PT400', detail = 'number_out_of_range';
+  elsif not rag.is_readable(value) then
+    raise exception '% must have at most 36 levels, and numbers of at most 300 digits on each side of the point', name
+      using errcode = 'PT400', detail = 'unreadable_json';
   end if;
 end;
 $$;
 
 comment on function rag.check_json is
-  'Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or with unreadable numbers. Each exposed '
+  'Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or that is not rag.is_readable. Each exposed '
   'function that takes JSON calls it before it converts the JSON, because every conversion renders numbers.';

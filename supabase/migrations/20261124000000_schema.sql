@@ -37,20 +37,21 @@ comment on function rag.is_visible_text is
   'or bidirectional controls, no tags. The functions clean texts before they store them; tables check, because a '
   'member may also call the exposed functions directly.';
 
-create function rag.has_readable_numbers(value jsonb)
+create function rag.is_readable(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
-  select not exists (
+  select not jsonb_path_exists(value, '$.**{36}') and not exists (
     -- As an array: the time of jsonb_path_query grows with the square of the number of its results.
     select from jsonb_array_elements(
       jsonb_path_query_array(value, 'strict $.** ? (@.type() == "number")')) as found (number)
     where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
 $$;
 
-comment on function rag.has_readable_numbers is
-  'Whether readers in other languages can represent each number in the value: at most 300 digits on either side of '
-  'the point. Numbers are compared, never rendered as text: 1e131071 takes eight bytes here and 131,072 as text.';
+comment on function rag.is_readable is
+  'Whether readers in other languages can parse the value: 36 levels, of which metadata have 32, and numbers with at '
+  'most 300 digits on either side of the point. Numbers are compared, never rendered as text: 1e131071 takes eight '
+  'bytes here and 131,072 as text.';
 
 create function rag.is_metadata(value jsonb)
 returns boolean
@@ -59,7 +60,7 @@ as $$
   select case
     when jsonb_typeof(value) <> 'object' or pg_column_size(value) > 65536 or jsonb_path_exists(value, '$.**{32}')
       then false
-    else rag.has_readable_numbers(value)
+    else rag.is_readable(value)
   end;
 $$;
 
@@ -87,15 +88,15 @@ as $$
 begin
   if pg_column_size(value) > bytes then
     raise exception '% must have at most % bytes', name, bytes using errcode = 'PT400', detail = 'json_too_large';
-  elsif not rag.has_readable_numbers(value) then
-    raise exception '%: a number must have at most 300 digits on each side of the decimal point', name
-      using errcode = 'PT400', detail = 'number_out_of_range';
+  elsif not rag.is_readable(value) then
+    raise exception '% must have at most 36 levels, and numbers of at most 300 digits on each side of the point', name
+      using errcode = 'PT400', detail = 'unreadable_json';
   end if;
 end;
 $$;
 
 comment on function rag.check_json is
-  'Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or with unreadable numbers. Each exposed '
+  'Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or that is not rag.is_readable. Each exposed '
   'function that takes JSON calls it before it converts the JSON, because every conversion renders numbers.';
 
 -- Ids of documents and chunks. An id begins with the time, as version 7 of RFC 9562 does. The keys of most tables of an
@@ -1999,7 +2000,7 @@ create table rag.jobs (
   owner_id uuid,
   user_id uuid not null,
   document jsonb not null check (
-    jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.has_readable_numbers(document)
+    jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.is_readable(document)
   ),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
@@ -11964,7 +11965,7 @@ revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag
 grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
   rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
-grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
+grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer)

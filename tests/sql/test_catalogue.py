@@ -125,7 +125,7 @@ WORKER_HELPERS = {
     "rag.check_claim(integer,integer)",
     "rag.max_attempts()",
     "rag.has_subscriber(uuid,uuid,text)",
-    "rag.has_readable_numbers(jsonb)",
+    "rag.is_readable(jsonb)",
     "rag.is_metadata(jsonb)",
     "rag.is_visible_text(text)",
     "rag.is_chunk_location(jsonb)",

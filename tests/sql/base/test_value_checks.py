@@ -17,6 +17,7 @@ from tests.process_faults import private_bytes
 
 # As JSON text: Python cannot hold it. 17 kB, of which each number has 131,072 digits.
 BOMB = f'{{"a": [{", ".join(["1e131071"] * 1900)}]}}'
+NESTED = f'{{"a": {"[" * 5000}{"]" * 5000}}}'
 MOST_MEMORY = 100_000_000
 
 # value, may it be metadata
@@ -170,13 +171,13 @@ def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World
         for function, name in sorted(parameters):
             is_leased = function in ("rag_complete_job", "rag_store_extraction")
             token = leased(people, world, function) if is_leased else None
-            for bomb in (BOMB, BOMB.replace("1e131071", "1e-16383")):
+            for bomb in (BOMB, BOMB.replace("1e131071", "1e-16383"), NESTED):
                 with subtests.test(function=function, parameter=name):
                     is_list = isinstance(calls[function][name], list)
                     arguments = {**calls[function], name: ["BOMB"] if is_list else "BOMB"}
                     answer = bombed(people, function, arguments, bomb, token)
                     assert (answer.status_code, answer.json()["code"]) == (400, "PT400"), answer.text[:200]
-                    details = ("number_out_of_range", "json_too_large", "invalid_config")
+                    details = ("unreadable_json", "json_too_large", "invalid_config")
                     assert answer.json()["details"] in details
     assert largest[0] < MOST_MEMORY
 
@@ -191,8 +192,14 @@ PLACES_OF_BOMBS: list[tuple[str, str, dict[str, Any]]] = [
         ("rag_put_document", "chunks", {field: "BOMB"})
         for field in ("content", "metadata", "names", "relations", "unknown")
     ),
-    *(("rag_add_document", "document", {field: "BOMB"}) for field in ("labels", "metadata", "bytes", "path")),
-    *(("rag_update_document", "changes", {field: "BOMB"}) for field in ("labels", "metadata", "title")),
+    *(
+        ("rag_add_document", "document", {field: "BOMB"})
+        for field in ("labels", "metadata", "bytes", "path", "unknown")
+    ),
+    *(
+        ("rag_update_document", "changes", {field: "BOMB"})
+        for field in ("labels", "metadata", "title", "unknown")
+    ),
     *(
         ("rag_search", "filters", {field: "BOMB"})
         for field in ("origins", "metadata", "labels", "model", "document_type", "unknown")
@@ -200,16 +207,18 @@ PLACES_OF_BOMBS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-def test_no_function_renders_numbers_as_text(people: People, world: World, subtests: pytest.Subtests):
+def test_no_function_renders_numbers_as_text_or_accepts_deep_values(
+    people: People, world: World, subtests: pytest.Subtests
+):
     calls = right_arguments(people)
-    numbers = BOMB[len('{"a": ') : -1]
     with largest_growth(world) as largest:
         for function, name, value in PLACES_OF_BOMBS:
-            with subtests.test(function=function, value=value):
-                wrong = [value] if name == "chunks" else {**calls[function][name], **value}
-                answer = bombed(people, function, {**calls[function], name: wrong}, numbers)
-                # ("bytes" that is no string is ignored, and a document without an original is refused.)
-                assert answer.status_code == 400, answer.text[:200]
+            for bomb in (BOMB[len('{"a": ') : -1], NESTED):
+                with subtests.test(function=function, value=value, bomb=bomb[:20]):
+                    wrong = [value] if name == "chunks" else {**calls[function][name], **value}
+                    answer = bombed(people, function, {**calls[function], name: wrong}, bomb)
+                    # ("bytes" that is no string is ignored, and a document without an original is refused.)
+                    assert answer.status_code == 400, answer.text[:200]
     assert largest[0] < MOST_MEMORY
 
 
