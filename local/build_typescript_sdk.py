@@ -1,5 +1,6 @@
 """Build of the npm package of sdk/typescript, as it would be published. `make sdk`."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -17,10 +18,9 @@ def pack(folder: Path = FOLDER) -> Path:
     """Build the tarball in `folder`; its path. Raises CalledProcessError with the compiler's output."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rag-sdk-") as temporary:
-        package = Path(temporary)
-        _run(npm_program("tsc"), "--project", SOURCE, "--outDir", package / "dist")
-        for name in ("package.json", "README.md"):
-            shutil.copy(SOURCE / name, package)
+        # A copy, which has no files of an earlier build. npm runs `prepack`, the compiler.
+        package = Path(temporary) / "sdk"
+        shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("dist", "node_modules"))
         output = _run("npm", "pack", package, "--offline", "--loglevel=error", f"--pack-destination={folder}")
     return folder / output.splitlines()[-1]
 
@@ -43,7 +43,10 @@ def install(folder: Path, *scripts: Path) -> None:
 
 
 def _run(*command: str | Path) -> str:
-    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    programs = f"{npm_program('tsc').parent}{os.pathsep}{os.environ['PATH']}"
+    process = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env={**os.environ, "PATH": programs}
+    )
     return process.stdout
 
 

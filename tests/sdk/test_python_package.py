@@ -33,6 +33,7 @@ def test_the_wheel_is_built_installed_and_imported_offline(tmp_path: Path):
     subprocess.run([*pip, *build], check=True, cwd=tmp_path)
     (wheel,) = wheels.iterdir()
     assert wheel.name == f"mnemosyne_ai-{__version__}-py3-none-any.whl"
+    assert wheel.stat().st_size < 80_000
     with zipfile.ZipFile(wheel) as opened:
         files = set(opened.namelist())
     built = {
