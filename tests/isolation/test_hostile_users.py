@@ -17,7 +17,7 @@ import pytest
 from local import ROOT
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.isolation.hostile_client_process import SECONDS_TO_WAIT, Task
+from tests.isolation.hostile_client_process import LASTING, SECONDS_TO_WAIT, Task
 from tests.process_faults import private_bytes
 
 pytestmark = pytest.mark.long
@@ -172,7 +172,7 @@ def fill(actor: Actor, namespace: str) -> None:
 
 def test_two_hostile_users_do_not_slow_another_org_down(people: People, world: World):
     fill(people.bob, "kettles")
-    fill(people.ann, "attack")
+    fill(people.ann, LASTING)
     world.tier(people.bolt, rag=10**6, api=10**6)
     postmaster = psutil.Process(people.bob.stack.state.children["postgres"].pid)
 
