@@ -118,13 +118,14 @@ def _passage(number: int, score: float, passage: dict[str, Any], console: Consol
 
 
 def ingest_once(stack: Stack, services: Services, console: Console) -> None:
-    """Ingest the demo's documents unless all are present. Completes an interrupted run."""
+    """Ingest the demo's documents unless all are present, embedded by the present model. Completes an
+    interrupted run."""
     files = demo_files()
     with psycopg.connect(stack.database_url()) as connection:
         row = connection.execute(
-            "select count(*) from rag.documents join rag.collections on collections.id = collection_id "
-            "where collections.name = %s",
-            [COLLECTION],
+            "select count(distinct document_id) from rag.chunks join rag.collections "
+            "on collections.id = collection_id where collections.name = %s and embedding_model = %s",
+            [COLLECTION, services.embedder.model],
         ).fetchone()
     if row is None or row[0] < len(files):
         ingest_files(services, files, principals_of(stack), console)

@@ -104,3 +104,15 @@ def test_extracted_sentences_have_no_writer():
     answer = {"confidence": "high", "text": "100 degrees.", "model": "extractive"}
     _, line, *_ = shown({"answer": answer, "confidence_detail": detail, "citations": []})
     assert line.endswith("7 ms, extracted sentences")
+
+
+def test_documents_of_another_embedding_model_are_ingested_again(filled: tuple[Stack, int]):
+    stack, chunks = filled
+    count = "select count(*), count(distinct embedding_model) from rag.chunks"
+    with closing(make_services(stack)) as core, psycopg.connect(stack.database_url()) as connection:
+        connection.execute("update rag.chunks set embedding_model = 'another'")
+        connection.commit()
+        demo.ingest_once(stack, core, Console(quiet=True))
+        assert connection.execute(count).fetchone() == (chunks, 1)
+        own = "select from rag.chunks where embedding_model = %s"
+        assert connection.execute(own, [core.embedder.model]).rowcount == chunks
