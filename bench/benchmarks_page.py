@@ -348,6 +348,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "put": lambda: figures("put"),
     "post": lambda: figures("post"),
     "bytes": lambda: figures("bytes"),
+    "texts": lambda: figures("texts"),
     "bulk": lambda: figures("bulk"),
     "request": lambda: figures("request"),
     "peers": peers,
