@@ -105,6 +105,7 @@ def test_the_signed_url_gets_no_key_and_is_in_no_error(typescript: Package):
         dropped, refused = (result["error"] for result in results)
         assert (dropped["name"], refused["name"]) == ("APIConnectionError", "UploadFailedError")
         assert refused["message"].startswith("Storage did not accept the file: no: http")
+        assert dropped["message"].startswith(f"Storage at {storage.url.removeprefix('http://')} could not be")
         assert "7f3x" not in f"{dropped} {refused}"
         assert [request.path for request in api.requests] == ["/api/v1/documents/upload"] * 2
         assert len(storage.requests) == 2

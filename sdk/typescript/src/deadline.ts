@@ -77,10 +77,10 @@ export class Deadline {
   }
 
   /** The error to throw for an error of fetch: a caller's own abort with its reason. */
-  explained(raised: unknown): unknown {
+  explained(raised: unknown, server = "The server", check = "baseUrl and the network"): unknown {
     if (this.#signal?.aborted) return this.#signal.reason;
     if (this.#isOver) return new APITimeoutError(`No answer within ${this.timeLimit} ms. Try again, or raise timeout.`, { cause: raised });
-    const message = "The server could not be reached, or the connection broke. Check baseUrl and the network.";
+    const message = `${server} could not be reached, or the connection broke. Check ${check}.`;
     return new APIConnectionError(message, { cause: raised });
   }
 }

@@ -70,7 +70,7 @@ export class Transport {
     try {
       const response = await put(url, content, this.#options.fetch, deadline.controller.signal, progress).catch(
         (raised: unknown) => {
-          throw deadline.explained(raised);
+          throw deadline.explained(raised, `Storage at ${new URL(url).host}`, "the network");
         },
       );
       if (!response.ok) throw await uploadFailure(response, url);

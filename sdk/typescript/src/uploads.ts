@@ -37,5 +37,6 @@ function byXmlHttpRequest(
     request.onerror = request.onabort = () => reject(new TypeError("The upload broke off."));
     signal.addEventListener("abort", () => request.abort(), { once: true });
     request.send(content);
+    if (signal.aborted) request.abort();
   });
 }
