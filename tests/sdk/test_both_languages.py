@@ -88,6 +88,30 @@ def test_a_collection_is_used_by_its_name(typescript: Package, people: People):
         assert ann.collections.list() == []
 
 
+def test_messages_are_stored_without_a_search(typescript: Package, people: People):
+    with client_of(people.ann) as ann:
+        home = ann.collections.create("Handbook").id
+        question, reply = {"role": "user", "content": "Hot?"}, {"role": "assistant", "content": "Yes."}
+        first = ann.chat.sessions.create([{"role": "user", "content": "Hot?"}], collection_id="Handbook")
+        ann.chat.sessions.add_messages(first.session_id, [{"role": "assistant", "content": "Yes."}])
+        create = {"messages": [question], "collectionId": "Handbook"}
+        client = {"baseUrl": ann.base_url, "apiKey": key_of(people.ann)}
+        made, added = typescript.results(
+            client,
+            {"call": "chat.sessions.create", "args": [create]},
+            {"call": "chat.sessions.addMessages", "args": [first.session_id, [reply]]},
+        )
+        assert "error" not in added
+        assert {session.id: session.collection_id for session in ann.chat.sessions.list()} == {
+            first.session_id: home,
+            made["value"]["sessionId"]: home,
+        }
+        stored = [message.content for message in ann.chat.sessions.messages(first.session_id)]
+        assert stored == ["Hot?", "Yes.", "Yes."]
+        with pytest.raises(NotFoundError):
+            ann.chat.sessions.add_messages(HOME, [{"role": "assistant", "content": "Yes."}])
+
+
 def test_a_name_of_two_orgs_is_refused_and_an_org_is_used_by_its_name(typescript: Package, people: People):
     token, address = people.kim.token(), address_of(people.kim.stack)
     with Mnemosyne(token, address) as kim:

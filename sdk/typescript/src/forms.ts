@@ -27,6 +27,7 @@ export const CITED: Form = { answer: "string", citations: "records" };
 export const RAG_ANSWER: Form = { answer: "record", citations: "records" };
 export const RESULTS: Form = { results: "records" };
 export const ANSWER: Form = { response: "string", metadata: "record" };
+export const SESSION: Form = { sessionId: "string" };
 export const ENDING: Form = { metadata: "record" };
 export const QUEUED: Form = { queued: "number" };
 export const STATS: Form = { totalDocuments: "number" };

@@ -176,6 +176,21 @@ export interface SessionMessage {
   readonly usage?: Partial<Usage>;
 }
 
+export interface SessionMessageParam {
+  readonly role: "user" | "assistant";
+  readonly content: string;
+}
+
+export interface CreateSession {
+  readonly messages: readonly SessionMessageParam[];
+  /** An id or a name; without it the session is about all of the caller's documents. */
+  readonly collectionId?: string | null | undefined;
+}
+
+export interface SessionReference {
+  readonly sessionId: string;
+}
+
 export interface ListSessions {
   /** Of sessions 1 to 100, and 20; of messages 1 to 1,000, and 1,000. */
   limit?: number | undefined;

@@ -1,15 +1,18 @@
 // client.chat: completions, whole and as streams, and the sessions that remember them.
 
 import { type Answer, chunks, completion, WHOLE_ANSWER } from "../answers.js";
-import { ANSWER, ROWS } from "../forms.js";
+import { ANSWER, ROWS, SESSION } from "../forms.js";
 import type { PostOptions, RequestOptions } from "../calls.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatCompletionParams,
   ChatSession,
+  CreateSession,
   ListSessions,
   SessionMessage,
+  SessionMessageParam,
+  SessionReference,
 } from "../models/chat.js";
 import { idOf } from "../names.js";
 import { Page } from "../pages.js";
@@ -70,6 +73,24 @@ export class ChatSessionsResource {
 
   constructor(transport: Transport) {
     this.#transport = transport;
+  }
+
+  /** A session of 1 to 100 messages of your own, without a search. */
+  async create(params: CreateSession, options?: RequestOptions): Promise<SessionReference> {
+    const { messages, collectionId: given } = params;
+    const collectionId = given == null ? undefined : await idOf(this.#transport, "collection", given, options);
+    const json = { messages, collectionId };
+    return this.#transport.request({ method: "POST", path: "/chat/sessions", json, answer: SESSION }, options);
+  }
+
+  /** Adds 1 to 100 messages of your own, in order. */
+  async addMessages(
+    sessionId: string,
+    messages: readonly SessionMessageParam[],
+    options?: RequestOptions,
+  ): Promise<void> {
+    const path = `/chat/sessions/${step(sessionId)}/messages`;
+    await this.#transport.request({ method: "POST", path, json: { messages }, answer: SESSION }, options);
   }
 
   /** The caller's sessions, the latest first. */

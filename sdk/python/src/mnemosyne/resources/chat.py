@@ -149,8 +149,10 @@ class ChatSessionsResource:
     def create(
         self, messages: Iterable[SessionMessageParam], *, collection_id: str | None = None
     ) -> SessionReference:
-        """A session of 1 to 100 messages of your own, without a search. `collection_id`: None for all."""
-        fields = without_none(messages=[*messages], collection_id=collection_id)
+        """A session of 1 to 100 messages of your own, without a search. `collection_id`: an id or a name;
+        None for all of the caller's documents."""
+        home = collection_id and id_of(self._transport, "collection", collection_id)
+        fields = without_none(messages=[*messages], collection_id=home)
         request = Request("POST", "/chat/sessions", json=fields, repeatable=False)
         return SessionReference.of(self._transport.send(request))
 
