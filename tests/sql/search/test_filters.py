@@ -131,11 +131,18 @@ def test_a_malformed_filter_is_refused(shelf: Actor, function: str, subtests: py
                 assert answer.json()["details"] == "invalid_filters"
 
 
-def test_too_deep_metadata_filters_find_nothing(shelf: Actor):
-    deep: Any = 1
-    for _ in range(900):
-        deep = [deep]
-    assert shelf.match(vector(1), metadata={"n": deep}) == []
+def test_too_deep_metadata_filters_find_nothing_or_are_refused(shelf: Actor):
+    """No metadata have more than 32 levels."""
+
+    def nested(levels: int) -> dict[str, Any]:
+        value: Any = 1
+        for _ in range(levels):
+            value = [value]
+        return {"n": value}
+
+    assert shelf.match(vector(1), metadata=nested(32)) == []
+    answer = shelf.rpc("rag_match", {"query_vector": vector(1), "filters": {"metadata": nested(900)}})
+    assert (answer.status_code, answer.json()["details"]) == (400, "unreadable_json")
 
 
 def test_unknown_filters_are_named(shelf: Actor, subtests: pytest.Subtests):
