@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results.jsonl"
-PACKAGES = ("fastapi", "httpx", "slowapi", "pydantic", "openai", "uvicorn")
+PACKAGES = ("fastapi", "httpx", "postgrest", "slowapi", "pydantic", "openai", "uvicorn")
 
 
 @dataclass(frozen=True)

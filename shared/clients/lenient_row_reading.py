@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import httpx
+
 log = logging.getLogger("rag")
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -36,6 +38,13 @@ def object_of(value: Any) -> Row:
 
 def warn(row_id: object, why: str) -> None:
     log.warning("row %s cannot be read (%s)", row_id, why)
+
+
+class LenientResponse(httpx.Response):
+    """A response of PostgREST whose JSON is read leniently."""
+
+    def json(self, **_: Any) -> Any:
+        return json_of(self.content)
 
 
 def json_of(content: bytes) -> Any:

@@ -1,16 +1,18 @@
 """Client of PostgREST, which makes every database call as the caller.
 
-Calls share a connection pool, and no state: each has the caller's token as an argument.
+Calls share a connection pool. Each call has its own client object with the caller's token, so that no state
+could send one user's token with another user's request.
 """
 
-import json
 from enum import StrEnum
 from typing import Any
 
 import httpx
+from postgrest import SyncPostgrestClient
+from postgrest.exceptions import APIError
 
 from shared.clients.http_client import DirectClient, deadline, http_client, http_transport, retry
-from shared.clients.lenient_row_reading import json_of
+from shared.clients.lenient_row_reading import LenientResponse
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_details, error_from_sql
 from shared.types import Principal, PrincipalSource
 
@@ -45,8 +47,6 @@ SUBJECTS = {
 }
 # Header of the functions' secret (sql/10_identity).
 SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
-# Of the schema of the exposed functions, which need not be the project's first one.
-JSON = {"Accept": "application/json", "Content-Type": "application/json", "Content-Profile": "public"}
 
 
 class DatabaseStatus(StrEnum):
@@ -76,7 +76,7 @@ class Database:
         self._seconds = timeout_seconds
         transport = http_transport(httpx.Limits(max_connections=64, max_keepalive_connections=32))
         self._client = http_client(LONG_CALL_SECONDS, transport)
-        self._requests = DirectClient(self._client, transport)
+        self._session = _Session(DirectClient(self._client, transport))
 
     def call(
         self,
@@ -110,31 +110,28 @@ class Database:
                 raise unavailable.error from unavailable.__cause__
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
-        headers = self._headers(caller.token) | JSON
+        client = SyncPostgrestClient(
+            self._address,
+            headers=self._headers(caller.token),
+            http_client=self._session,  # type: ignore[arg-type]  # as much of a client as it uses
+        )
         try:
-            response = self._requests.send(
-                "POST",
-                f"{self._address}/rpc/{function}",
-                json.dumps(arguments, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(),
-                [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()],
-            )
+            return client.rpc(function, arguments).execute().data
+        except APIError as refused:
+            error = error_from_sql(refused.code, refused.message, refused.details)
+            if error.code == "duplicate_document" and refused.hint:
+                # The only hint that is for callers: the id of the document.
+                error.details["document_id"] = refused.hint
+            not_executed = refused.code in NOT_EXECUTED | ROLLED_BACK or error.code == TOO_MANY_WRITES
+            if not_executed or refused.code in POSSIBLY_EXECUTED | GATEWAY_FAILURES:
+                raise _Unavailable(error, executed=not not_executed) from None
+            raise error from None
         except httpx.ConnectError as broken:
             raise _Unavailable(DatabaseFailed(), executed=False) from broken
         except httpx.TimeoutException as timeout:
             raise DatabaseTimedOut from timeout
         except httpx.TransportError as broken:
             raise _Unavailable(DatabaseFailed(), executed=True) from broken
-        if response.is_success:
-            return _json_of(response)
-        code, message, detail, hint = _refusal(response)
-        error = error_from_sql(code, message, detail)
-        if error.code == "duplicate_document" and hint:
-            # The only hint that is for callers: the id of the document.
-            error.details["document_id"] = hint
-        not_executed = code in NOT_EXECUTED | ROLLED_BACK or error.code == TOO_MANY_WRITES
-        if not_executed or code in POSSIBLY_EXECUTED | GATEWAY_FAILURES:
-            raise _Unavailable(error, executed=not not_executed)
-        raise error
 
     def status(self, signed: Principal | None = None) -> DatabaseStatus:
         """The result of a probe with the anon key. `signed` is a caller whose token the project trusts, to
@@ -191,25 +188,28 @@ class Database:
         self._client.close()
 
 
-def _json_of(response: httpx.Response) -> Any:
-    """The result; None of a function that returns void. Raises DatabaseFailed for a body that is no JSON."""
-    try:
-        return json_of(response.content) if response.content else None
-    except ValueError:
-        raise DatabaseFailed(log_reason="malformed answer") from None
+class _Session:
+    """The part of httpx.Client that the client of PostgREST uses."""
 
+    auth = None
 
-def _refusal(response: httpx.Response) -> tuple[str | None, str | None, object, str | None]:
-    """Code, message, details and hint of an error; of a response that is not PostgREST's, its status as the
-    code."""
-    try:
-        body = json.loads(response.content)
-        code, message, hint = (body.get(name) for name in ("code", "message", "hint"))
-    except (ValueError, AttributeError, RecursionError):
-        return str(response.status_code), None, None, None
-    if not all(isinstance(value, str | None) for value in (code, message, hint)):
-        return str(response.status_code), None, None, None
-    return code, message, body.get("details"), hint
+    def __init__(self, client: DirectClient) -> None:
+        self._client = client
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        content: bytes,
+        params: httpx.QueryParams,
+        headers: httpx.Headers,
+        auth: None,
+    ) -> httpx.Response:
+        response = self._client.send(method, url, content, headers.raw, params)
+        # Its json method reads leniently.
+        response.__class__ = LenientResponse
+        return response
 
 
 def _status_of(code: str, status: int) -> DatabaseStatus:
