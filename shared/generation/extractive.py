@@ -30,8 +30,9 @@ from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
 MAX_SENTENCES, MAX_ITEMS, MAX_NOTES = 2, 10, 2
-# The least share of the best score.
-MIN_SHARE = 0.76
+# The least share of the best score, and that of a next sentence with a pronoun among its first words ("If she
+# cannot be reached, ...").
+MIN_SHARE, MIN_SHARE_OF_PRONOUN, PRONOUN_WORDS = 0.76, 0.4, 4
 # Minimum share of a sentence that adds no further word of the question.
 MIN_SHARE_OF_REPEATED = 0.9
 # The least share of a sentence that comes first because it decides between yes and no, or gives the reason.
@@ -252,11 +253,13 @@ def _choose(form: QuestionForm, candidates: _Candidates, scores: _Scores) -> lis
         is_of_another = begins_with_name and not form.names <= sentence.words | _context(
             sentence, candidates[sentence]
         )
+        refers_back = begins_with_pronoun(sentence.text, PRONOUN_WORDS)
+        share = MIN_SHARE_OF_PRONOUN if refers_back else MIN_SHARE
         return (
             candidates[sentence].kind is StatementKind.SENTENCE
             and not is_of_another
             and (
-                scores[sentence] >= MIN_SHARE * best
+                scores[sentence] >= share * best
                 or has_word(sentence.text, "limits")
                 or decides(sentence)
                 or is_reason(sentence)

@@ -64,8 +64,9 @@ class Statement:
         return self.kind is StatementKind.SENTENCE and not QUESTION.search(self.heading)
 
 
-def begins_with_pronoun(text: str) -> bool:
-    return any(word.casefold() in _PRONOUNS for word in re.findall(r"\w+", text)[:1])
+def begins_with_pronoun(text: str, words: int = 1) -> bool:
+    """Whether a pronoun is among the first words."""
+    return any(word.casefold() in _PRONOUNS for word in re.findall(r"\w+", text)[:words])
 
 
 def without_markup(text: str) -> str:

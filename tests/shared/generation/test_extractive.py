@@ -338,6 +338,19 @@ def test_a_limit_is_quoted_with_what_it_limits(embedder: Embedder):
     assert " ".join(sentence for _, sentence in spoken) == text.removesuffix(" It rains.")
 
 
+@pytest.mark.parametrize(
+    "following",
+    ["On Sundays it closes at 17:00.", "If she is away, Hugo Martens opens the desk."],
+)
+def test_a_sentence_is_quoted_with_the_next_one_that_refers_to_it(embedder: Embedder, following: str):
+    matches = (match(f"Nadia Benali opens the service desk at 07:00. {following} It rains.", "Desk"),)
+    draft = answer(embedder, "When does the service desk open?", *matches)
+    assert cited_sentences(draft, matches) == [
+        (1, "Nadia Benali opens the service desk at 07:00."),
+        (1, following),
+    ]
+
+
 def test_a_question_for_yes_or_no_begins_with_the_sentence_that_decides(embedder: Embedder):
     text = "Resetting a device takes a minute. Resetting a device never deletes its measurements."
     matches = (match(text, "Devices"),)
