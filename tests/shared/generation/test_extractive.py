@@ -329,6 +329,13 @@ def test_a_question_is_no_label_of_a_sentence(embedder: Embedder):
     assert [text for _, text in cited_sentences(draft, matches)] == [sentence]
 
 
+def test_a_question_for_a_list_may_begin_with_a_preposition(embedder: Embedder):
+    items = ["Formatkreissäge", "Abrichthobel", "Drehbank", "Lasercutter"]
+    text = "Für die folgenden Maschinen braucht man eine Einweisung:\n\n- " + "\n- ".join(items)
+    draft = answer(embedder, "Für welche Maschinen brauche ich eine Einweisung?", match(text, "Werkstatt"))
+    assert all(item in draft.text for item in items)
+
+
 def test_a_limit_is_quoted_with_what_it_limits(embedder: Embedder):
     text = (
         "Employees park free of charge. Beside the gate, spaces are meant for electric cars only. It rains."
