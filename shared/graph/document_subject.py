@@ -1,6 +1,7 @@
 """Subjects of a document by its title and its first lines; pronouns may refer to that of the title."""
 
 import re
+from dataclasses import replace
 
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.mentions import Mention, mention_of
@@ -10,19 +11,24 @@ from shared.graph.types import is_name
 from shared.graph.words_and_capitals import WORD, is_titled
 
 _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（]([^()（）]{0,80})[)）]\s*\Z")
-# Words that follow the subject of a text where the text introduces it.
-_INTRODUCTION = re.compile(
-    r"[\"'”’]?\s*(?:\([^()]{0,160}\)\s*)?,?\s*(?:is|are|was|were|ist|war|sind|est|était|es|era|owns|provides|handles)\b"
+# "Harry & Son (1984) is a film": a text that begins with a statement has the name in it as its subject.
+_STATEMENT = re.compile(
+    r"[\W_]*(?:(?:The|Sir|Mr|Mrs|Ms|Dr|Prof)\.? )?(?P<name>[^\s\W_][^\n(,;]{1,80}?)[\"”’*_]{0,3}"
+    r"(?P<details>(?:\s*\([^()]{0,200}\)|\s*,[^,()\n]{0,80}(?:\([^()]{0,200}\)\s*,?|,)){0,2})"
+    r"\s+(?:(?P<be>is|are|was|were)(?P<article> (?:a|an|the|one))?"
+    r"|ist|war|sind|est|était|es|era|owns|provides|handles)\b"
 )
-# "Harry & Son (1984) is a film": a text that begins with a definition has the defined name as its subject.
-_DEFINITION = re.compile(
-    r"[\W_]*(?:The )?(?P<name>[^\s\W_][^\n(,:;]{1,80}?)\s*(?:\([^()]{0,200}\))?(?:\s*,[^,\n]{0,80},)?"
-    r"\s+(?:is|are|was|were)\s+(?:a|an|the|one)\b"
+_OTHER_NAME = re.compile(
+    r"\b(?:(?:known|referred|released)\b[a-z ]{1,40}\b(?:as|name)|called|nicknamed|or)(?: the)? [\"“]?"
+    r"(?P<name>[A-Z][\w.’'-]*(?: (?:of |the |de |von )?[A-Z\d][\w.’'-]*){0,5})"
 )
+_LIFE = re.compile(r"\b(?:born|died|née?|[bd]\.)|\d{4}\s*[–—-]")
+_NICKNAME = re.compile(r"[\"“]\s*([^\"”]{1,30}?)\s*[\"”]")
 _MAIL_HEADER = re.compile(r"(?:[A-Z][\w-]{0,30}:[^\n]{0,998}(?:\n|\Z)){2,40}")
-_SENDER = re.compile(
-    r"^From:[ \t]{0,8}\"?(?P<name>[^\n<>@\"]{2,100}?)\"?[ \t]{0,8}<[^<>\s]{3,320}>", re.MULTILINE
-)
+_SENDER = re.compile(r"^From:[ \t]{0,8}\"?(?P<name>[^\n<>@\"]{2,100}?)\"?[ \t]{0,8}<[^<>\s]{3,320}>", re.M)
+_SUBJECT_LINE = re.compile(r"^Subject: *(?:(?:re|fwd?|aw|wg): *)*(?P<name>[^\s:][^\n]{1,150})", re.I | re.M)
+_HEADING = re.compile(r"\s{0,9}#{1,6} +(?P<name>[^\s#][^\n]{1,150})")
+_KEY = re.compile(r"[\W_]{0,9}(?P<name>[A-Z][A-Z\d]{0,9}-\d{1,9})\b(?!-)")
 _IDENTIFIER = re.compile(r"[\w@][\w./@-]*")
 _MAX_WORDS = 10
 
@@ -30,7 +36,9 @@ _MAX_WORDS = 10
 def title_subject(title: str, opening: str) -> Mention | None:
     """The name in the title, without its parenthesis; None for a title that is no name."""
     name = _PARENTHESIS.sub("", title).strip().strip("\"'“”«»`")
-    if not is_name(name) or "\n" in name or not (_is_shaped(name) or _is_introduced(name, opening)):
+    introduced = _STATEMENT.match(opening[: len(title) + 500])
+    is_introduced = introduced is not None and fold(introduced["name"]) == fold(name)
+    if not is_name(name) or "\n" in name or not (is_introduced or _is_shaped(name)):
         return None
     kind = kind_of(name)
     if kind == "name" and _IDENTIFIER.fullmatch(name) and re.search(r"[-_./]", name):
@@ -44,17 +52,40 @@ def sender_of_mail(text: str) -> list[Mention]:
     return [mention_of(sender, "person", "name")] if sender and is_name(sender["name"]) else []
 
 
-def defined_subject(text: str) -> list[Mention]:
-    """The name that the text defines with its first words."""
-    match = _DEFINITION.match(text[:400])
-    if match is None or not is_name(match["name"]):
+def subjects_of_opening(text: str) -> list[Mention]:
+    """The names in the subject line of a mail, the first heading, a ticket's key and the first statement."""
+    header, heading = _MAIL_HEADER.match(text), _HEADING.match(text)
+    start = heading.end() if heading else 0
+    key = _KEY.match(text, start)
+    subjects = [mention_of(key, "identifier", "name")] if key else _subjects_of_statement(text, start)
+    for line in (header and _SUBJECT_LINE.search(header[0]), heading):
+        if line and (name := title_subject(line["name"], text[line.end() :][:400])):
+            # Nested: the names inside a line are mentions, too.
+            subjects.append(replace(mention_of(line, name.kind, "name"), name=name.name, is_nested=True))
+    return subjects
+
+
+def _subjects_of_statement(text: str, start: int) -> list[Mention]:
+    """The name in the first statement, its other names there, and a person's name without middle names."""
+    match = _STATEMENT.match(text, start, start + 500)
+    if match is None or match["be"] is None or not is_name(match["name"]):
         return []
     name, words = match["name"], WORD.findall(match["name"])
-    if not words or not (words[0][0].isupper() or words[0][0].isdigit()) or words[0].casefold() in COMMON:
+    folded = [word.casefold() for word in words]
+    if not words or words[0][0].islower() or (not match["article"] and COMMON.issuperset(folded)):
         return []
-    if len(words) > 3 and not _is_shaped(name):
+    is_defined = match["article"] and len(words) <= 3 and ":" not in name and folded[0] not in COMMON
+    if not (is_defined or _is_shaped(name)):
         return []
-    return [mention_of(match, kind_of(name), "name")]
+    subject = mention_of(match, kind_of(name), "name")
+    named = _OTHER_NAME.finditer(text, *match.span("details"))
+    others = [mention_of(other, subject.kind, "name") for other in named]
+    if len(words) > 2 and _LIFE.search(match["details"]):
+        # Andrew Alan "Drew" Fuller is Drew Fuller, Edmund John Irvine Jr. is Edmund Irvine.
+        first = _NICKNAME.search(name)
+        last = words[-2 if words[-1] in {"Jr", "Sr", "III"} else -1]
+        others += [replace(subject, name=f"{first[1] if first else words[0]} {last}", is_nested=True)]
+    return [subject, *others]
 
 
 def _is_shaped(title: str) -> bool:
@@ -71,11 +102,3 @@ def _is_shaped(title: str) -> bool:
     if ":" in title and len(title.split(":", maxsplit=1)[0].split()) > 3:
         return False
     return is_titled(words)
-
-
-def _is_introduced(title: str, opening: str) -> bool:
-    """Whether the text begins with the title and a verb such as "is"."""
-    start = opening.lstrip("#*_ \n\t")[: len(title) + 260]
-    if fold(start[: len(title)]) != fold(title):
-        return False
-    return _INTRODUCTION.match(start, len(title)) is not None

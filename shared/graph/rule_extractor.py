@@ -7,7 +7,7 @@ from dataclasses import replace
 from shared.graph.alias_resolution import AliasMap
 from shared.graph.capitalized_names import CapitalizedNames
 from shared.graph.code_blocks import without_code_blocks
-from shared.graph.document_subject import defined_subject, sender_of_mail, title_subject
+from shared.graph.document_subject import sender_of_mail, subjects_of_opening, title_subject
 from shared.graph.identifier_entities import identifiers_in
 from shared.graph.mentions import HIDDEN, Mention, hide
 from shared.graph.name_folding import fold
@@ -31,9 +31,9 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     opening = texts[0] if texts else ""
     subject = title_subject(title, opening)
     subjects = sender_of_mail(opening)
-    # Where the title does not name the subject, the first words may.
+    # Where the title does not name the subject, the first lines may.
     if subject is None or subject.name not in opening[:_OPENING_CHARACTERS]:
-        subjects = [*subjects, *defined_subject(opening)]
+        subjects = [*subjects, *subjects_of_opening(opening)]
     read = [
         _Chunk(text, prose, subject, [] if index else subjects)
         for index, (text, prose) in enumerate(zip(texts, without_code_blocks(texts), strict=True))

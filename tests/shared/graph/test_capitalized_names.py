@@ -56,7 +56,7 @@ NONE = [
     "Milk above eight degrees.",
     "I think so. Yes. No. Thanks, best regards", "An American writer and an Irish farmer.",
     "He said: \"I don't know.\"",
-    "# Safety First And Last Of All",
+    "Stop.\n\n# Safety First And Last Of All",
     "## § 3 Exclusions", "- Check the tank\n- Open the valve", "| Step | Medium | Time |",
     "3.9 GWh, 410 kWp and 5 MHz", "", " \n\t", "42", "…", "and/or 24/7 km/h",
     "Der Fahrer prüft die Temperatur und das Licht.",
@@ -78,8 +78,10 @@ def test_a_text_has_no_names(subtests: pytest.Subtests):
             assert names(text) == []
 
 
-def test_a_heading_has_only_names_of_the_text():
-    assert names("# About Frostline Cloud And Us\n\nThe logger uses Frostline Cloud.") == ["Frostline Cloud"]
+def test_a_later_heading_has_only_names_of_the_text():
+    assert names("Yes.\n\n# About Frostline Cloud And Us\n\nThe logger uses Frostline Cloud.") == [
+        "Frostline Cloud"
+    ]
 
 
 def test_a_word_that_is_also_lower_case_is_not_a_name_at_a_sentence_start():

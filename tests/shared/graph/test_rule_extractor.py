@@ -166,14 +166,26 @@ def test_a_quoted_name_keeps_its_inner_names():
 NEUTRAL = "Note 17"
 
 
-def test_a_definition_names_the_subject_of_a_text_with_a_neutral_title(subtests: pytest.Subtests):
+def test_the_first_statement_names_the_subject_of_a_text_with_a_neutral_title(subtests: pytest.Subtests):
     rows = [
         ("Harry & Son is a 1984 drama film.", {"Harry & Son"}),
         ("Interview with a Hitman was a film of 2012.", {"Interview with a Hitman"}),
         (
             "Stuart Peter Townsend (born 15 December 1972) is an actor.",
-            {"Stuart Peter Townsend"},
+            {"Stuart Peter Townsend", "Stuart Townsend"},
         ),
+        ('Andrew Alan "Drew" Fuller (born 1980) is an actor.', {'Andrew Alan "Drew" Fuller', "Drew Fuller"}),
+        ("Edmund Irvine Jr. (born 1965) was a driver.", {"Edmund Irvine Jr.", "Edmund Irvine"}),
+        ("The Amsel Park Museum (1984) is a museum.", {"Amsel Park Museum"}),
+        ("Choi Jin-ri, better known by her stage name Sulli, is an actress.", {"Choi Jin-ri", "Sulli"}),
+        ('"Act of War: Direct Action" is a game.', {"Act of War: Direct Action"}),
+        (
+            "The Lisbon Depot (formerly called the Tagus Hall) was built in 1950.",
+            {"Lisbon Depot", "Tagus Hall"},
+        ),
+        ("One and Five is a film.", {"One and Five"}),
+        ("March and April were cold.", set()),
+        ("Mr Brown is a member of the Payments Team.", {"Brown"}),
         ("Perrin Vale received a new plate.", set()),
         ("Perrin Vale, the plate is here.", set()),
         ("It is a film about Lisbon.", set()),
@@ -182,6 +194,34 @@ def test_a_definition_names_the_subject_of_a_text_with_a_neutral_title(subtests:
     for text, subjects in rows:
         with subtests.test(text=text):
             assert {name.name for name in read(text, NEUTRAL).names if name.weight == 1} == subjects
+
+
+MAIL = "From: ann@x.example\nSubject: {}\nTo: bob@x.example\n\nHi"
+FIRST_LINES = [
+    (MAIL.format("RE: Fwd: Frostline Cloud"), {"Frostline Cloud"}),
+    (MAIL.format("see below, please"), set()),
+    ("# Frostline Cloud\n\nIt stores readings.", {"Frostline Cloud"}),
+    ("# Overview\n\nThe Frostline Cloud is a service.", {"Frostline Cloud"}),
+    ("# How to add a shelf\n\nAsk Rosa Keane.", set()),
+    ("Ask Rosa Keane.\n\n# Frostline Cloud\n", set()),
+    ("INC-4821\nReporter: Rosa Keane\n", {"INC-4821"}),
+    ("[INC-4821] Rosa Keane wrote to us about INC-4822.", {"INC-4821"}),
+    ("We saw INC-4821 again.", set()),
+    ("Gareth Pugh: any news?\nRosa Keane: none\n", set()),
+]
+
+
+def test_the_first_lines_name_the_subject_of_a_text_with_a_neutral_title(subtests: pytest.Subtests):
+    for text, subjects in FIRST_LINES:
+        with subtests.test(text=text):
+            extraction = read(text, NEUTRAL)
+            assert {name.name for name in extraction.names if name.weight == 1} == subjects
+            bounded(extraction)
+
+
+def test_a_name_inside_a_subject_line_stays_a_name():
+    names = {name.name for name in read(MAIL.format("Runbook for INC-4821"), NEUTRAL).names}
+    assert {"Runbook for INC-4821", "INC-4821"} <= names
 
 
 def test_a_later_chunk_has_no_subject_of_its_own():
