@@ -52,8 +52,11 @@ begin
     -- A part of a name that consists of whole words, e.g., a surname or a first name.
     select whole, 0.75
     from unnest(near) as whole
-    where starts_with(whole, similar_names.name || ' ')
-      or right(whole, length(similar_names.name) + 1) = ' ' || similar_names.name
+    where (starts_with(whole, similar_names.name || ' ')
+        or right(whole, length(similar_names.name) + 1) = ' ' || similar_names.name)
+      -- One word is no part of a number or date: February is not 27 February.
+      and (similar_names.name ~ ' '
+        or regexp_replace(whole, '[0-9 ]', '', 'g') <> regexp_replace(similar_names.name, '[0-9]', '', 'g'))
   ) as found
   group by found.entity
   order by 2 desc, 1
