@@ -140,7 +140,7 @@ def _normalized(key: str) -> str:
 
 
 def _names_in_value(value: str, start: int, type_: str | None) -> list[Mention]:
-    """The names in a value; for a relation none where a part is no name."""
+    """The names in a value; for a relation none where a part with a capital is no name."""
     value = _SEPARATOR.sub(lambda separator: "," * len(separator[0]), _VALUE_END.split(value)[0])
     mentions: list[Mention] = []
     for piece in re.finditer("[^,]+", value):
@@ -150,10 +150,10 @@ def _names_in_value(value: str, start: int, type_: str | None) -> list[Mention]:
         mention = _name_in_value(name["name"], start + name.start("name"), type_)
         if mention is not None:
             mentions.append(mention)
-        elif type_ is not None:
+        elif type_ is not None and not (mentions and name["name"].islower()):
             return []
     if len({" " in mention.name for mention in mentions}) > 1:
-        # Owner: Rosa Keane, accounts. The small word says more of her.
+        # Owner: Rosa Keane, accounts. The small word says more of her, as in: Rosa Keane, plant engineer.
         mentions = [mention for mention in mentions if not mention.name.islower() or mention.kind != "name"]
     return mentions[:50]
 

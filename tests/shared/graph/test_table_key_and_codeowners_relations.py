@@ -8,6 +8,8 @@ SERVICE = "billing-service"
 LINES = [
     ("Owner: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
     ("**Owner:** Rosa Keane, accounts. Checked by nobody.", ["billing-service OWNED_BY Rosa Keane"]),
+    ("Owner: Rosa Keane, plant engineer.", ["billing-service OWNED_BY Rosa Keane"]),
+    ("Owner: the engineer, Rosa Keane", []),
     (
         "dependsOn:\n  - postgres\n  - redis",
         ["billing-service DEPENDS_ON postgres", "billing-service DEPENDS_ON redis"],
