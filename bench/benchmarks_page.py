@@ -14,6 +14,7 @@ from bench import (
     eval_keyword,
     eval_languages,
     eval_quality,
+    eval_relations,
     eval_support,
 )
 from bench.chart_peers import SIZES, SYSTEMS
@@ -25,6 +26,10 @@ from local import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 TABLE = re.compile(r"<!-- table: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+RELATIONS_HEAD = (
+    "| documents | right | two readers agree on | of the right, read now |",
+    "|---|---|---|---|",
+)
 FIGURE_HEAD = ("| figure | value | beside | ratio | goal | |", "|---|---|---|---|---|---|")
 
 MATCH_HEAD = (
@@ -260,6 +265,10 @@ def graph_quality() -> list[str]:
     return rows
 
 
+def relations() -> list[str]:
+    return [*RELATIONS_HEAD, *(f"| {' | '.join(line.values())} |" for line in eval_relations.results())]
+
+
 def peers() -> list[str]:
     """A row a system, a column a size of org; nothing when it was not measured."""
     value = {result["name"]: result["value"] for result in results("peers")}
@@ -331,6 +340,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "languages": lambda: eval_languages.rows(eval_languages.results()),
     "graph-quality": graph_quality,
     "graph-goals": graph_goals,
+    "relations": relations,
     "graph": graph,
     "graph-figures": lambda: figures("graph", omit=lambda row: row.startswith("| graph p")),
     "support": lambda: [*SUPPORT_HEAD, *eval_support.table()],
