@@ -70,19 +70,22 @@ def extract(
     citations: Sequence[Citation],
     embed: Embed,
     vector: list[float] | None = None,
+    previous: str = "",
 ) -> GeneratedText:
     """An answer from the matches of cited documents: at most two sentences for each part of the question, or
     a list, with a paragraph and a mark [n] for each document; an abstention where no sentence has a word of
-    the question. `vector`: the question's embedding, where there is one. Raises what `embed` raises."""
-    candidates = candidates_of(question, matches, citations)
-    form = QuestionForm.of(question)
+    the question. `vector`: the question's embedding, where there is one. `previous`: the question that a
+    follow-up continues; its words count too. Raises what `embed` raises."""
+    both = f"{previous} {question}"
+    candidates = candidates_of(both, matches, citations)
+    form = QuestionForm.of(question, previous)
     if not candidates:
         best = citations[0].match
         text = best.text.strip()
         if not _has_content(form, best, f"{best.section_title} {text}"):
             return _ABSTENTION
         return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [text], 1)}", MODEL)
-    scores = _current(question, _scores(form, candidates, embed, vector))
+    scores = _current(both, _scores(form, candidates, embed, vector))
     is_direct = max(scores.values()) >= DIRECT_SCORE
     current = {sentence: candidates[sentence] for sentence in scores}
     best_ones = _choose(form, current, scores)

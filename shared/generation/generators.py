@@ -27,7 +27,8 @@ INLINE_CHARACTERS = 20_000
 class GenerationRequest:
     """`matches`: best first; `citations`: their documents, numbered from 1. `chat_request` makes the body of
     a chat completion; a thread calls it for a long prompt. `vector`: the question's embedding, where there is
-    one. `history_characters`: the length of the earlier messages that it trims."""
+    one. `history_characters`: the length of the earlier messages that it trims. `previous`: the question that
+    a follow-up continues."""
 
     question: str
     matches: Sequence[Match]
@@ -36,6 +37,7 @@ class GenerationRequest:
     streams: bool = False
     vector: list[float] | None = None
     history_characters: int = 0
+    previous: str = ""
 
     @property
     def is_long(self) -> bool:
@@ -84,6 +86,7 @@ class Extractive:
             request.citations,
             lambda texts: embed(self._embedder, texts),
             request.vector,
+            request.previous,
         )
         read = count_tokens(request.question) + sum(count_tokens(match.text) for match in context)
         return replace(generated, usage=Usage(read, count_tokens(generated.text)))

@@ -37,8 +37,9 @@ class QuestionForm:
     parts: int
 
     @classmethod
-    def of(cls, text: str) -> Self:
-        words = content_words(text)
+    def of(cls, text: str, previous: str = "") -> Self:
+        """`previous`: the question that a follow-up continues, for its words and names."""
+        words = content_words(f"{previous} {text}")
         first, second = _first_words(text)
         is_which, is_how = first in _WORDS["which"], first in _WORDS["how"]
         # Not "how long".
@@ -49,7 +50,9 @@ class QuestionForm:
         )
         is_plural = len(second) > 3 and second.endswith("s") and not second.endswith("ss")
         # The first word has a capital in any case.
-        names = content_words(" ".join(names_in(text[:1].lower() + text[1:])))
+        names = content_words(
+            " ".join(name for part in (previous, text) for name in names_in(part[:1].lower() + part[1:]))
+        )
         return cls(
             text,
             words,

@@ -15,9 +15,9 @@ def trim_history(messages: Sequence[Message], budget: int) -> tuple[Message, ...
     return tuple(dropwhile(lambda message: message.role != "user", latest))
 
 
-def join_with_previous(question: str, messages: Sequence[Message]) -> str:
-    """The question after the last one that is no follow-up, as one query."""
+def previous_question(messages: Sequence[Message]) -> str:
+    """The last question that is no follow-up, or an empty text."""
     for message in reversed(messages):
         if message.role == "user" and not is_follow_up(message.content):
-            return f"{message.content.strip()}\n{question}"
-    return question
+            return message.content.strip()
+    return ""

@@ -44,7 +44,7 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
         state.model = turn.model or core.chat_gateway.model
     with step("route"):
         seconds = core.settings.rag_follow_up_timeout_seconds
-        state.question = await rewrite_question(
+        state.question, state.previous = await rewrite_question(
             turn.question, state.history, state.query_model, seconds, marked_follow_up=turn.is_follow_up
         )
     async with aclosing(_retrieve(state)) as events:

@@ -20,7 +20,8 @@ Caller = Callable[[], Principal]
 
 @dataclass(slots=True)
 class TurnState:
-    """`question`: the rewritten question; `model`: the generator's name."""
+    """`question`: the rewritten question; `previous`: the question that it begins with, if rules joined both;
+    `model`: the generator's name."""
 
     core: Services
     caller: Caller
@@ -28,6 +29,7 @@ class TurnState:
     session: Session
     query_model: BudgetedModel | None
     question: str = ""
+    previous: str = ""
     results: SubQueryResults = field(default_factory=SubQueryResults)
     model: str = EXTRACTIVE
     text: str = ""

@@ -31,13 +31,14 @@ async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str
     citations = cite(results.by_score())
     result = results.by_query.get(state.question)
     request = GenerationRequest(
-        state.question,
+        state.turn.question if state.previous else state.question,
         results.matches(),
         citations,
         body,
         state.turn.streams,
-        result.vector if result else None,
+        result.vector if result and not state.previous else None,
         sum(len(message.content) for message in state.history),
+        state.previous,
     )
     if note := missing_note(state.question, judgement):
         yield f"{note}\n\n"

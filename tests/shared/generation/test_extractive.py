@@ -552,3 +552,25 @@ def test_the_newest_value_leads_and_the_older_one_is_noted(subtests: pytest.Subt
                 f'"Prices 2025" (2025-03-01) {otherwise}: "The small room costs 45 euros a day." [1]'
             )
             assert [sentence.number for sentence in draft.sentences] == [2, 1]
+
+
+def test_a_follow_up_is_answered_by_itself(subtests: pytest.Subtests, embedder: Embedder):
+    """With the words of the question that it continues, but not with that question's answer."""
+    kettle = match("The kettle switches off at 100 degrees. It holds 1.7 litres of water.")
+    offices = match("The office in Berlin opens at 8:00. The office in Paris opens at 9:00.")
+    cases = [
+        (
+            kettle,
+            "At how many degrees does the kettle switch off?",
+            "How much water does it hold?",
+            "1.7 litres",
+        ),
+        (offices, "When does the office in Berlin open?", "And in Paris?", "9:00"),
+    ]
+    for passage, previous, question, expected in cases:
+        with subtests.test(question=question):
+            draft = extract(
+                question, [passage], cite([passage]), lambda texts: embed(embedder, texts), None, previous
+            )
+            (sentence,) = draft.sentences
+            assert expected in sentence.text

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_up_rewriting.detection import is_follow_up
-from shared.answering.platform_chat.history_trimming import join_with_previous, trim_history
+from shared.answering.platform_chat.history_trimming import previous_question, trim_history
 from shared.answering.platform_chat.types import Message
 from shared.text.normalize import is_one_line
 
@@ -29,15 +29,17 @@ async def rewrite_question(
     seconds: float,
     *,
     marked_follow_up: bool,
-) -> str:
-    """The query of the search: rewritten if the question is a follow-up or the request marks it as one."""
+) -> tuple[str, str]:
+    """The query of the search: rewritten if the question is a follow-up or the request marks it as one. By
+    the rules it is the previous question and this one, and the second item is the previous question."""
     if not earlier or not (marked_follow_up or is_follow_up(question)):
-        return question
+        return question, ""
     recent = trim_history(earlier, HISTORY_TOKENS)
-    by_rules = join_with_previous(question, recent)
+    previous = previous_question(recent)
+    by_rules = f"{previous}\n{question}" if previous else question, previous
     if query_model is None:
         return by_rules
     lines = [f"{message.role.upper()}: {message.content}" for message in recent]
     material = "\n\n".join([*lines, f"FOLLOW-UP: {question}"])
     line = (await query_model.ask(TASK, material, MAX_TOKENS, seconds) or "").strip()
-    return line if is_one_line(line, MAX_CHARACTERS) else by_rules
+    return (line, "") if is_one_line(line, MAX_CHARACTERS) else by_rules

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.answering.platform_chat.history_trimming import join_with_previous, trim_history
+from shared.answering.platform_chat.history_trimming import previous_question, trim_history
 from shared.answering.platform_chat.types import Message
 from shared.text.chat_messages_and_history import FRAME_TOKENS
 from shared.text.token_count import count_tokens
@@ -31,10 +31,7 @@ def test_the_history_is_the_latest_part_within_its_budget(messages: list[Message
     assert not history or history[0].role == "user"
 
 
-def test_a_follow_up_is_joined_with_the_last_independent_question():
+def test_a_follow_up_continues_the_last_independent_question():
     messages = talk("Who owns the billing service?", "The Payments team.", "And why?", "They built it.")
-    assert (
-        join_with_previous("What about invoices?", messages)
-        == "Who owns the billing service?\nWhat about invoices?"
-    )
-    assert join_with_previous("What about invoices?", talk("And it?", "No.")) == "What about invoices?"
+    assert previous_question(messages) == "Who owns the billing service?"
+    assert previous_question(talk("And it?", "No.")) == ""
