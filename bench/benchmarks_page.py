@@ -355,6 +355,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     ),
     "search": lambda: figures("search"),
     "work": lambda: figures("work"),
+    "embed": lambda: figures("embed"),
     "put": lambda: figures("put"),
     "post": lambda: figures("post"),
     "bytes": lambda: figures("bytes"),
