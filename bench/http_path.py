@@ -72,7 +72,7 @@ def run_search_clients(url: str, clients: int, requests: int, token: str) -> Out
 
 def round_trips(bench: BenchStack) -> Iterator[Figure]:
     """Requests to PostgREST, counted where they leave the process."""
-    send = bench.core.database._session._client._send
+    send = bench.core.database._session._send
     for function, path in ((rag_search, "/api/rag/search"), (rag_answer, "/api/rag/answer")):
         sent: list[object] = []
 
@@ -81,12 +81,12 @@ def round_trips(bench: BenchStack) -> Iterator[Figure]:
             response: httpx.Response = send(request)
             return response
 
-        bench.core.database._session._client._send = count
+        bench.core.database._session._send = count
         function.app.dependency_overrides[services_dependency] = lambda: bench.core
         try:
             headers = {"Authorization": f"Bearer {bench.token()}"}
             TestClient(function.app).post(path, json=BODY, headers=headers).raise_for_status()
         finally:
             function.app.dependency_overrides.clear()
-            bench.core.database._session._client._send = send
+            bench.core.database._session._send = send
         yield Figure(f"database round trips of {path}", len(sent), "", goal="<= 2")

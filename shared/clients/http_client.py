@@ -8,7 +8,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -99,48 +99,6 @@ def http_transport(
         _trusted_authorities(), limits or httpx.Limits(), admits, org_id
     )
     return transport
-
-
-class DirectClient:
-    """The requests of a client, given to its transport with its headers and time-out. Redirects, cookies and
-    merged URLs take a quarter of the processor time of a request."""
-
-    def __init__(self, client: httpx.Client, transport: httpx.HTTPTransport) -> None:
-        self._headers = client.headers.raw
-        self._extensions = {"timeout": client.timeout.as_dict()}
-        self._send = transport.handle_request
-
-    def send(
-        self,
-        method: str,
-        url: str,
-        content: bytes,
-        headers: Iterable[tuple[bytes, bytes]],
-        params: httpx.QueryParams | None = None,
-    ) -> httpx.Response:
-        """The whole response. Raises httpx.TransportError, also after the deadline."""
-        by_name = {name.lower(): (name, value) for name, value in [*self._headers, *headers]}
-        request = httpx.Request(
-            method,
-            _parsed(url),
-            params=params or None,
-            headers=list(by_name.values()),
-            content=content,
-            extensions=self._extensions,
-        )
-        response = self._send(request)
-        response.request = request
-        try:
-            response.read()
-        finally:
-            response.close()
-        return response
-
-
-@lru_cache(512)
-def _parsed(url: str) -> httpx.URL:
-    """The URLs are those of the exposed SQL functions and of models."""
-    return httpx.URL(url)
 
 
 def async_client(seconds: float) -> httpx.AsyncClient:

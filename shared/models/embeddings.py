@@ -11,20 +11,21 @@ import time
 from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-import httpx
-
-from shared.clients.http_client import DirectClient, deadline, http_client, http_transport, retry_service
+from shared.clients.http_client import deadline, openai_client, retry_service
 from shared.clients.probe_cache import CachedProbe
 from shared.config import LOCAL_MODEL, OPENAI_URL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.models.chunk_size_and_window import MINILM, OPENAI, EmbedderLimits
 from shared.models.embedder_window import reported_window
+from shared.models.openai_model import OpenAIModel
 from shared.text.token_count import count_tokens
 
 if TYPE_CHECKING:
+    from openai import OpenAI
+
     from shared.models.minilm import MiniLM
 
 DIMENSIONS = 1536
@@ -74,26 +75,18 @@ class Embedder(Protocol):
     def count_tokens(self, text: str) -> int: ...
 
 
-class OpenAIEmbedder:
-    """Any OpenAI-compatible embeddings endpoint, without the openai package, which would take a tenth of a
-    search's processor time. `seconds` is the limit of a whole request; `read_window` returns the maximum of
-    tokens of a text, or None, as reported_window does."""
+class OpenAIEmbedder(OpenAIModel):
+    """Any OpenAI-compatible embeddings endpoint. `read_window` returns the maximum of tokens of a text, or
+    None, as reported_window does."""
 
     remote = True
     batch = 128
 
     def __init__(
-        self, url: str, key: str, model: str, seconds: float, read_window: Callable[[], int | None]
+        self, client: "OpenAI", model: str, seconds: float, read_window: Callable[[], int | None]
     ) -> None:
-        self.model = model
-        self.seconds = seconds
+        super().__init__(client, model, seconds)
         self.read_window = read_window
-        self._url = f"{url}/embeddings"
-        transport = http_transport(httpx.Limits(max_connections=100, max_keepalive_connections=20))
-        self._client = http_client(seconds, transport)
-        self._requests = DirectClient(self._client, transport)
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         # Durations of the last requests, in seconds.
         self._recent: deque[float] = deque(maxlen=FAST_REQUESTS)
 
@@ -122,34 +115,28 @@ class OpenAIEmbedder:
         return vectors
 
     def _batch(self, texts: list[str]) -> list[list[float]]:
+        import httpx2
+        from openai import APIConnectionError, OpenAIError
+
         size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED_MODELS) else {}
         body = {"model": self.model, "input": texts, "encoding_format": "base64", **size}
+
+        def create() -> httpx2.Response:
+            # The raw response: the package's own types make an object of every number.
+            return self._client.post("/embeddings", cast_to=httpx2.Response, body=body)
+
         try:
-            response = retry_service(
-                partial(self._post, json.dumps(body).encode()), lost=httpx.TransportError
-            )
+            response = retry_service(create, lost=APIConnectionError)
             vectors = _vectors_of(json.loads(response.content))
-        # The cause of a refusal is not chained, since it may quote the texts.
-        except httpx.HTTPStatusError as error:
-            raise EmbeddingFailed(log_reason=f"HTTP {error.response.status_code}") from None
-        except (httpx.HTTPError, ValueError, TypeError, LookupError, struct.error) as error:
+        except (OpenAIError, ValueError, TypeError, LookupError, struct.error) as error:
             # An endpoint may send any content with status 200.
             raise EmbeddingFailed from error
         if len(vectors) != len(texts):
             raise EmbeddingFailed
         return vectors
 
-    def _post(self, body: bytes) -> httpx.Response:
-        response = self._requests.send("POST", self._url, body, self._headers)
-        if response.status_code != 200:
-            raise httpx.HTTPStatusError("", request=response.request, response=response)
-        return response
-
     def count_tokens(self, text: str) -> int:
         return count_tokens(text)
-
-    def close(self) -> None:
-        self._client.close()
 
 
 def _window_of(embedder: OpenAIEmbedder) -> int | None:
@@ -224,7 +211,10 @@ def embedder_for(settings: Settings) -> Embedder:
     key = settings.openai_api_key.get_secret_value()
     url, model = settings.rag_embedding_url, settings.rag_embedding_model
     return OpenAIEmbedder(
-        url, key, model, seconds, lambda: None if url == OPENAI_URL else reported_window(url, key, model)
+        openai_client(key, url, seconds),
+        model,
+        seconds,
+        lambda: None if url == OPENAI_URL else reported_window(url, key, model),
     )
 
 
