@@ -4,8 +4,8 @@
 
 Each of the questions is asked as its asker, without a model, through the searches of three APIs: rag
 (semantic, with the contract's ceiling), index and knowledge (hybrid), platform (graph). The report has the
-level by kind of question, whether an answer has the evidence, and how often the APIs agree. The sets fit
-nothing.
+level by kind of question, whether an answer has the evidence, and how often the APIs agree, also over HTTP:
+there all five are asked, as askers of one org. The sets fit nothing.
 """
 
 import argparse
@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import psycopg
 from rich.console import Console
 
 from bench.labelled_sets import temporary_services
 from local.demo_corpus import ORGS
-from local.seed_demo import Authorise, demo_files, ingest_files, principals_of
+from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, principals_of
 from local.stack import Stack
 from shared import pipeline
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
@@ -39,6 +40,12 @@ READINGS = DATASET / "readings.tsv"
 RESULTS = Path(__file__).parent / "results" / "answers.json"
 RESULTS_OF_CASES = RESULTS.with_name("confidence_cases.json")
 MERROW = str(uuid4())
+# One user may ask thousands of questions.
+NO_LIMITS = (
+    "update rag.tiers set requests_per_day = null, rag_requests_per_minute = 100000, "
+    "api_requests_per_minute = 100000"
+)
+ASKER_OF_TWO_ORGS = "kofi@consulting.example"
 APIS = {
     "rag": (Query("", 8), True),
     "index": (Query("", 5, mode=Mode.HYBRID), False),
@@ -63,9 +70,10 @@ def main() -> int:
         ingest_files(services, demo_files(), principal, console)
         _ingest_handbook(services, principal, arguments.dataset)
         lines = [_answers(services, principal, question) for question in questions]
+        over_http = _over_http(stack, principal, questions)
     if arguments.write:
         arguments.write.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    summary = summarize(lines)
+    summary = {**summarize(lines), "over_http": over_http}
     results = {DATASET: RESULTS, CASES: RESULTS_OF_CASES}.get(arguments.dataset.resolve())
     if results:
         results.write_text(json.dumps(summary, indent=1) + "\n")
@@ -126,6 +134,66 @@ def _answers(services: Services, principal: Authorise, question: Mapping[str, An
         }
     fields = {name: about.get(name) for name in ("answerable", "way", "kind", "answer", "evidence", "reason")}
     return {"id": question["id"], "question": question["text"], **fields, "apis": apis}
+
+
+def _over_http(stack: Stack, principal: Authorise, questions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of how many questions the levels, and the levels and reasons without figures, are the same in all five
+    APIs, and the levels of those that differ. The rag API searches all collections of the caller, who has
+    one."""
+    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
+        connection.execute(NO_LIMITS)
+        rows = connection.execute("select org_id::text, id::text from rag.collections").fetchall()
+    collections: dict[str, str] = {str(org_id): str(collection_id) for org_id, collection_id in rows}
+    counts = {"questions": 0, "same level": 0, "same level and reasons": 0}
+    different = {}
+    with httpx.Client(base_url=stack.url, timeout=60) as client:
+        for question in questions:
+            about = question["meta"]
+            if about["asker"] == ASKER_OF_TWO_ORGS:
+                continue
+            org_id = {**ORGS, "merrow": MERROW}[about["org"]]
+            name = "default" if about["org"] == "merrow" else COLLECTION
+            token = principal(about["asker"]).token
+            details = {
+                api: _detail(client, path, body, token)
+                for api, path, body in _requests(question["text"], name, collections[org_id])
+            }
+            levels = {api: detail["level"] for api, detail in details.items()}
+            is_same = len({*levels.values()}) == 1
+            # The first reason has the figures of the best passage, whose words weigh by those of the others.
+            has_same_reasons = len({tuple(detail["because"][1:]) for detail in details.values()}) == 1
+            counts["questions"] += 1
+            counts["same level"] += is_same
+            counts["same level and reasons"] += is_same and has_same_reasons
+            if not is_same:
+                different[question["id"]] = levels
+    return {**counts, "different": different}
+
+
+def _requests(question: str, collection: str, collection_id: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Of each API its name, path and body."""
+    return [
+        ("rag", "/api/rag/answer", {"query_text": question}),
+        ("index", "/query", {"index_name": collection, "query": question}),
+        ("knowledge", f"/api/v1/knowledge/{collection}/query", {"question": question}),
+        (
+            "platform",
+            "/api/v1/chat",
+            {"message": question, "collection_id": collection_id, "stream": False},
+        ),
+        ("search", "/v1/answer", {"workspaceId": f"ws_{collection_id}", "question": question}),
+    ]
+
+
+def _detail(client: httpx.Client, path: str, body: dict[str, Any], token: str) -> dict[str, Any]:
+    reply = client.post(path, json=body, headers={"Authorization": f"Bearer {token}"})
+    reply.raise_for_status()
+    # The name's spelling and place depend on the contract.
+    text = json.dumps(reply.json())
+    start = re.search(r'"confidence_?[dD]etail": ', text)
+    assert start, path
+    detail: dict[str, Any] = json.JSONDecoder().raw_decode(text, start.end())[0]
+    return detail
 
 
 def _plain(text: str) -> str:
