@@ -12,8 +12,9 @@ create table rag.postings (
   places bigint[] not null check (cardinality(places) > 0),
   length integer not null,
   impact real not null,
-  -- No key to the document, which would be checked for every term. A write of postings has locked the document's row or
-  -- has inserted its chunks, and the trigger that follows the deletion of chunks deletes the postings.
+  -- No foreign key to the document, which would be checked for every term. A write of postings has locked the
+  -- document's row or has inserted its chunks, and the trigger that follows the deletion of chunks deletes the
+  -- postings.
   primary key (org_id, document_id, term)
 );
 
@@ -41,9 +42,9 @@ create table rag.term_counts (
   documents bigint not null,
   chunks bigint not null,
   length bigint not null,
-  -- No key to the org, which would be checked for every term; a trigger deletes the counts of a deleted org.
-  -- No key to the collection: folding would wait for its deletion, which waits for the folded rows.
-  -- A deleted collection's documents take their counts away themselves, and sums of nothing count nothing.
+  -- No foreign key to the org, which would be checked for every term; a trigger deletes the counts of a deleted org.
+  -- No foreign key to the collection: folding would wait for its deletion, which waits for the folded rows.
+  -- The documents of a deleted collection subtract their counts, so that each sum becomes 0.
   primary key (org_id, term, id)
 );
 

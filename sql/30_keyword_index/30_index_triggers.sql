@@ -113,7 +113,8 @@ end;
 $$;
 
 comment on function rag.count_changed_terms is
-  'Adds the changes to the log. An org that is being deleted has no counts any more.';
+  'Trigger that adds the changes to the log, and folds some terms. It adds nothing for a deleted org, of which it '
+  'deletes the counts of the changed terms (rag.fold_term_counts).';
 
 create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id uuid, terms text[])
 returns void
@@ -141,13 +142,14 @@ as $$
   select fold_term_counts.org_id, gone.term, fold_term_counts.collection_id, fold_term_counts.owner_id,
     sum(gone.documents), sum(gone.chunks), sum(gone.length)
   from gone
+  where exists (select from rag.orgs where orgs.id = fold_term_counts.org_id)
   group by gone.term
   having sum(gone.documents) <> 0 or sum(gone.chunks) <> 0 or sum(gone.length) <> 0;
 $$;
 
 comment on function rag.fold_term_counts is
-  'Fold the rows of these terms into one each, and into none where nothing is left. Rows that another '
-  'transaction is folding are skipped; the sums stay the same.';
+  'Fold the rows of these terms into one each, and into none if all sums are 0 or the org is deleted. Rows that '
+  'another transaction is folding are skipped; the sums stay the same.';
 
 create trigger index_words_of_new_chunks after insert on rag.chunks
   referencing new table as changed
@@ -187,8 +189,9 @@ end;
 $$;
 
 comment on function rag.delete_term_counts is
-  'Trigger that deletes the counts of a deleted org, at the end of the transaction: until then the deletion has waited '
-  'for writers of the org''s documents.';
+  'Trigger that deletes the counts of a deleted org that rag.fold_term_counts skipped, at the end of the transaction. '
+  'By then, the deletion has waited for all writers of the org''s documents. Before Postgres 18, the trigger runs as '
+  'the session''s user, to whom row security may hide the counts.';
 
 create constraint trigger delete_term_counts_of_deleted_org
   after delete on rag.orgs

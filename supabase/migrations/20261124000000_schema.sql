@@ -4047,8 +4047,9 @@ create table rag.postings (
   places bigint[] not null check (cardinality(places) > 0),
   length integer not null,
   impact real not null,
-  -- No key to the document, which would be checked for every term. A write of postings has locked the document's row or
-  -- has inserted its chunks, and the trigger that follows the deletion of chunks deletes the postings.
+  -- No foreign key to the document, which would be checked for every term. A write of postings has locked the
+  -- document's row or has inserted its chunks, and the trigger that follows the deletion of chunks deletes the
+  -- postings.
   primary key (org_id, document_id, term)
 );
 
@@ -4076,9 +4077,9 @@ create table rag.term_counts (
   documents bigint not null,
   chunks bigint not null,
   length bigint not null,
-  -- No key to the org, which would be checked for every term; a trigger deletes the counts of a deleted org.
-  -- No key to the collection: folding would wait for its deletion, which waits for the folded rows.
-  -- A deleted collection's documents take their counts away themselves, and sums of nothing count nothing.
+  -- No foreign key to the org, which would be checked for every term; a trigger deletes the counts of a deleted org.
+  -- No foreign key to the collection: folding would wait for its deletion, which waits for the folded rows.
+  -- The documents of a deleted collection subtract their counts, so that each sum becomes 0.
   primary key (org_id, term, id)
 );
 
@@ -4290,7 +4291,8 @@ end;
 $$;
 
 comment on function rag.count_changed_terms is
-  'Adds the changes to the log. An org that is being deleted has no counts any more.';
+  'Trigger that adds the changes to the log, and folds some terms. It adds nothing for a deleted org, of which it '
+  'deletes the counts of the changed terms (rag.fold_term_counts).';
 
 create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id uuid, terms text[])
 returns void
@@ -4318,13 +4320,14 @@ as $$
   select fold_term_counts.org_id, gone.term, fold_term_counts.collection_id, fold_term_counts.owner_id,
     sum(gone.documents), sum(gone.chunks), sum(gone.length)
   from gone
+  where exists (select from rag.orgs where orgs.id = fold_term_counts.org_id)
   group by gone.term
   having sum(gone.documents) <> 0 or sum(gone.chunks) <> 0 or sum(gone.length) <> 0;
 $$;
 
 comment on function rag.fold_term_counts is
-  'Fold the rows of these terms into one each, and into none where nothing is left. Rows that another '
-  'transaction is folding are skipped; the sums stay the same.';
+  'Fold the rows of these terms into one each, and into none if all sums are 0 or the org is deleted. Rows that '
+  'another transaction is folding are skipped; the sums stay the same.';
 
 create trigger index_words_of_new_chunks after insert on rag.chunks
   referencing new table as changed
@@ -4364,8 +4367,9 @@ end;
 $$;
 
 comment on function rag.delete_term_counts is
-  'Trigger that deletes the counts of a deleted org, at the end of the transaction: until then the deletion has waited '
-  'for writers of the org''s documents.';
+  'Trigger that deletes the counts of a deleted org that rag.fold_term_counts skipped, at the end of the transaction. '
+  'By then, the deletion has waited for all writers of the org''s documents. Before Postgres 18, the trigger runs as '
+  'the session''s user, to whom row security may hide the counts.';
 
 create constraint trigger delete_term_counts_of_deleted_org
   after delete on rag.orgs

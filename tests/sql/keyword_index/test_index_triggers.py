@@ -104,6 +104,30 @@ def test_a_deleted_org_has_no_counts_although_a_writer_ends_later(world: World, 
         assert world.sql(rows, people.acme.id) == [(0,)], table
 
 
+@pytest.mark.postgres
+def test_an_org_deleted_by_a_deployer_s_function_has_no_counts(world: World, people: People):
+    """Before Postgres 18, deferred triggers run as the function's caller, who no longer sees the org."""
+    passages.put(world, people.ann, "one")
+    passages.put(world, people.alf, "one of a private document", private=True)
+    world.sql("""
+        create function public.delete_org(org_id uuid) returns void
+        language plpgsql security definer set search_path = ''
+        as $$
+        begin
+          perform set_config('request.jwt.claims', '', true);
+          delete from rag.orgs where id = org_id;
+        end;
+        $$
+    """)
+    try:
+        world.as_user(people.ada, "select public.delete_org(%s)", people.acme.id)
+    finally:
+        world.sql("drop function public.delete_org")
+    for table, key in {"orgs": "id", "postings": "org_id", "term_counts": "org_id"}.items():
+        rows = f"select count(*) from rag.{table} where {key} = %s"
+        assert world.sql(rows, people.acme.id) == [(0,)], table
+
+
 def write(world: World, people: People, seed: int) -> None:
     """Puts, replacements and deletes of a few names; the first writer deletes the collection now and then."""
     draw = random.Random(seed)  # noqa: S311  # not a secret
