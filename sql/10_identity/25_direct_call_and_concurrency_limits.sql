@@ -157,8 +157,8 @@ end;
 $$;
 
 comment on function rag.begin_write is
-  'First statement of guarded functions that may take a minute, their time-out, or wait for one that does: '
-  'rag.begin_call, and a limit of concurrency for each user (PT503).';
+  'First statement of guarded functions that may take a minute (their time-out), wait for one that does, or store up '
+  'to a megabyte: rag.begin_call, and a limit of concurrency for each user (PT503).';
 
 create function rag.raise_locked()
 returns void

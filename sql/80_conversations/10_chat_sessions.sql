@@ -21,7 +21,7 @@ comment on table rag.sessions is 'Chat sessions, each of one user.';
 comment on column rag.sessions.collection_id is
   'Null: the session is about no single collection, or its collection was deleted; the next turn in a collection '
   'sets that one.';
-comment on column rag.sessions.title is 'From the first question.';
+comment on column rag.sessions.title is 'From the first question; empty before it.';
 comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
 -- rag_list_sessions; and deleting a user.

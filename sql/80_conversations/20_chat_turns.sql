@@ -122,7 +122,7 @@ declare
   collection rag.collections;
   added integer;
 begin
-  perform rag.begin_call();
+  perform rag.begin_write();
   perform rag.require_chat_scope();
   perform rag.check_json('messages', messages), rag.check_messages(messages);
   added := jsonb_array_length(messages);
@@ -136,7 +136,8 @@ begin
     home := rag.get_session(session_id);
     -- The update locks the session's row, so that a concurrent turn gets the ordinals behind this one's.
     update rag.sessions as grown
-    set message_count = grown.message_count + added,
+    set title = coalesce(nullif(grown.title, ''), title, ''),
+      message_count = grown.message_count + added,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())
     where grown.org_id = home.org_id and grown.id = home.id
     returning grown.* into home;
@@ -154,6 +155,7 @@ $$;
 
 comment on function public.rag_save_turn is
   'Store the messages of a turn, in order, at the end of the session, or in a new session with that org, collection '
-  'and title if session_id is null. Returns {"session_id", "message_count"}. A session without a collection never '
-  'gets one: a key that is bound to the collection would read messages about other collections. Two concurrent turns '
-  'of a session are stored one after the other. PT404 for a session or a collection that was deleted meanwhile.';
+  'and title if session_id is null. Returns {"session_id", "message_count"}. A session whose title is empty gets the '
+  'given title. A session without a collection never gets one: a key that is bound to the collection would read '
+  'messages about other collections. Two concurrent turns of a session are stored one after the other. PT404 for a '
+  'session or a collection that was deleted meanwhile.';

@@ -630,8 +630,8 @@ end;
 $$;
 
 comment on function rag.begin_write is
-  'First statement of guarded functions that may take a minute, their time-out, or wait for one that does: '
-  'rag.begin_call, and a limit of concurrency for each user (PT503).';
+  'First statement of guarded functions that may take a minute (their time-out), wait for one that does, or store up '
+  'to a megabyte: rag.begin_call, and a limit of concurrency for each user (PT503).';
 
 create function rag.raise_locked()
 returns void
@@ -10038,7 +10038,7 @@ comment on table rag.sessions is 'Chat sessions, each of one user.';
 comment on column rag.sessions.collection_id is
   'Null: the session is about no single collection, or its collection was deleted; the next turn in a collection '
   'sets that one.';
-comment on column rag.sessions.title is 'From the first question.';
+comment on column rag.sessions.title is 'From the first question; empty before it.';
 comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
 -- rag_list_sessions; and deleting a user.
@@ -10282,7 +10282,7 @@ declare
   collection rag.collections;
   added integer;
 begin
-  perform rag.begin_call();
+  perform rag.begin_write();
   perform rag.require_chat_scope();
   perform rag.check_json('messages', messages), rag.check_messages(messages);
   added := jsonb_array_length(messages);
@@ -10296,7 +10296,8 @@ begin
     home := rag.get_session(session_id);
     -- The update locks the session's row, so that a concurrent turn gets the ordinals behind this one's.
     update rag.sessions as grown
-    set message_count = grown.message_count + added,
+    set title = coalesce(nullif(grown.title, ''), title, ''),
+      message_count = grown.message_count + added,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())
     where grown.org_id = home.org_id and grown.id = home.id
     returning grown.* into home;
@@ -10314,9 +10315,10 @@ $$;
 
 comment on function public.rag_save_turn is
   'Store the messages of a turn, in order, at the end of the session, or in a new session with that org, collection '
-  'and title if session_id is null. Returns {"session_id", "message_count"}. A session without a collection never '
-  'gets one: a key that is bound to the collection would read messages about other collections. Two concurrent turns '
-  'of a session are stored one after the other. PT404 for a session or a collection that was deleted meanwhile.';
+  'and title if session_id is null. Returns {"session_id", "message_count"}. A session whose title is empty gets the '
+  'given title. A session without a collection never gets one: a key that is bound to the collection would read '
+  'messages about other collections. Two concurrent turns of a session are stored one after the other. PT404 for a '
+  'session or a collection that was deleted meanwhile.';
 
 -- Functions to list sessions and their messages, and to delete a session. They run as their caller.
 

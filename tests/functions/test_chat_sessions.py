@@ -99,12 +99,18 @@ def test_a_session_may_begin_with_an_answer(people: People):
     created = people.ann.post(PATH, {"messages": [ANSWER]})
     assert created.status_code == 201, created.text
     assert get_rows(people.ann)[0]["title"] == ""
+    added = people.ann.post(
+        f"{PATH}/{created.json()['session_id']}/messages", {"messages": [ANSWER, QUESTION]}
+    )
+    assert added.status_code == 201, added.text
+    assert get_rows(people.ann)[0]["title"] == QUESTION["content"]
 
 
 def test_malformed_messages_are_refused(subtests: pytest.Subtests, core: Services, people: People):
     session = save_session(core, people.ann)
     bodies: list[Row] = [
         {}, {"messages": []}, {"messages": [QUESTION] * 101}, {"messages": [{"role": "user"}]},
+        {"messages": [{**QUESTION, "content": "é" * 66_000}] * 2},
         *({"messages": [{**QUESTION, **wrong}]} for wrong in (
             {"role": "system"}, {"content": ""}, {"content": 7}, {"content": "a\0"},
             {"content": "x" * 100_001},

@@ -66,6 +66,7 @@ class Attacker:
         self._task = task
         self._draw = random.Random(task.seed * 1000 + number)  # noqa: S311  # not a secret
         self._client = httpx.Client(headers=task.headers, timeout=SECONDS_TO_WAIT)
+        self._session: str | None = None
         self.answers: Counter[str] = Counter()
 
     def run(self, until: float) -> None:
@@ -88,6 +89,8 @@ class Attacker:
             self.body_of_unknown_size,
             self.every_document,
             self.forged_citations,
+            self.long_messages,
+            self.long_messages,
             self.own_collection,
             self.shared_collection,
             self.leave_before_the_answer,
@@ -212,6 +215,16 @@ class Attacker:
             body = {"documents": [{"document_id": "forged", "text": FORGED}]}
             return self._http("POST", "/api/v1/knowledge/attack/documents", body)
         return self._http("POST", "/api/v1/knowledge/attack/query", {"question": "When do kettles boil?"})
+
+    def long_messages(self) -> httpx.Response:
+        """Stored messages of the largest size, sometimes in one session, which its writers lock."""
+        messages = {"messages": [{"role": "assistant", "content": LONG_QUERY * 6}] * 4}
+        if self._session and self._draw.random() < 0.5:
+            return self._http("POST", f"/api/v1/chat/sessions/{self._session}/messages", messages)
+        answer = self._http("POST", "/api/v1/chat/sessions", messages)
+        if answer.is_success:
+            self._session = answer.json()["session_id"]
+        return answer
 
     def own_collection(self) -> httpx.Response:
         match self._draw.randrange(3):

@@ -34,24 +34,21 @@ def save_turn(
 ) -> str:
     """Add a turn's messages to the session, which may be new; its id.
 
-    The title is the first question. Raises NotFound if the session or collection was deleted.
+    Raises NotFound if the session or collection was deleted.
     """
-    question = next((message.content for message in messages if message.role == "user"), "")
     arguments = {
         "session_id": session.session_id,
         "org_id": session.org_id,
         "collection_id": session.collection_id,
-        "title": clean_line(_storable(question))[:TITLE_CHARACTERS].rstrip(),
-        "messages": _rows(messages),
     }
-    row = database.call(caller, "rag_save_turn", arguments)
+    row = database.call(caller, "rag_save_turn", {**arguments, **_turn(messages)})
     return str(row["session_id"])
 
 
 def add_messages(database: Database, caller: Principal, session_id: str, messages: Sequence[Message]) -> None:
     """Add messages to a session. Raises NotFound."""
-    arguments = {"session_id": session_id, "org_id": None, "collection_id": None, "title": None}
-    database.call(caller, "rag_save_turn", {**arguments, "messages": _rows(messages)})
+    arguments = {"session_id": session_id, "org_id": None, "collection_id": None}
+    database.call(caller, "rag_save_turn", {**arguments, **_turn(messages)})
 
 
 def list_sessions(database: Database, caller: Principal, limit: int, offset: int) -> list[Row]:
@@ -86,11 +83,16 @@ def stored_source(match: Match) -> Row:
     }
 
 
-def _rows(messages: Sequence[Message]) -> list[Row]:
-    return [
-        {"role": message.role, "content": _storable(message.content), "details": dict(message.details)}
-        for message in messages
-    ]
+def _turn(messages: Sequence[Message]) -> Row:
+    """The messages, and the first question as the title of a session that has none."""
+    question = next((message.content for message in messages if message.role == "user"), "")
+    return {
+        "title": clean_line(_storable(question))[:TITLE_CHARACTERS].rstrip(),
+        "messages": [
+            {"role": message.role, "content": _storable(message.content), "details": dict(message.details)}
+            for message in messages
+        ],
+    }
 
 
 def _storable(text: str) -> str:

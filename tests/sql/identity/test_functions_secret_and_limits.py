@@ -348,6 +348,8 @@ def test_a_user_s_concurrent_long_changes_are_limited(people: People, settings_r
             assert answer_of(people.ann.rpc("rag_update_document", change)) == (503, "too_many_writes")
             deletion = {"document_id": document}
             assert answer_of(people.ann.rpc("rag_delete_document", deletion)) == (503, "too_many_writes")
+            turn = required_arguments(world, "rag_save_turn")
+            assert answer_of(people.ann.rpc("rag_save_turn", turn)) == (503, "too_many_writes")
             assert people.ann.rpc("rag_list_names").json() == ["default"]
             running.append(pool.submit(people.alf.rpc, "rag_put_document", put))
             wait_for_waiters(world.stack, 4)

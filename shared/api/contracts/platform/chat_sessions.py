@@ -3,13 +3,14 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.types import Message
 from shared.api.contracts.platform.chat_request import MAX_ANSWER, Id
 from shared.api.contracts.shared_fields import NullAsAbsent, WithoutNul
 
 Row = dict[str, Any]
+MAX_BYTES = 256 * 1024
 MessageLimit = Annotated[int, Field(ge=1, le=1000)]
 
 
@@ -39,6 +40,13 @@ class NewMessages(NullAsAbsent):
     """Messages of a conversation that the client holds itself, in order."""
 
     messages: Annotated[list[NewMessage], Field(min_length=1, max_length=100)]
+
+    @field_validator("messages")
+    @classmethod
+    def _bounded(cls, messages: list[NewMessage]) -> list[NewMessage]:
+        if sum(len(message.content.encode()) for message in messages) > MAX_BYTES:
+            raise ValueError(f"must have at most {MAX_BYTES:,} bytes together")
+        return messages
 
     def stored(self) -> list[Message]:
         return [Message(message.role, message.content) for message in self.messages]
