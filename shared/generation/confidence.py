@@ -114,7 +114,7 @@ def limit_to_ceiling(judgement: Judgement, matches: Sequence[Match]) -> Judgemen
 def after_abstention(judgement: Judgement, *, is_extractive: bool = False) -> Judgement:
     """The judgement where the generator found no answer in the matches."""
     reason = (
-        "No sentence of the passages has a word of the question."
+        "No sentence that could answer has a word of the question."
         if is_extractive
         else "The model found no answer in the passages."
     )

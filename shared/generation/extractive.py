@@ -22,10 +22,10 @@ from shared.generation.passage_statements import (
     begins_with_pronoun,
     statements,
 )
-from shared.generation.question_form import QuestionForm, has_word
+from shared.generation.question_form import QuestionForm, has_word, without_replaced
 from shared.text.citation_marks import contradiction, mark, paragraph
 from shared.text.language_detection import Language, language_of
-from shared.text.stemming import content_words, is_unspaced
+from shared.text.stemming import LETTERS, content_words, is_unspaced
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
@@ -76,6 +76,7 @@ def extract(
     a list, with a paragraph and a mark [n] for each document; an abstention where no sentence has a word of
     the question. `vector`: the question's embedding, where there is one. `previous`: the question that a
     follow-up continues; its words count too. Raises what `embed` raises."""
+    previous = without_replaced(previous, question)
     both = f"{previous} {question}"
     candidates = candidates_of(both, matches, citations)
     form = QuestionForm.of(question, previous)
@@ -110,10 +111,15 @@ def extract(
 
 
 def _has_content(form: QuestionForm, match: Match, text: str) -> bool:
-    """Whether the text, or its document's title, has a word of the question. Words cannot tell for a text in
-    another language, nor in a script without spaces."""
-    is_comparable = form.words and not any(map(is_unspaced, form.words)) and not _is_foreign(form, match)
-    return not is_comparable or not form.words.isdisjoint(content_words(f"{match.title} {text}"))
+    """Whether the text, or its document's title, has a word of the question, perhaps in a compound
+    ("Jahresurlaub"). Words cannot tell for a text in another language, nor in a script without spaces."""
+    if not form.words or any(map(is_unspaced, form.words)) or _is_foreign(form, match):
+        return True
+    whole = f"{match.title} {text}"
+    folded = whole.casefold()
+    return not form.words.isdisjoint(content_words(whole)) or any(
+        len(word) >= LETTERS and word in folded for word in form.words
+    )
 
 
 def _is_foreign(form: QuestionForm, match: Match) -> bool:

@@ -7,7 +7,7 @@ from typing import Self
 
 from shared.generation.grounding.proper_names import names_in
 from shared.text.identifiers import names_one_thing
-from shared.text.stemming import content_words
+from shared.text.stemming import WORDS, content_words
 from shared.text.word_lists import word_sets
 
 _WORD = re.compile(r"[\w-]+")
@@ -16,7 +16,8 @@ _DIGIT = re.compile(r"\d")
 _IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
 _WORDS = word_sets(__file__)
 _QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
-_PART_WORDS = _QUESTION_WORDS | _WORDS["reason"]
+_PART_WORDS = _QUESTION_WORDS | _WORDS["reason"] | _WORDS["part"]
+MAX_PARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +67,34 @@ class QuestionForm:
             superlative=has_word(text, "superlative"),
             # Also words without a question mark, as in "partner api endpoints".
             something=is_which or not text.rstrip().endswith(("?", "？")),
-            parts=1
-            + sum(
-                before in _WORDS["and"] and word in _PART_WORDS
-                for before, word in pairwise(_WORD.findall(text.casefold()))
+            parts=min(
+                MAX_PARTS,
+                1
+                + sum(
+                    before in _WORDS["and"] and word in _PART_WORDS
+                    for before, word in pairwise(_WORD.findall(text.casefold()))
+                ),
             ),
         )
 
     def names_sibling_in(self, words: frozenset[str]) -> bool:
         """Whether the words have, instead of an identifier of the question, another of its form: E-17, not
         E-55."""
-        forms = {_DIGIT.sub("0", word) for word in words if names_one_thing(word)}
+        forms = {_form(word) for word in words if names_one_thing(word)}
         return any(
-            name not in words and _DIGIT.sub("0", name) in forms
-            for name in self.names
-            if _IDENTIFIER.search(name)
+            name not in words and _form(name) in forms for name in self.names if _IDENTIFIER.search(name)
         )
+
+
+def without_replaced(previous: str, question: str) -> str:
+    """The previous question without the numbers and identifiers in whose place a follow-up has others of the
+    same form ("And E-17?" after a question about E-55)."""
+    forms = {_form(word) for word in WORDS.findall(question) if _DIGIT.search(word)}
+    return WORDS.sub(lambda word: "" if _form(word.group()) in forms else word.group(), previous)
+
+
+def _form(word: str) -> str:
+    return _DIGIT.sub("0", word.casefold())
 
 
 def has_word(text: str, name: str) -> bool:

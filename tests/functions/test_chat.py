@@ -248,13 +248,14 @@ def test_is_follow_up_marks_a_question_that_looks_independent(settings: Settings
     question = "Which engineer paused the queue?"
     with chat_client(settings, None) as client:
         session = result_of(say(client, home.actor))["metadata"]["session_id"]
-        alone = result_of(say(client, home.actor, question, session_id=session))["metadata"]
-        leaning = result_of(say(client, home.actor, question, session_id=session, is_follow_up=True))[
-            "metadata"
-        ]
+        first = result_of(say(client, home.actor, question, session_id=session))
+        second = result_of(say(client, home.actor, question, session_id=session, is_follow_up=True))
+    alone, leaning = first["metadata"], second["metadata"]
     assert (alone["search_query"], alone["is_follow_up"]) == (question, False)
     assert leaning["is_follow_up"] is True
     assert leaning["search_query"].endswith(f"\n{question}")
+    # The same passages, though the search had more words.
+    assert second["usage"]["retrieval_tokens"] == first["usage"]["retrieval_tokens"]
 
 
 def test_200_messages_of_history_fit_the_budget(settings: Settings, home: Workspace, gateway: StandIn):

@@ -49,13 +49,13 @@ async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str
                 continue
             state.usage = part.usage
             state.generated = part
-            state.retrieval_tokens = await run_in_threadpool(_retrieval_tokens, state, context, part)
+            state.retrieval_tokens = await run_in_threadpool(_retrieval_tokens, request, context, part)
 
 
-def _retrieval_tokens(state: TurnState, context: str, generated: GeneratedText) -> int:
+def _retrieval_tokens(request: GenerationRequest, context: str, generated: GeneratedText) -> int:
     if context:
         return count_tokens(context)
-    return max(0, generated.usage.prompt_tokens - count_tokens(state.question))
+    return max(0, generated.usage.prompt_tokens - count_tokens(request.question))
 
 
 def _chat_request(state: TurnState) -> tuple[Body, str]:

@@ -13,6 +13,7 @@ from local.seed_demo import demo_files
 from shared.generation.citations import cite
 from shared.generation.extractive import INDIRECT, MAX_ITEMS, MAX_SENTENCES, MODEL, extract
 from shared.generation.passage_statements import without_markup
+from shared.generation.question_form import MAX_PARTS, QuestionForm
 from shared.ingestion.chunking.passages import chunk_document
 from shared.models.embeddings import Embedder, embed
 from shared.text.normalize import clean
@@ -239,6 +240,8 @@ def test_a_question_of_two_parts_has_sentences_for_both(embedder: Embedder):
     matches = (match(text, "Billing"),)
     draft = answer(embedder, "Why was the billing service down and who owns the billing service?", *matches)
     assert len(cited_sentences(draft, matches)) == 3
+    assert QuestionForm.of("What is the fee, and where do I pay?").parts == 2
+    assert QuestionForm.of("and what " * 1000).parts == MAX_PARTS
 
 
 def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
@@ -554,11 +557,24 @@ def test_the_newest_value_leads_and_the_older_one_is_noted(subtests: pytest.Subt
             assert [sentence.number for sentence in draft.sentences] == [2, 1]
 
 
+def test_a_word_of_the_question_may_be_in_a_compound(embedder: Embedder):
+    rules = match("Mitarbeitende erhalten 30 Tage Jahresurlaub.", "Regeln", lang="de")
+    assert "Jahresurlaub" in answer(embedder, "Wie lange habe ich Urlaub?", rules).text
+
+
 def test_a_follow_up_is_answered_by_itself(subtests: pytest.Subtests, embedder: Embedder):
     """With the words of the question that it continues, but not with that question's answer."""
     kettle = match("The kettle switches off at 100 degrees. It holds 1.7 litres of water.")
     offices = match("The office in Berlin opens at 8:00. The office in Paris opens at 9:00.")
+    codes = match(
+        "Error code E-55 means that the pump is blocked. Error code E-17 means that the filter is full."
+    )
+    kettles = match("Kettle 3 becomes 63 degrees hot. Kettle 4 becomes 71 degrees hot.")
+    prices = match("The prices for 2023 are 40 euros. The prices for 2024 are 45 euros.")
     cases = [
+        (codes, "What does error code E-55 mean?", "And E-17?", "the filter"),
+        (kettles, "How hot does Kettle 3 become?", "And Kettle 4?", "71 degrees"),
+        (prices, "What were the prices for 2023?", "And for 2024?", "45 euros"),
         (
             kettle,
             "At how many degrees does the kettle switch off?",
