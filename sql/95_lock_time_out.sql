@@ -8,12 +8,12 @@ declare
 begin
   for guarded in
     select pg_get_functiondef(oid) as definition, prosrc as body,
-      coalesce(substring(prosrc from '^\s*#variable_conflict \w+\n'), '') as options
+      coalesce(substring(prosrc from '^\s*#variable_conflict \w+\n'), '') as directive
     from pg_proc
     where pronamespace = 'public'::regnamespace and prosrc ~ 'rag\.begin_(call|write)\(\)'
   loop
-    execute replace(guarded.definition, guarded.body, guarded.options || 'begin'
-      || substr(guarded.body, greatest(length(guarded.options), 1))
+    execute replace(guarded.definition, guarded.body, guarded.directive || 'begin'
+      || substr(guarded.body, greatest(length(guarded.directive), 1))
       || E'exception when lock_not_available then\n  perform rag.raise_locked();\nend;\n');
   end loop;
 end;

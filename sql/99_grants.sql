@@ -103,7 +103,7 @@ declare
 begin
   for exposed in
     select * from (values
-      -- Browsers may call these with the user's token alone (rag.begin_direct_read).
+      -- Browsers may call these with the user's token alone (rag.limit_direct_call).
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
       ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),

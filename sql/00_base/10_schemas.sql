@@ -10,7 +10,7 @@ create extension if not exists vector with schema extensions;
 
 create schema rag;
 revoke all on schema rag from public;
--- PostgREST calls rag.check_request as every role. The grants of schema rag are in 99_grants.sql.
+-- PostgREST calls rag.check_request as the role of each request. The grants of schema rag are in 99_grants.sql.
 grant usage on schema rag to public;
 
 -- The worker's role, without a login: PostgREST assumes it for a token that names it. Roles are cluster-wide.

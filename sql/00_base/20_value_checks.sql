@@ -25,9 +25,9 @@ as $$
 $$;
 
 comment on function rag.is_readable is
-  'Whether readers in other languages can parse the value: 36 levels, of which metadata have 32, and numbers with at '
-  'most 300 digits on either side of the point. Numbers are compared, never rendered as text: 1e131071 takes eight '
-  'bytes here and 131,072 as text.';
+  'Whether clients in other programming languages can parse the value: at most 36 levels (metadata: 32), and numbers '
+  'with at most 300 digits on either side of the point. Numbers are compared, never rendered as text: 1e131071 takes '
+  'eight bytes here and 131,072 as text.';
 
 create function rag.is_metadata(value jsonb)
 returns boolean

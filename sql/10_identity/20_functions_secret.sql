@@ -58,6 +58,6 @@ $$;
 
 comment on function rag.begin_call is
   'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
-  'functions to direct callers; these have limits (rag.limit_direct_call). It returns true, so that it can initialize the first variable of a function. It '
-  'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
-  'connections, and a waiting call occupies a connection.';
+  'functions to direct callers. A direct call of an opened function has the limits of rag.limit_direct_call. It returns '
+  'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
+  'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';

@@ -1,5 +1,5 @@
 -- Limits of calls to exposed functions: the size of a direct call, and the number of calls of one user that run at the
--- same time. Each exposed function begins with one of begin_direct_read, begin_call and begin_write.
+-- same time. Each exposed function begins with one of limit_direct_call, begin_call and begin_write.
 
 create function rag.check_direct_size()
 returns void
@@ -25,14 +25,16 @@ comment on function rag.check_direct_size is
   'request with neither header has no body, unless it is a POST of HTTP/2.';
 
 -- PostgREST's pre-request function (db-pre-request), which runs before PostgREST hands the body to Postgres. A function
--- can check a size only after the conversion of its arguments, for which a body of 38 MB takes a gigabyte. An encoded
--- path may name any function. Roles other than authenticated may not read rag.settings, which holds the secret.
+-- can check a size only after the conversion of its arguments, and Postgres needs a gigabyte to convert 38 MB. A path
+-- with percent-encoding may name any function, so the check covers it. anon and service_role may not execute
+-- rag.is_direct_call, so all calls of roles other than authenticated are limited, even with the secret.
 create function rag.check_request()
 returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
+    -- Nested, because Postgres may check the privileges of both conditions of an "and" first.
     if current_user = 'authenticated' then
       if not rag.is_direct_call() then
         return;
@@ -45,8 +47,9 @@ $$;
 
 comment on function rag.check_request is
   'Pre-request function of PostgREST: rag.check_direct_size for this project''s exposed functions, before Postgres '
-  'converts the body. It ignores all other requests, and calls with the functions'' secret. docs/install.md has the '
-  'statement that sets it.';
+  'converts the body. It ignores calls of authenticated with the functions'' secret, and requests for other tables and '
+  'functions, except functions with a percent-encoded name. Calls of all other roles are limited, even with the '
+  'secret. docs/install.md has the statement that sets it.';
 
 create function rag.require_org()
 returns void
@@ -86,10 +89,13 @@ comment on function rag.take_slot is
   'PT503 when no slot is free. A slot is an advisory lock, because a read-only transaction cannot count in a table.';
 
 create function rag.limit_direct_call()
-returns void
+returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  if not rag.is_direct_call() then
+    return true;
+  end if;
   perform rag.check_direct_size();
   perform rag.require_org();
   -- PostgREST calls stable functions in a read-only transaction.
@@ -98,28 +104,14 @@ begin
   else
     perform rag.take_slot('write', (select direct_writes_per_user from rag.settings));
   end if;
-end;
-$$;
-
-comment on function rag.limit_direct_call is
-  'Limits of a direct call: its size, an org of the caller (PT403 without one), and the number of reads (PT429) or '
-  'writes (PT503) of the user that run at the same time.';
-
-create function rag.begin_direct_read()
-returns boolean
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if rag.is_direct_call() then
-    perform rag.limit_direct_call();
-  end if;
   return true;
 end;
 $$;
 
-comment on function rag.begin_direct_read is
-  'First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct '
-  'calls have those of rag.limit_direct_call.';
+comment on function rag.limit_direct_call is
+  'First statement of the readers that browsers may call directly. Limits of a direct call: its size, an org of the '
+  'caller (PT403 without one), and the number of reads (PT429) or writes (PT503) of the user that run at the same '
+  'time. Calls by our functions have a rate limit instead. It returns true, as rag.begin_call does.';
 
 create function rag.renew_plans()
 returns void

@@ -297,7 +297,7 @@ declare
   started timestamptz;
   vector_ms real;
 begin
-  perform rag.begin_direct_read();
+  perform rag.limit_direct_call();
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   started := clock_timestamp();

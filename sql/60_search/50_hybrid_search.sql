@@ -23,7 +23,7 @@ declare
   scope rag.search_scope;
   search record;
 begin
-  perform rag.begin_direct_read();
+  perform rag.limit_direct_call();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
     mode := 'keyword';
   end if;

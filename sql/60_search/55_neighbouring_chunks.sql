@@ -48,7 +48,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
-  is_admitted constant boolean := rag.begin_direct_read();
+  is_admitted constant boolean := rag.limit_direct_call();
   org_ids constant uuid[] := array(select rag.current_org_ids());
 begin
   if chunk_ids is null or cardinality(chunk_ids) > 100 then

@@ -71,7 +71,7 @@ declare
   vector_ms real;
   lexical_ms real;
 begin
-  perform rag.begin_direct_read();
+  perform rag.limit_direct_call();
   perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
     rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);

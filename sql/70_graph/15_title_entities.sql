@@ -80,7 +80,7 @@ as $$
     union all
     select rag.entity_key(named.name), named.name, 0.9::real, path.place
     from (values (document.filename, 1), (document.external_id, 2), (document.uri, 3)) as path (path, place)
-    -- Without "offset 0", each reference to the name would call the function. (So below.)
+    -- Without "offset 0", each reference to the name would call the function. (The same holds below.)
     cross join lateral (select rag.path_name(path.path) where path.path is not null offset 0) as named (name)
     where named.name is not null
   ) as found

@@ -56,7 +56,7 @@ declare
   started timestamptz;
   graph_ms real;
 begin
-  perform rag.begin_direct_read();
+  perform rag.limit_direct_call();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops);
   scope := rag.resolve_filters(filters);

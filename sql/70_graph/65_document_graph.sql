@@ -143,7 +143,7 @@ as $$
 declare
   scope rag.search_scope;
 begin
-  perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  perform rag.limit_direct_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
   if document_ids is null or cardinality(document_ids) > 20 then
     raise exception 'document_ids must have at most 20 ids' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then

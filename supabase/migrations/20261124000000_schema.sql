@@ -10,7 +10,7 @@ create extension if not exists vector with schema extensions;
 
 create schema rag;
 revoke all on schema rag from public;
--- PostgREST calls rag.check_request as every role. The grants of schema rag are in 99_grants.sql.
+-- PostgREST calls rag.check_request as the role of each request. The grants of schema rag are in 99_grants.sql.
 grant usage on schema rag to public;
 
 -- The worker's role, without a login: PostgREST assumes it for a token that names it. Roles are cluster-wide.
@@ -49,9 +49,9 @@ as $$
 $$;
 
 comment on function rag.is_readable is
-  'Whether readers in other languages can parse the value: 36 levels, of which metadata have 32, and numbers with at '
-  'most 300 digits on either side of the point. Numbers are compared, never rendered as text: 1e131071 takes eight '
-  'bytes here and 131,072 as text.';
+  'Whether clients in other programming languages can parse the value: at most 36 levels (metadata: 32), and numbers '
+  'with at most 300 digits on either side of the point. Numbers are compared, never rendered as text: 1e131071 takes '
+  'eight bytes here and 131,072 as text.';
 
 create function rag.is_metadata(value jsonb)
 returns boolean
@@ -467,12 +467,12 @@ $$;
 
 comment on function rag.begin_call is
   'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
-  'functions to direct callers; these have limits (rag.limit_direct_call). It returns true, so that it can initialize the first variable of a function. It '
-  'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
-  'connections, and a waiting call occupies a connection.';
+  'functions to direct callers. A direct call of an opened function has the limits of rag.limit_direct_call. It returns '
+  'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
+  'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';
 
 -- Limits of calls to exposed functions: the size of a direct call, and the number of calls of one user that run at the
--- same time. Each exposed function begins with one of begin_direct_read, begin_call and begin_write.
+-- same time. Each exposed function begins with one of limit_direct_call, begin_call and begin_write.
 
 create function rag.check_direct_size()
 returns void
@@ -498,14 +498,16 @@ comment on function rag.check_direct_size is
   'request with neither header has no body, unless it is a POST of HTTP/2.';
 
 -- PostgREST's pre-request function (db-pre-request), which runs before PostgREST hands the body to Postgres. A function
--- can check a size only after the conversion of its arguments, for which a body of 38 MB takes a gigabyte. An encoded
--- path may name any function. Roles other than authenticated may not read rag.settings, which holds the secret.
+-- can check a size only after the conversion of its arguments, and Postgres needs a gigabyte to convert 38 MB. A path
+-- with percent-encoding may name any function, so the check covers it. anon and service_role may not execute
+-- rag.is_direct_call, so all calls of roles other than authenticated are limited, even with the secret.
 create function rag.check_request()
 returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if current_setting('request.path', true) ~ '^/rpc/(rag_|is_org_member)|%.*/|/.*/.*%' then
+    -- Nested, because Postgres may check the privileges of both conditions of an "and" first.
     if current_user = 'authenticated' then
       if not rag.is_direct_call() then
         return;
@@ -518,8 +520,9 @@ $$;
 
 comment on function rag.check_request is
   'Pre-request function of PostgREST: rag.check_direct_size for this project''s exposed functions, before Postgres '
-  'converts the body. It ignores all other requests, and calls with the functions'' secret. docs/install.md has the '
-  'statement that sets it.';
+  'converts the body. It ignores calls of authenticated with the functions'' secret, and requests for other tables and '
+  'functions, except functions with a percent-encoded name. Calls of all other roles are limited, even with the '
+  'secret. docs/install.md has the statement that sets it.';
 
 create function rag.require_org()
 returns void
@@ -559,10 +562,13 @@ comment on function rag.take_slot is
   'PT503 when no slot is free. A slot is an advisory lock, because a read-only transaction cannot count in a table.';
 
 create function rag.limit_direct_call()
-returns void
+returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  if not rag.is_direct_call() then
+    return true;
+  end if;
   perform rag.check_direct_size();
   perform rag.require_org();
   -- PostgREST calls stable functions in a read-only transaction.
@@ -571,28 +577,14 @@ begin
   else
     perform rag.take_slot('write', (select direct_writes_per_user from rag.settings));
   end if;
-end;
-$$;
-
-comment on function rag.limit_direct_call is
-  'Limits of a direct call: its size, an org of the caller (PT403 without one), and the number of reads (PT429) or '
-  'writes (PT503) of the user that run at the same time.';
-
-create function rag.begin_direct_read()
-returns boolean
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if rag.is_direct_call() then
-    perform rag.limit_direct_call();
-  end if;
   return true;
 end;
 $$;
 
-comment on function rag.begin_direct_read is
-  'First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct '
-  'calls have those of rag.limit_direct_call.';
+comment on function rag.limit_direct_call is
+  'First statement of the readers that browsers may call directly. Limits of a direct call: its size, an org of the '
+  'caller (PT403 without one), and the number of reads (PT429) or writes (PT503) of the user that run at the same '
+  'time. Calls by our functions have a rate limit instead. It returns true, as rag.begin_call does.';
 
 create function rag.renew_plans()
 returns void
@@ -6302,7 +6294,7 @@ declare
   started timestamptz;
   vector_ms real;
 begin
-  perform rag.begin_direct_read();
+  perform rag.limit_direct_call();
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   started := clock_timestamp();
@@ -7041,7 +7033,7 @@ declare
   scope rag.search_scope;
   search record;
 begin
-  perform rag.begin_direct_read();
+  perform rag.limit_direct_call();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
     mode := 'keyword';
   end if;
@@ -7152,7 +7144,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
-  is_admitted constant boolean := rag.begin_direct_read();
+  is_admitted constant boolean := rag.limit_direct_call();
   org_ids constant uuid[] := array(select rag.current_org_ids());
 begin
   if chunk_ids is null or cardinality(chunk_ids) > 100 then
@@ -7248,7 +7240,7 @@ declare
   vector_ms real;
   lexical_ms real;
 begin
-  perform rag.begin_direct_read();
+  perform rag.limit_direct_call();
   perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
     rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
@@ -7533,7 +7525,7 @@ as $$
     union all
     select rag.entity_key(named.name), named.name, 0.9::real, path.place
     from (values (document.filename, 1), (document.external_id, 2), (document.uri, 3)) as path (path, place)
-    -- Without "offset 0", each reference to the name would call the function. (So below.)
+    -- Without "offset 0", each reference to the name would call the function. (The same holds below.)
     cross join lateral (select rag.path_name(path.path) where path.path is not null offset 0) as named (name)
     where named.name is not null
   ) as found
@@ -9791,7 +9783,7 @@ declare
   started timestamptz;
   graph_ms real;
 begin
-  perform rag.begin_direct_read();
+  perform rag.limit_direct_call();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops);
   scope := rag.resolve_filters(filters);
@@ -9994,7 +9986,7 @@ as $$
 declare
   scope rag.search_scope;
 begin
-  perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  perform rag.limit_direct_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
   if document_ids is null or cardinality(document_ids) > 20 then
     raise exception 'document_ids must have at most 20 ids' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
@@ -11872,12 +11864,12 @@ declare
 begin
   for guarded in
     select pg_get_functiondef(oid) as definition, prosrc as body,
-      coalesce(substring(prosrc from '^\s*#variable_conflict \w+\n'), '') as options
+      coalesce(substring(prosrc from '^\s*#variable_conflict \w+\n'), '') as directive
     from pg_proc
     where pronamespace = 'public'::regnamespace and prosrc ~ 'rag\.begin_(call|write)\(\)'
   loop
-    execute replace(guarded.definition, guarded.body, guarded.options || 'begin'
-      || substr(guarded.body, greatest(length(guarded.options), 1))
+    execute replace(guarded.definition, guarded.body, guarded.directive || 'begin'
+      || substr(guarded.body, greatest(length(guarded.directive), 1))
       || E'exception when lock_not_available then\n  perform rag.raise_locked();\nend;\n');
   end loop;
 end;
@@ -11988,7 +11980,7 @@ declare
 begin
   for exposed in
     select * from (values
-      -- Browsers may call these with the user's token alone (rag.begin_direct_read).
+      -- Browsers may call these with the user's token alone (rag.limit_direct_call).
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
       ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),

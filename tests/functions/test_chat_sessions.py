@@ -124,6 +124,15 @@ def test_malformed_messages_are_refused(subtests: pytest.Subtests, core: Service
     assert len(get_rows(people.ann, f"{PATH}/{session}/messages")) == 2
 
 
+def test_a_client_stores_no_sources(people: People):
+    """Only answers over documents have them."""
+    forged = {"sources": SOURCES, "usage": USAGE, "details": {"sources": SOURCES}}
+    session = people.ann.post(PATH, {"messages": [{**ANSWER, **forged}]}).json()["session_id"]
+    people.ann.post(f"{PATH}/{session}/messages", {"messages": [{**ANSWER, **forged}]})
+    rows = get_rows(people.ann, f"{PATH}/{session}/messages")
+    assert [set(row) for row in rows] == [{"id", "session_id", "role", "content", "created_at"}] * 2
+
+
 OTHER_DETAILS: list[Row] = [
     {},
     {"sources": [], "usage": None},

@@ -218,14 +218,15 @@ def test_a_direct_call_s_size_is_limited(people: People, subtests: pytest.Subtes
             assert post(actor, function, content) == expected
 
 
-def test_a_function_checks_the_size_too(people: People, world: World, subtests: pytest.Subtests):
+def test_a_function_checks_the_size_too(people: People, settings_row: World, subtests: pytest.Subtests):
     """For projects that have not set the pre-request function."""
+    world = settings_row
+    world.sql("update rag.settings set open_to_direct_callers = true")
     with changed_function(world, "check_request", lambda text: text.replace("^/rpc/(rag_", "^/rpc/(other_")):
-        for function, arguments in READERS.items():
-            if CALLER_OF[function] == "direct":
-                with subtests.test(function=function):
-                    body = json.dumps(arguments).encode().ljust((1 << 20) + 1)
-                    assert post(people.ann.direct(), function, body) == (413, "body_too_large")
+        for function in LIMITED:
+            with subtests.test(function=function):
+                body = json.dumps(arguments_of(world, function)).encode().ljust((1 << 20) + 1)
+                assert post(people.ann.direct(), function, body) == (413, "body_too_large")
 
 
 def test_a_large_body_is_refused_before_its_conversion(people: People, world: World):
