@@ -1,6 +1,6 @@
 """Rate limit of requests without a credential, by the client's address, in each process."""
 
-from ipaddress import ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 
 from limits import parse
@@ -18,9 +18,13 @@ class AddressLimit:
         self._limiter = FixedWindowRateLimiter(MemoryStorage())
 
     def count(self, address: str) -> RateWindow:
-        """Count a request of the address, or of its network in IPv6, where a client has a whole /64."""
+        """Count a request of the address, or of its network in IPv6, where a client has a whole /64. A socket
+        of both versions shows an IPv4 address as ::ffff:192.0.2.1."""
         try:
-            key = str(ip_network((address, 64 if ":" in address else 32), strict=False))
+            client = ip_address(address)
+            if isinstance(client, IPv6Address):
+                client = client.ipv4_mapped or client
+            key = str(ip_network((client, 32 if client.version == 4 else 64), strict=False))
         except ValueError:
             key = address
         admitted = self._limiter.hit(self._rate, key)

@@ -23,7 +23,7 @@ from shared.api.contracts.api_keys import CreatedKey
 from shared.config import Settings
 from shared.errors import DatabaseFailed, Unauthorized
 from shared.services import Services
-from tests.actors import Actor, World, hit_arguments, vector
+from tests.actors import NOBODYS, Actor, World, hit_arguments, vector
 from tests.conftest import People
 from tests.functions.app_server import client_of, proxy_to, services
 
@@ -161,6 +161,10 @@ BAD_FIELDS: list[tuple[Any, str]] = [
     (asked_for(org_id=[]), "org_id"),
     (asked_for(collection=""), "collection"), (asked_for(collection="x" * 201), "collection"),
     (asked_for(collection=7), "collection"),
+    # Unknown fields: a misspelled restriction, and columns of the key.
+    (asked_for(collection_id="manuals"), "collection_id"), (asked_for(id=NOBODYS), "id"),
+    (asked_for(owner_id=NOBODYS), "owner_id"), (asked_for(hash="0" * 64), "hash"),
+    (asked_for(requests_per_minute=10**6), "requests_per_minute"), (asked_for(prefix="sk_ab"), "prefix"),
     (asked_for(expires_at="tomorrow"), "expires_at"), (asked_for(expires_at="2999-01-01"), "expires_at"),
     (asked_for(expires_at="2999-01-01T00:00:00"), "expires_at"),
     (asked_for(expires_at="2999-02-30T00:00:00Z"), "expires_at"),
@@ -201,11 +205,8 @@ def test_a_value_that_the_database_rejects_is_400_without_its_message(
             assert listed(ann) == []
 
 
-def test_a_name_is_trimmed_and_unknown_fields_are_ignored(people: People, world: World):
-    key = create(
-        people.ann, name="  CI \n", owner_id=people.bob.id, requests_per_minute=10**6, hash="0" * 64,
-        prefix="sk_abcd", collection_id=str(uuid4()), id=str(uuid4()),
-    )  # fmt: skip
+def test_a_name_is_trimmed(people: People, world: World):
+    key = create(people.ann, name="  CI \n")
     assert (key["name"], key["owner_id"], key["prefix"][:8]) == ("CI", people.ann.id, "mn_live_")
     row = key_row(world, key, "owner_id::text, requests_per_minute, collection_id, hash")
     assert row == (people.ann.id, None, None, hash_of(key["key"]))
@@ -309,6 +310,15 @@ def test_with_an_overlap_both_keys_work_until_it_ends(people: People, world: Wor
         assert len(listed(people.ada, key["key"])) == 2
     end = key_row(world, old, "expires_at - now() between interval '59 minutes' and interval '60 minutes'")
     assert end == (True,)
+
+
+def test_an_unknown_field_is_400_and_rotates_nothing(people: People):
+    """Otherwise the old key would stop at once."""
+    key = create(people.ann)
+    answer = people.ann.request("POST", f"{PATH}/{key['id']}/rotate", {"overlap": 3600})
+    assert_refused(answer, 400, "invalid_request")
+    assert answer.json()["error"]["message"].startswith("overlap: ")
+    assert [row["id"] for row in listed(people.ann)] == [key["id"]]
 
 
 def test_a_rotation_needs_no_body(subtests: pytest.Subtests, world: World):

@@ -225,6 +225,9 @@ def test_an_address_is_limited_before_auth_is_asked(core: Services, auth: AuthSe
         assert statuses("192.0.2.1", 12) == [400] * 10 + [429] * 2
         assert len(auth.sign_ups) == 10
         assert statuses("192.0.2.2", 1) == [400]
+        # An IPv4 client of a socket for both versions.
+        assert statuses("::ffff:192.0.2.1", 1) == [429]
+        assert statuses("::ffff:192.0.2.3", 1) == [400]
         # A client with an IPv6 address has a whole network.
         assert statuses("2001:db8:0:1::1", 10) == [400] * 10
         assert statuses("2001:db8:0:1:ffff::2", 1) == [429]

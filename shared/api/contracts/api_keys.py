@@ -11,7 +11,10 @@ from shared.types import Scope
 
 
 class NewKeyRequest(BaseModel):
-    """Members of one org may omit `org_id`; `collection`: the name of the only collection of the key."""
+    """Members of one org may omit `org_id`; `collection`: the name of the only collection of the key.
+    An unknown field is an error: a misspelled restriction would otherwise be ignored."""
+
+    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=100)]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))]
@@ -33,6 +36,8 @@ class NewKeyRequest(BaseModel):
 
 class RotateRequest(BaseModel):
     """`overlap_seconds`: how long the old key stays valid, at most a week."""
+
+    model_config = ConfigDict(extra="forbid")
 
     overlap_seconds: Annotated[int, Field(strict=True, ge=0, le=604_800)] = 0
 
