@@ -127,6 +127,10 @@ class AuthFailed(RagError, code="auth_failed"):
     """Supabase Auth could not answer. Please try again."""
 
 
+class RegisteredWithoutKey(RagError, code="registered_without_key"):
+    """The user is registered, but got no API key. Sign in, and create one with POST /api/keys."""
+
+
 class StorageFailed(RagError, code="storage_failed"):
     """The file storage could not answer. Please try again."""
 

@@ -134,6 +134,37 @@ def test_a_user_of_no_org_is_named_for_an_admin(app: TestClient, world: World):
     assert user_id in refused["message"]
 
 
+def test_a_user_whose_key_could_not_be_created_is_told_so(app: TestClient, world: World, org: Org):
+    world.sql(
+        "create function public.refuse_key() returns trigger language plpgsql as $$ begin "
+        "raise exception 'no keys'; end $$"
+    )
+    world.sql(
+        "create trigger refuse_key before insert on rag.api_keys "
+        "for each row execute function public.refuse_key()"
+    )
+    email = address()
+    try:
+        refused = error(register(app, email), 500)
+    finally:
+        world.sql("drop function public.refuse_key cascade")
+    assert refused["code"] == "registered_without_key"
+    assert "is registered" in refused["message"]
+    assert world.sql("select count(*) from auth.users where email = %s", email) == [(1,)]
+
+
+def test_a_token_that_the_settings_do_not_accept_names_the_user_as_registered(
+    settings: Settings, auth: AuthServer
+):
+    changes = {
+        "supabase_url": auth.url,
+        "supabase_jwt_issuer": "https://other.example",
+        "rag_registration_enabled": True,
+    }
+    with services(settings, **changes) as core, client_of(administration.app, core) as app:
+        assert error(register(app), 500)["code"] == "registered_without_key"
+
+
 def test_a_registered_address_is_refused(app: TestClient, org: Org):
     email = address()
     assert register(app, email).status_code == 201
@@ -157,7 +188,11 @@ FAULTS: list[tuple[Answer, int, str]] = [
     (in_json({"code": 500, "error_code": "unexpected_failure", "msg": PASSWORD}, 500), 500, "auth_failed"),
     (in_json({"message": "no Route matched with those values"}, 404), 500, "auth_failed"),
     (in_json([PASSWORD], 400), 500, "auth_failed"),
-    (in_json({"access_token": PASSWORD, "user": {"email": "a@b.example"}}), 500, "auth_failed"),
+    (
+        in_json({"access_token": PASSWORD, "user": {"email": "a@b.example"}}),
+        500,
+        "registered_without_key",
+    ),
     (in_json({"access_token": 1}), 500, "auth_failed"),
     ((200, PASSWORD.encode(), {"Content-Type": "text/html"}), 500, "auth_failed"),
     ((302, b"", {"Location": "https://other.example/"}), 500, "auth_failed"),
