@@ -93,6 +93,7 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
         try:
             stack.up(options.port, worker=True)
             with closing(make_services(stack)) as services:
+                demo.report_model(services, console)
                 demo.ingest_once(stack, services, console)
             demo.introduce(stack, console)
             watch(stack, console)

@@ -17,6 +17,7 @@ from supabase import ClientOptions, FunctionsHttpError, create_client
 from local.child_processes import StackError
 from local.seed_demo import COLLECTION, demo_files, ingest_files, principals_of
 from local.stack import Stack
+from shared.errors import EmbeddingFailed, GenerationFailed
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.services import Services
 
@@ -119,7 +120,7 @@ def _passage(number: int, score: float, passage: dict[str, Any], console: Consol
 
 def ingest_once(stack: Stack, services: Services, console: Console) -> None:
     """Ingest the demo's documents unless all are present, embedded by the present model. Completes an
-    interrupted run."""
+    interrupted run. Raises StackError for a remote embedder that fails."""
     files = demo_files()
     with psycopg.connect(stack.database_url()) as connection:
         row = connection.execute(
@@ -128,7 +129,27 @@ def ingest_once(stack: Stack, services: Services, console: Console) -> None:
             [COLLECTION, services.embedder.model],
         ).fetchone()
     if row is None or row[0] < len(files):
-        ingest_files(services, files, principals_of(stack), console)
+        try:
+            ingest_files(services, files, principals_of(stack), console)
+        except EmbeddingFailed as error:
+            if not services.embedder.remote:
+                raise
+            raise StackError(
+                f"RAG_EMBEDDING_URL {services.settings.rag_embedding_url} did not embed with the model "
+                f"{services.embedder.model} ({error.log_reason}); check both, and OPENAI_API_KEY"
+            ) from None
+
+
+def report_model(services: Services, console: Console) -> None:
+    """Print the model that writes answers, with a warning if its server does not list its models."""
+    if (gateway := services.chat_gateway) is None:
+        return
+    text = f"answers: {gateway.model} at {services.settings.rag_llm_url}"
+    try:
+        gateway.models()
+    except GenerationFailed as error:
+        text = f"warning: {text}: no list of models ({error.log_reason}); check RAG_LLM_URL"
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def introduce(stack: Stack, console: Console) -> None:

@@ -116,7 +116,7 @@ class OpenAIEmbedder(OpenAIModel):
 
     def _batch(self, texts: list[str]) -> list[list[float]]:
         import httpx2
-        from openai import APIConnectionError, OpenAIError
+        from openai import APIConnectionError, APIStatusError, OpenAIError
 
         size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED_MODELS) else {}
         body = {"model": self.model, "input": texts, "encoding_format": "base64", **size}
@@ -128,6 +128,8 @@ class OpenAIEmbedder(OpenAIModel):
         try:
             response = retry_service(create, lost=APIConnectionError)
             vectors = _vectors_of(json.loads(response.content))
+        except APIStatusError as error:
+            raise EmbeddingFailed(log_reason=f"status {error.status_code}") from error
         except (OpenAIError, ValueError, TypeError, LookupError, struct.error) as error:
             # An endpoint may send any content with status 200.
             raise EmbeddingFailed from error
