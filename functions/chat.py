@@ -16,6 +16,7 @@ from shared.api.contracts.platform import chat_response, chat_sessions, error_fo
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core
+from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, last_event, stream_response
 from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
@@ -24,7 +25,11 @@ from shared.types import Principal, Scope
 MAX_BYTES = 1024 * 1024
 
 app = create_app(
-    error_format, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES
+    error_format,
+    "chat",
+    errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
+    max_body_bytes=MAX_BYTES,
+    headers=["idempotency-key"],
 )
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
@@ -68,21 +73,36 @@ def messages(
     return [chat_sessions.SessionMessage.of(row) for row in rows]
 
 
-@app.post("/api/v1/chat/sessions", status_code=201)
-@app.post("/v1/chat/sessions", status_code=201)
-def create(caller: Asker, core: Core, body: chat_sessions.NewSession) -> chat_sessions.SessionReference:
-    session = sessions.open_session(core.database, caller, None, body.collection_id)
-    session_id = sessions.save_turn(core.database, caller, session, body.stored())
-    return chat_sessions.SessionReference(session_id=session_id)
+@app.post("/api/v1/chat/sessions", status_code=201, response_model=chat_sessions.SessionReference)
+@app.post("/v1/chat/sessions", status_code=201, response_model=chat_sessions.SessionReference)
+def create(
+    caller: Asker, core: Core, once: Once, body: chat_sessions.NewSession
+) -> chat_sessions.SessionReference | Response:
+    def make() -> chat_sessions.SessionReference:
+        session = sessions.open_session(core.database, caller, None, body.collection_id)
+        session_id = sessions.save_turn(core.database, caller, session, body.stored())
+        return chat_sessions.SessionReference(session_id=session_id)
+
+    content = body.model_dump(mode="json")
+    return once.make(IdempotentRequest(Scope.CHAT_READ, content, body.collection_id), make)
 
 
-@app.post("/api/v1/chat/sessions/{session_id}/messages", status_code=201)
-@app.post("/v1/chat/sessions/{session_id}/messages", status_code=201)
+@app.post(
+    "/api/v1/chat/sessions/{session_id}/messages",
+    status_code=201,
+    response_model=chat_sessions.SessionReference,
+)
+@app.post(
+    "/v1/chat/sessions/{session_id}/messages", status_code=201, response_model=chat_sessions.SessionReference
+)
 def add_messages(
-    caller: Asker, core: Core, session: Id, body: chat_sessions.NewMessages
-) -> chat_sessions.SessionReference:
-    sessions.add_messages(core.database, caller, session, body.stored())
-    return chat_sessions.SessionReference(session_id=session)
+    caller: Asker, core: Core, session: Id, once: Once, body: chat_sessions.NewMessages
+) -> chat_sessions.SessionReference | Response:
+    def make() -> chat_sessions.SessionReference:
+        sessions.add_messages(core.database, caller, session, body.stored())
+        return chat_sessions.SessionReference(session_id=session)
+
+    return once.make(IdempotentRequest(Scope.CHAT_READ, [session, body.model_dump(mode="json")]), make)
 
 
 @app.delete("/api/v1/chat/sessions/{session_id}", status_code=204)

@@ -200,3 +200,18 @@ def test_a_deleted_collection_leaves_its_conversations(core: Services, people: P
     assert people.ann.request("DELETE", f"/v1/collections/{body['id']}").status_code == 204
     assert get_rows(people.ann)[0]["collection_id"] is None
     assert len(get_rows(people.ann, f"{PATH}/{session}/messages")) == 2
+
+
+def test_a_repeated_request_with_the_same_key_stores_messages_once(people: People):
+    """ann's. SDKs repeat a request after a broken connection."""
+    header = {"Idempotency-Key": "turn-1 of ann"}
+    body = {"messages": [QUESTION]}
+    first, second = (people.ann.request("POST", PATH, body, **header) for _ in range(2))
+    assert first.status_code == 201
+    assert second.json() == first.json()
+    assert second.headers["Idempotency-Replayed"] == "true"
+    path = f"{PATH}/{first.json()['session_id']}/messages"
+    for _ in range(2):
+        added = people.ann.request("POST", path, body, **{"Idempotency-Key": "turn-2 of ann"})
+        assert added.status_code == 201
+    assert len(get_rows(people.ann, path)) == 2
