@@ -25,4 +25,5 @@ const chunks = parsed.pipeThrough(
 let message;
 for await (const state of readUIMessageStream({ stream: chunks })) message = state;
 const text = (message?.parts ?? []).filter((part) => part.type === 'text').map((part) => part.text).join('');
-console.log(JSON.stringify({ text, metadata: message?.metadata ?? null, errors }));
+const { status } = await POST(new Request('http://localhost/api/chat', { method: 'POST' }));
+console.log(JSON.stringify({ withoutToken: status, text, metadata: message?.metadata ?? null, errors }));
