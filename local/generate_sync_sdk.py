@@ -23,6 +23,7 @@ REPLACEMENTS = (
     (r"Awaitable, ", ""),
     (r"import asyncio", "import time"),
     (r"asyncio\.sleep", "time.sleep"),
+    (r"asyncio\.to_thread\(([\w.]+)\)", r"\1()"),
     (r"aclosing", "closing"),
     (r"aclose", "close"),
     (r"aread", "read"),

@@ -56,9 +56,11 @@ def test_a_collection_is_used_by_its_name(typescript: Package, people: People):
         assert [each.id for each in ann.documents.list("Handbook")] == [document.id]
         assert list(ann.retrievals.retrieve("Handbook", "kiln", mode="keyword")) == []
         for call in (ann.collections.get, lambda name: ann.retrievals.retrieve(name, "kiln")):
-            with pytest.raises(NotFoundError, match="you see: 'Handbook'") as unknown:
+            with pytest.raises(NotFoundError, match="No collection has the name 'handbook'") as unknown:
                 call("handbook")
             assert unknown.value.code == "collection_not_found"
+            assert "Handbook" not in str(unknown.value)
+            assert unknown.value.details == {"names": ["Handbook"]}
         client = {"baseUrl": ann.base_url, "apiKey": key_of(people.ann)}
         home = {"collectionId": "Handbook"}
         got, second, listed, chat, unseen, gone = typescript.results(
@@ -81,8 +83,9 @@ def test_a_collection_is_used_by_its_name(typescript: Package, people: People):
         assert chat["value"]["metadata"]["collectionId"] == made.id
         assert len(listed["value"]["items"]) == 2
         assert unseen["error"]["message"].startswith(
-            'There is no collection with the name "handbook". Check the name; you see: "Handbook". ('
+            'No collection has the name "handbook". Check the name; details.names lists those that exist. ('
         )
+        assert unseen["error"]["details"] == {"names": ["Handbook"]}
         assert (unseen["error"]["name"], unseen["error"]["status"]) == ("NotFoundError", 404)
         assert "error" not in gone
         assert ann.collections.list() == []
@@ -122,7 +125,7 @@ def test_a_name_of_two_orgs_is_refused_and_an_org_is_used_by_its_name(typescript
         get = {"call": "collections.get", "args": ["Handbook"]}
         second, unseen, two = typescript.results({"baseUrl": address, "apiKey": token}, create, unknown, get)
         assert second["value"]["orgId"] == people.bolt.id
-        assert 'you see: "Acme", "Bolt".' in unseen["error"]["message"]
+        assert unseen["error"]["details"] == {"names": ["Acme", "Bolt"]}
         with pytest.raises(ConflictError, match="2 collections have the name 'Handbook'") as ambiguous:
             kim.collections.delete("Handbook")
         for error in (str(ambiguous.value), two["error"]["message"]):

@@ -1,5 +1,6 @@
 """Files above the size of a request, and files by their path: the TypeScript SDK opens and uploads them."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.external_programs import run_node
 from tests.functions.app_server import live
 from tests.functions.test_documents import collection
 from tests.sdk.python_client import key_of
-from tests.sdk.typescript_package import HOME, SCRIPTS, Package, Row
+from tests.sdk.typescript_package import HOME, KEY, SCRIPTS, Package, Row
 from tests.stand_in_server import Reply, StandIn
 from tests.upload_client import Uploads, page
 
@@ -73,7 +74,8 @@ def test_a_page_uploads_a_large_file_with_progress(
     result = run_node(SCRIPTS / "browser.mjs", {**arguments, "collectionId": home})
     assert (result["filename"], result["progress"][-1]) == ("kiln.txt", [7_000_003, 7_000_003])
     assert result["path"] == "A browser opens no paths: pass a File or a Blob as file."
-    assert [len(data) for data in uploading.server.objects.values()] == [7_000_003]
+    assert result["atOnce"] == [7_000_004]
+    assert [len(data) for data in uploading.server.objects.values()] == [7_000_003, 7_000_004]
 
 
 def test_a_small_file_is_read_from_a_path_and_a_missing_one_is_an_error(
@@ -95,6 +97,35 @@ def test_a_small_file_is_read_from_a_path_and_a_missing_one_is_an_error(
     )  # fmt: skip
 
 
+def test_a_directory_and_a_pipe_are_refused_as_paths(typescript: Package, gateway: StandIn, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    paths = [tmp_path, tmp_path / "pipe"]
+    steps = [create(HOME, {"kind": "path", "path": str(path)}) for path in paths]
+    for result, path in zip(typescript.results({"baseUrl": gateway.url}, *steps), paths, strict=True):
+        assert result["error"]["name"] == "MnemosyneError"
+        assert result["error"]["message"].startswith(f"{path} is not a regular file.")
+    assert gateway.requests == []
+
+
+def test_a_file_that_changes_while_it_is_sent_is_an_error_without_a_retry(
+    typescript: Package, gateway: StandIn, tmp_path: Path
+):
+    small, large = tmp_path / "small.md", tmp_path / "large.md"
+    small.write_text("hot")
+    large.write_bytes(FILE)
+    gateway.replies(Reply(json={"upload_url": f"{gateway.url}/object", "upload": "ticket"}))
+    for path, requests in ((small, 1), (large, 2)):
+        step = create(HOME, {"kind": "path", "path": str(path)}, externalId="kiln")
+        called = typescript.run(
+            "driver.mjs",
+            {"client": {"apiKey": KEY, "baseUrl": gateway.url}, "steps": [step], "growing": str(path)},
+        )
+        (result,) = called["results"]
+        assert result["error"]["name"] == "MnemosyneError"
+        assert result["error"]["message"].startswith("The file cannot be read.")
+        assert result["asked"] == requests
+
+
 def test_the_signed_url_gets_no_key_and_is_in_no_error(typescript: Package):
     with StandIn() as storage, StandIn() as api:
         url = f"{storage.url}/object?token=secret-7f3x"
@@ -106,6 +137,7 @@ def test_the_signed_url_gets_no_key_and_is_in_no_error(typescript: Package):
         assert (dropped["name"], refused["name"]) == ("APIConnectionError", "UploadFailedError")
         assert refused["message"].startswith("Storage did not accept the file: no: http")
         assert dropped["message"].startswith(f"Storage at {storage.url.removeprefix('http://')} could not be")
+        assert "[cause]" in dropped["shown"]
         assert "7f3x" not in f"{dropped} {refused}"
         assert [request.path for request in api.requests] == ["/api/v1/documents/upload"] * 2
         assert len(storage.requests) == 2

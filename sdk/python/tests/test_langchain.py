@@ -110,6 +110,15 @@ def test_a_chain_stores_its_turns_and_reads_them_again(client: Mnemosyne):
         MnemosyneChatMessageHistory(client, former).add_user_message("Hello")
 
 
+def test_more_than_a_hundred_messages_are_stored_in_order(client: Mnemosyne):
+    history = MnemosyneChatMessageHistory(client, collection_id=COLLECTION)
+    history.add_messages([])
+    assert history.session_id is None
+    texts = [f"Message {number}" for number in range(101)]
+    history.add_messages([HumanMessage(text) for text in texts])
+    assert [message.content for message in history.messages] == texts
+
+
 def test_messages_without_text_and_of_other_types_are_refused(client: Mnemosyne):
     history = MnemosyneChatMessageHistory(client)
     call = AIMessage("", tool_calls=[{"name": "search", "args": {}, "id": "1"}])

@@ -1,6 +1,6 @@
 // Early ends of a request: the caller's signal, a time-out, the end of reading a stream.
 
-import { APIConnectionError, APITimeoutError } from "./errors.js";
+import { APIConnectionError, APITimeoutError, isUnreadable, unreadable } from "./errors.js";
 
 // Timers take no more; a longer one would fire at once.
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -80,6 +80,7 @@ export class Deadline {
   explained(raised: unknown, server = "The server", check = "baseUrl and the network"): unknown {
     if (this.#signal?.aborted) return this.#signal.reason;
     if (this.#isOver) return new APITimeoutError(`No answer within ${this.timeLimit} ms. Try again, or raise timeout.`, { cause: raised });
+    if (isUnreadable(raised)) return unreadable(raised);
     const message = `${server} could not be reached, or the connection broke. Check ${check}.`;
     return new APIConnectionError(message, { cause: raised });
   }

@@ -136,3 +136,16 @@ export class DocumentFailedError extends MnemosyneError {
     this.code = error?.code;
   }
 }
+
+/** The error for a file that could be opened, but not read. */
+export function unreadable(cause: unknown): MnemosyneError {
+  return new MnemosyneError("The file cannot be read. It may have changed while it was sent.", { cause });
+}
+
+/** Whether the reading of a Blob failed, and not the request. */
+export function isUnreadable(raised: unknown): boolean {
+  for (let cause = raised; cause instanceof Error; cause = cause.cause) {
+    if (cause.name === "NotReadableError") return true;
+  }
+  return false;
+}

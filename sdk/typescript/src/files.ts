@@ -1,6 +1,6 @@
 // Files as callers have them, each as what a form takes. Recognised by shape: a browser has no fs.
 
-import { MnemosyneError, PayloadTooLargeError } from "./errors.js";
+import { MnemosyneError, PayloadTooLargeError, unreadable } from "./errors.js";
 import { typeOf } from "./types.js";
 import { hex } from "./utils.js";
 
@@ -37,21 +37,29 @@ async function opened(file: string | FileContent): Promise<FileContent> {
   if (typeof file !== "string") return file;
   const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => FileSystem } };
   if (!process?.getBuiltinModule) throw new MnemosyneError("A browser opens no paths: pass a File or a Blob as file.");
+  const fs = process.getBuiltinModule("node:fs");
   try {
-    return await process.getBuiltinModule("node:fs").openAsBlob(file);
+    // (A pipe would be an empty Blob.)
+    if ((await fs.promises.stat(file)).isFile()) return await fs.openAsBlob(file);
   } catch (cause) {
     throw new MnemosyneError(`The file ${file} cannot be opened. Check the path.`, { cause });
   }
+  throw new MnemosyneError(`${file} is not a regular file. Pass a file's path, or the stream of a pipe.`);
 }
 
 interface FileSystem {
   openAsBlob: (path: string) => Promise<Blob>;
+  promises: { stat: (path: string) => Promise<{ isFile: () => boolean }> };
 }
 
 /** `sha256:` and 64 hexadecimal digits. (A page without TLS has no SHA-256: undefined.) */
 export async function hashOf(content: Blob): Promise<string | undefined> {
   const subtle = crypto.subtle as SubtleCrypto | undefined;
-  return subtle && `sha256:${hex(await subtle.digest("SHA-256", await content.arrayBuffer()))}`;
+  if (!subtle) return undefined;
+  const bytes = await content.arrayBuffer().catch((cause: unknown) => {
+    throw unreadable(cause);
+  });
+  return `sha256:${hex(await subtle.digest("SHA-256", bytes))}`;
 }
 
 async function blobOf(content: FileContent | string, type: string): Promise<Blob> {

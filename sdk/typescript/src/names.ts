@@ -8,7 +8,6 @@ import type { Transport } from "./transport.js";
 
 // A UUID, with or without the prefix of the search contract and others.
 const ID = /^([a-z]+_)?[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
-const MAX_SHOWN = 20;
 
 interface Item {
   readonly id: string;
@@ -22,7 +21,7 @@ interface Items {
 
 /**
  * The id, or the id of the one item of that name. A name costs a request for each 100 items, and each call makes it
- * again, since an item may get another name. Throws NotFoundError and ConflictError.
+ * again, since items can be renamed. Throws NotFoundError and ConflictError.
  */
 export async function idOf(
   transport: Transport,
@@ -50,9 +49,8 @@ function idByName(noun: string, name: string, items: readonly Item[]): string {
     const message = `${others.length + 1} ${noun}s have the name "${name}". Pass an id: ${[id, ...others].join(", ")}.`;
     throw new ConflictError(message, { status: 409, code: "ambiguous_name" });
   }
-  const names = items.flatMap((item) => (item.name ? [`"${item.name}"`] : [])).sort();
-  const shown = names.slice(0, MAX_SHOWN).join(", ") || "none";
-  const more = names.length > MAX_SHOWN ? ` and ${names.length - MAX_SHOWN} more` : "";
-  const message = `There is no ${noun} with the name "${name}". Check the name; you see: ${shown}${more}.`;
-  throw new NotFoundError(message, { status: 404, code: `${noun}_not_found` });
+  // The message may reach a user who must not see the other names.
+  const names = items.flatMap((item) => item.name ?? []).sort();
+  const message = `No ${noun} has the name "${name}". Check the name; details.names lists those that exist.`;
+  throw new NotFoundError(message, { status: 404, code: `${noun}_not_found`, details: { names } });
 }

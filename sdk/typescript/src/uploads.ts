@@ -1,7 +1,7 @@
 // The upload of a file to an address, with progress: a browser's fetch reports none, its XMLHttpRequest does.
 
-/** `progress` gets the number of bytes sent. Rejects as fetch does. */
-export function put(
+/** `progress` gets the number of bytes sent. Rejects as fetch does. A redirect is no success. */
+export async function put(
   url: string,
   content: Blob,
   fetch: typeof globalThis.fetch,
@@ -9,6 +9,14 @@ export function put(
   progress: (sent: number) => void,
 ): Promise<Response> {
   if (typeof XMLHttpRequest === "function") return byXmlHttpRequest(url, content, signal, progress);
+  const headers = { "Content-Type": typeOf(content) };
+  const request = { method: "PUT", headers, signal, redirect: "manual", credentials: "omit" } as const;
+  if (!isNode()) {
+    // A service worker: its fetch takes no stream, and so tells only the end.
+    const response = await fetch(url, { ...request, body: content });
+    progress(content.size);
+    return response;
+  }
   let sent = 0;
   const counted = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
     transform(piece, to) {
@@ -16,11 +24,19 @@ export function put(
       progress((sent += piece.length));
     },
   });
-  const headers = { "Content-Length": String(content.size), "Content-Type": content.type || "application/octet-stream" };
-  const body = content.stream().pipeThrough(counted);
   // (Node's name for a body that is a stream, which the types of a browser lack.)
   const duplex = { duplex: "half" };
-  return fetch(url, { method: "PUT", headers, body, signal, redirect: "manual", credentials: "omit", ...duplex });
+  const sized = { ...headers, "Content-Length": String(content.size) };
+  return fetch(url, { ...request, headers: sized, body: content.stream().pipeThrough(counted), ...duplex });
+}
+
+function isNode(): boolean {
+  const { process } = globalThis as { process?: { versions?: { node?: string } } };
+  return process?.versions?.node !== undefined;
+}
+
+function typeOf(content: Blob): string {
+  return content.type || "application/octet-stream";
 }
 
 function byXmlHttpRequest(
@@ -32,8 +48,14 @@ function byXmlHttpRequest(
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("PUT", url);
+    request.setRequestHeader("Content-Type", typeOf(content));
     request.upload.onprogress = ({ loaded }) => progress(loaded);
-    request.onload = () => resolve(new Response(request.responseText || null, { status: request.status }));
+    request.onload = () => {
+      // It follows redirects. The response of another address is not Storage's.
+      const isRedirected = request.responseURL !== new URL(url).href;
+      if (isRedirected) resolve(Response.error());
+      else resolve(new Response(request.responseText || null, { status: request.status }));
+    };
     request.onerror = request.onabort = () => reject(new TypeError("The upload broke off."));
     signal.addEventListener("abort", () => request.abort(), { once: true });
     request.send(content);

@@ -27,7 +27,12 @@ try {
     const onProgress = (sent, size) => progress.push([sent, size]);
     const { filename } = await client.documents.create({ collectionId, file }, { onProgress });
     const path = await client.documents.create({ collectionId, file: "kiln.txt" }).catch(({ message }) => message);
-    return { filename, progress, path };
+    // A service worker has none.
+    delete globalThis.XMLHttpRequest;
+    const other = new File(["warm", "x".repeat(7_000_000)], "kiln");
+    const atOnce = [];
+    await client.documents.create({ collectionId, file: other }, { onProgress: (sent) => atOnce.push(sent) });
+    return { filename, progress, path, atOnce };
   };
   const everything = async ({ client: options }) => {
     const { Mnemosyne } = await import("/index.js");

@@ -1,5 +1,5 @@
 // Calls of the SDK, told as JSON on standard input and answered as JSON: {client, steps, hurried, bytewise, refused}.
-// `refused` is where nobody listens: there goes each step's first attempt.
+// `refused` is where nobody listens: there goes each step's first attempt. `growing` is a file that grows before each request.
 // A step is {call: "documents.get", args: [...]}, with what is to happen to a stream or a list beside it.
 
 import fs from "node:fs";
@@ -18,6 +18,7 @@ const client = new Mnemosyne({
   ...(given.client.hangs && { apiKey: () => new Promise(() => undefined) }),
   fetch: async (input, init) => {
     asked.push(init.method);
+    if (given.growing) fs.appendFileSync(given.growing, "x");
     const response = await fetch(given.refused && asked.length === 1 ? given.refused : input, init);
     return given.bytewise ? bytewise(response) : response;
   },

@@ -8,7 +8,6 @@ from mnemosyne.models.base import Model, Pagination
 
 # A UUID, with or without the prefix of the search contract and others.
 _ID = re.compile(r"([a-z]+_)?[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
-MAX_SHOWN = 20
 
 
 class Item(Model):
@@ -26,8 +25,8 @@ def is_id(text: str) -> bool:
 
 
 def id_by_name(noun: str, name: str, items: Sequence[Item]) -> str:
-    """The id of the one item of that name. Raises NotFoundError with the names that exist, and ConflictError
-    with the ids of several items of that name."""
+    """The id of the one item of that name. Raises NotFoundError, whose details hold the names that
+    exist, and ConflictError with the ids of several items of that name."""
     ids = [item.id for item in items if item.name == name]
     if len(ids) == 1:
         return ids[0]
@@ -37,11 +36,10 @@ def id_by_name(noun: str, name: str, items: Sequence[Item]) -> str:
             status_code=409,
             code="ambiguous_name",
         )
-    names = sorted(item.name for item in items if item.name)
-    shown = ", ".join(map(repr, names[:MAX_SHOWN])) or "none"
-    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+    # The message may reach a user who must not see the other names.
     raise NotFoundError(
-        f"There is no {noun} with the name {name!r}. Check the name; you see: {shown}{more}.",
+        f"No {noun} has the name {name!r}. Check the name; details['names'] lists those that exist.",
         status_code=404,
         code=f"{noun}_not_found",
+        details={"names": sorted(item.name for item in items if item.name)},
     )

@@ -14,6 +14,9 @@ from mnemosyne.client import Mnemosyne
 from mnemosyne.models.chat import SessionMessageParam
 from mnemosyne.models.chunk import Chunk, RetrievalMode
 
+# A request takes no more.
+MAX_MESSAGES = 100
+
 
 class MnemosyneRetriever(BaseRetriever):
     """Passages that the client's key may read, best first.
@@ -81,14 +84,16 @@ class MnemosyneChatMessageHistory(BaseChatMessageHistory):
         ]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Store 1 to 100 messages of a user or a model. Raises ValueError for messages of other types, and
-        for messages without text, such as calls of tools."""
+        """Store messages of a user or a model, in requests of 100. Raises ValueError for messages of other
+        types, and for messages without text, such as calls of tools."""
         texts = list(map(_message, messages))
         sessions = self._client.chat.sessions
-        if self.session_id is None:
-            self.session_id = sessions.create(texts, collection_id=self._collection_id).session_id
-        else:
-            sessions.add_messages(self.session_id, texts)
+        for start in range(0, len(texts), MAX_MESSAGES):
+            batch = texts[start : start + MAX_MESSAGES]
+            if self.session_id is None:
+                self.session_id = sessions.create(batch, collection_id=self._collection_id).session_id
+            else:
+                sessions.add_messages(self.session_id, batch)
 
     def clear(self) -> None:
         """Delete the session. Later messages create another one."""

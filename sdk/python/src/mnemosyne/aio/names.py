@@ -9,7 +9,7 @@ from mnemosyne.requests import Request, query
 
 async def id_of(transport: AsyncTransport, noun: Literal["collection", "org"], text: str) -> str:
     """The id, or the id of the one item of that name. A name costs a request for each 100 items, and each
-    call makes it again, since an item may get another name. Raises NotFoundError and ConflictError."""
+    call makes it again, since items can be renamed. Raises NotFoundError and ConflictError."""
     if not text or is_id(text):
         return text
     items: list[Item] = []

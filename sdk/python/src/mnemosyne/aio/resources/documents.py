@@ -81,7 +81,7 @@ class AsyncDocumentsResource:
         """Upload the file to a signed URL of the project's storage, then add it."""
         described = {**fields, "filename": upload.name, "size_bytes": upload.size}
         if idempotency_key is not None:
-            described["content_hash"] = upload.content_hash()
+            described["content_hash"] = await asyncio.to_thread(upload.content_hash)
         begun = await self._transport.send(Request("POST", "/documents/upload", json=described))
         ticket = UploadTicket.of(begun)
         await self._transport.put(ticket.upload_url, upload, on_progress)
