@@ -3,14 +3,14 @@
 import type { Deadline } from "./deadline.js";
 import { APIConnectionError, StreamInterruptedError } from "./errors.js";
 import { errorOf, requestId, unexpected } from "./failures.js";
-import { amiss, CITED, ENDING } from "./forms.js";
+import { amiss, ENDING, SEARCH_ANSWER } from "./forms.js";
 import type { ChatCompletion, ChatCompletionChunk, ChatMetadata, Source, Usage } from "./models/chat.js";
 import type { AnswerEvent, AnswerMeta, AnswerResponse, Citation } from "./models/search.js";
 import { events } from "./streaming.js";
 import { isRecord, received } from "./utils.js";
 
 // After the last chunk there is only the end of the answer to wait for.
-const PATIENCE_AT_THE_END = 1_000;
+const END_TIMEOUT_MS = 1_000;
 // Milliseconds: a deep answer may take the server 95 seconds.
 export const WHOLE_ANSWER = 180_000;
 
@@ -67,7 +67,7 @@ export function chunks(response: Response, deadline: Deadline, key: string): Asy
 export function answerEvents(response: Response, deadline: Deadline, key: string): AsyncGenerator<AnswerEvent> {
   return parts(response, deadline, key, "final", (said, type, seen) => {
     if (type === "error") throw errorOf(said, seen, key);
-    if (type === "final" && amiss(said, CITED)) throw unexpected(response, key, "its end has no answer");
+    if (type === "final" && amiss(said, SEARCH_ANSWER)) throw unexpected(response, key, "its end has no answer");
     switch (type) {
       case "meta":
         return { type, meta: said as unknown as AnswerMeta };
@@ -99,7 +99,7 @@ async function* parts<T extends { readonly type: string }>(
       const part = partOf(parsed(data, seen), name, seen);
       if (part === undefined) continue;
       isDone ||= part.type === last;
-      if (part.type === last) deadline.endWithin(PATIENCE_AT_THE_END);
+      if (part.type === last) deadline.endWithin(END_TIMEOUT_MS);
       yield part;
     }
     if (!isDone) throw new StreamInterruptedError("The stream ended early. Send the request again.", seen);

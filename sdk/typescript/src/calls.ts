@@ -44,7 +44,7 @@ export interface Call {
   /** The required fields of the response. */
   readonly answer?: Form;
   /** Milliseconds for an attempt, if neither the call nor the client has a time-out. */
-  readonly timeoutUnlessSaid?: number;
+  readonly defaultTimeout?: number;
   /** An error status whose body is a valid response. */
   readonly accepts?: number;
 }

@@ -88,7 +88,7 @@ export class Transport {
     // One for all attempts.
     let key = options.idempotencyKey ?? (call.isOncePerKey ? randomKey() : undefined);
     for (let attempt = 0; ; attempt++) {
-      const timeLimit = options.timeout ?? this.#options.timeout ?? call.timeoutUnlessSaid ?? TIMEOUT;
+      const timeLimit = options.timeout ?? this.#options.timeout ?? call.defaultTimeout ?? TIMEOUT;
       const deadline = new Deadline(timeLimit, options.signal);
       let token: string | undefined;
       try {

@@ -3,7 +3,7 @@
 import { MnemosyneError } from "./errors.js";
 
 // What stands under these names is a user's own, or free in form: it is passed on as it is.
-const AS_THEY_ARE = new Set([
+const FREE_FORM_FIELDS = new Set([
   "metadata",
   "metadata_filter",
   "document_metadata",
@@ -33,7 +33,7 @@ function renamed(value: unknown, rename: (name: string) => string): unknown {
   return Object.fromEntries(
     Object.entries(value)
       .filter(([, inner]) => inner !== undefined)
-      .map(([name, inner]) => [rename(name), AS_THEY_ARE.has(snake(name)) ? inner : renamed(inner, rename)]),
+      .map(([name, inner]) => [rename(name), FREE_FORM_FIELDS.has(snake(name)) ? inner : renamed(inner, rename)]),
   );
 }
 

@@ -1,7 +1,7 @@
 // client.chat: completions, whole and as streams, and the sessions that remember them.
 
 import { type Answer, chunks, completion, WHOLE_ANSWER } from "../answers.js";
-import { ANSWER, ROWS, SESSION } from "../forms.js";
+import { CHAT_ANSWER, ROWS, SESSION } from "../forms.js";
 import type { PostOptions, RequestOptions } from "../calls.js";
 import type {
   ChatCompletion,
@@ -60,7 +60,7 @@ export class ChatCompletionsResource {
     const json = { ...more, collectionId, sessionId: sessionId ?? undefined, stream };
     const call = { method: "POST", path: "/chat", json } as const;
     if (!stream) {
-      const whole = { ...call, answer: ANSWER, timeoutUnlessSaid: WHOLE_ANSWER };
+      const whole = { ...call, answer: CHAT_ANSWER, defaultTimeout: WHOLE_ANSWER };
       return completion(await this.#transport.request<Answer>(whole, options));
     }
     const { response, deadline, key } = await this.#transport.open(call, options);

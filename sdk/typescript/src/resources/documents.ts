@@ -22,7 +22,7 @@ import type { Transport } from "../transport.js";
 import { masked, sleep, step } from "../utils.js";
 
 const PATH = "/documents";
-const MAKING = { isOncePerKey: true, answer: MADE } as const;
+const CREATION = { isOncePerKey: true, answer: MADE } as const;
 const READY_WITHIN = 300_000;
 // Between two looks: growing by half, with up to a quarter more, so that many who wait spread out.
 const FIRST_LOOK = 500;
@@ -58,7 +58,7 @@ export class DocumentsResource {
       return made;
     };
     const isRepeatable = params.externalId !== undefined;
-    const call = { method: "POST", path: PATH, form, isRepeatable, ...MAKING } as const;
+    const call = { method: "POST", path: PATH, form, isRepeatable, ...CREATION } as const;
     return this.#transport.request(call, options);
   }
 
@@ -71,14 +71,14 @@ export class DocumentsResource {
     const begin = { method: "POST", path: `${PATH}/upload`, json, isRepeatable: true, answer: TICKET } as const;
     const { uploadUrl, upload } = await this.#transport.request<Ticket>(begin, { ...options, idempotencyKey: undefined });
     await this.#transport.put(uploadUrl, content, options);
-    const add = { method: "POST", path: `${PATH}/uploaded`, json: { upload }, ...MAKING } as const;
+    const add = { method: "POST", path: `${PATH}/uploaded`, json: { upload }, ...CREATION } as const;
     return this.#transport.request(add, options);
   }
 
   /** A page or a file of the public internet, fetched by the server. */
   async createFromUrl(params: NewDocumentFromUrl, options?: PostOptions): Promise<Document> {
     const json = await this.#resolved(params, options);
-    const call = { method: "POST", path: `${PATH}/url`, json, ...MAKING } as const;
+    const call = { method: "POST", path: `${PATH}/url`, json, ...CREATION } as const;
     return this.#transport.request(call, options);
   }
 
@@ -86,7 +86,7 @@ export class DocumentsResource {
     const json = await this.#resolved(params, options);
     const isRepeatable = params.externalId !== undefined;
     const path = `${PATH}/text`;
-    const call = { method: "POST", path, json, isRepeatable, ...MAKING } as const;
+    const call = { method: "POST", path, json, isRepeatable, ...CREATION } as const;
     return this.#transport.request(call, options);
   }
 

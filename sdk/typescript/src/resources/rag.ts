@@ -25,7 +25,7 @@ export class RagResource {
   async answer(params: RagParams, options?: RequestOptions): Promise<RagAnswerResponse> {
     const json = await this.#resolved(params, options);
     const call = { method: "POST", path: "/api/rag/answer", isAtRoot: true, json } as const;
-    return this.#transport.request({ ...call, answer: RAG_ANSWER, timeoutUnlessSaid: WHOLE_ANSWER }, options);
+    return this.#transport.request({ ...call, answer: RAG_ANSWER, defaultTimeout: WHOLE_ANSWER }, options);
   }
 
   async #resolved(params: RagParams, options: RequestOptions | undefined): Promise<RagParams> {

@@ -2,7 +2,7 @@
 
 import { answerEvents, WHOLE_ANSWER } from "../answers.js";
 import type { Call, PostOptions, RequestOptions } from "../calls.js";
-import { CITED, CONTENTS, type Form, MATCHES, RESULTS } from "../forms.js";
+import { CONTENTS, type Form, MATCHES, RESULTS, SEARCH_ANSWER } from "../forms.js";
 import type {
   AnswerEvent,
   AnswerParams,
@@ -55,8 +55,8 @@ export class SearchResource {
   answer(params: Whole, options?: PostOptions): Promise<AnswerResponse>;
   answer(params: Streamed, options?: PostOptions): Promise<Stream<AnswerEvent>>;
   async answer(params: AnswerParams, options?: PostOptions): Promise<AnswerResponse | Stream<AnswerEvent>> {
-    const call = await this.#call("answer", params, CITED, options);
-    if (!params.stream) return this.#transport.request({ ...call, timeoutUnlessSaid: WHOLE_ANSWER }, options);
+    const call = await this.#call("answer", params, SEARCH_ANSWER, options);
+    if (!params.stream) return this.#transport.request({ ...call, defaultTimeout: WHOLE_ANSWER }, options);
     const { response, deadline, key } = await this.#transport.open(call, options);
     return new Stream(answerEvents(response, deadline, key), deadline.controller, () => deadline.stop());
   }
