@@ -57,7 +57,7 @@ def test_the_documentation_s_examples_run(variables: dict[str, str]):
     langchain, history, llama_index = (
         code.partition("```")[0]
         .replace("mn_live_...", variables["MNEMOSYNE_API_KEY"])
-        .replace("https://your-domain.com/api/v1", variables["MNEMOSYNE_BASE_URL"])
+        .replace("http://127.0.0.1:54321/api/v1", variables["MNEMOSYNE_BASE_URL"])
         .replace("What does error code E-42 mean?", "How hot does the kettle of hall 3 become?")
         for code in (ROOT / "docs" / "frameworks.md").read_text().split("```python\n")[1:]
     )
