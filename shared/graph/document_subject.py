@@ -5,24 +5,25 @@ from dataclasses import replace
 
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.mentions import Mention, mention_of
-from shared.graph.name_folding import fold
-from shared.graph.stopwords import COMMON
+from shared.graph.name_folding import PARENTHESIS, fold
+from shared.graph.stopwords import COMMON, NEVER_FIRST
 from shared.graph.types import is_name
 from shared.graph.words_and_capitals import WORD, is_titled
 
-_PARENTHESIS = re.compile(r"(?<=\S)\s*[(（]([^()（）]{0,80})[)）]\s*\Z")
 # "Harry & Son (1984) is a film": a text that begins with a statement has the name in it as its subject.
-_STATEMENT = re.compile(
-    r"[\W_]*(?:(?:The|Sir|Mr|Mrs|Ms|Dr|Prof)\.? )?(?P<name>[^\s\W_][^\n(,;]{1,80}?)[\"”’*_]{0,3}"
-    r"(?P<details>(?:\s*\([^()]{0,200}\)|\s*,[^,()\n]{0,80}(?:\([^()]{0,200}\)\s*,?|,)){0,2})"
+_PREDICATE = re.compile(
+    r"[\"”’*_]{0,3}(?P<details>(?:\s*\([^()]{0,200}\)|\s*,[^,()\n]{0,80}(?:\([^()]{0,200}\)\s*,?|,)){0,2})"
     r"\s+(?:(?P<be>is|are|was|were)(?P<article> (?:a|an|the|one))?"
     r"|ist|war|sind|est|était|es|era|owns|provides|handles)\b"
+)
+_STATEMENT = re.compile(
+    r"[\W_]*(?:(?:The|Sir|Mr|Mrs|Ms|Dr|Prof)\.? )?(?P<name>[^\s\W_][^\n(,;]{1,80}?)" + _PREDICATE.pattern
 )
 _OTHER_NAME = re.compile(
     r"\b(?:(?:known|referred|released)\b[a-z ]{1,40}\b(?:as|name)|called|nicknamed|or)(?: the)? [\"“]?"
     r"(?P<name>[A-Z][\w.’'-]*(?: (?:of |the |de |von )?[A-Z\d][\w.’'-]*){0,5})"
 )
-_LIFE = re.compile(r"\b(?:born|died|née?|[bd]\.)|\d{4}\s*[–—-]")
+_LIFE = re.compile(r"\b(?:born|died|née?)\b|\b[bd]\. ")
 _NICKNAME = re.compile(r"[\"“]\s*([^\"”]{1,30}?)\s*[\"”]")
 _MAIL_HEADER = re.compile(r"(?:[A-Z][\w-]{0,30}:[^\n]{0,998}(?:\n|\Z)){2,40}")
 _SENDER = re.compile(r"^From:[ \t]{0,8}\"?(?P<name>[^\n<>@\"]{2,100}?)\"?[ \t]{0,8}<[^<>\s]{3,320}>", re.M)
@@ -30,15 +31,12 @@ _SUBJECT_LINE = re.compile(r"^Subject: *(?:(?:re|fwd?|aw|wg): *)*(?P<name>[^\s:]
 _HEADING = re.compile(r"\s{0,9}#{1,6} +(?P<name>[^\s#][^\n]{1,150})")
 _KEY = re.compile(r"[\W_]{0,9}(?P<name>[A-Z][A-Z\d]{0,9}-\d{1,9})\b(?!-)")
 _IDENTIFIER = re.compile(r"[\w@][\w./@-]*")
-_MAX_WORDS = 10
 
 
 def title_subject(title: str, opening: str) -> Mention | None:
     """The name in the title, without its parenthesis; None for a title that is no name."""
-    name = _PARENTHESIS.sub("", title).strip().strip("\"'“”«»`")
-    introduced = _STATEMENT.match(opening[: len(title) + 500])
-    is_introduced = introduced is not None and fold(introduced["name"]) == fold(name)
-    if not is_name(name) or "\n" in name or not (is_introduced or _is_shaped(name)):
+    name = PARENTHESIS.sub("", title).strip().strip("\"'“”«»`")
+    if not is_name(name) or "\n" in name or not (_is_shaped(name) or _is_introduced(name, opening)):
         return None
     kind = kind_of(name)
     if kind == "name" and _IDENTIFIER.fullmatch(name) and re.search(r"[-_./]", name):
@@ -54,8 +52,9 @@ def sender_of_mail(text: str) -> list[Mention]:
 
 def subjects_of_opening(text: str) -> list[Mention]:
     """The names in the subject line of a mail, the first heading, a ticket's key and the first statement."""
-    header, heading = _MAIL_HEADER.match(text), _HEADING.match(text)
-    start = heading.end() if heading else 0
+    header = _MAIL_HEADER.match(text)
+    heading = _HEADING.match(text, header.end() if header else 0)
+    start = max(line.end() if line else 0 for line in (header, heading))
     key = _KEY.match(text, start)
     subjects = [mention_of(key, "identifier", "name")] if key else _subjects_of_statement(text, start)
     for line in (header and _SUBJECT_LINE.search(header[0]), heading):
@@ -75,23 +74,32 @@ def _subjects_of_statement(text: str, start: int) -> list[Mention]:
     if not words or words[0][0].islower() or (not match["article"] and COMMON.issuperset(folded)):
         return []
     is_defined = match["article"] and len(words) <= 3 and ":" not in name and folded[0] not in COMMON
-    if not (is_defined or _is_shaped(name)):
+    if folded[0] in NEVER_FIRST or not (is_defined or _is_shaped(name)):
         return []
     subject = mention_of(match, kind_of(name), "name")
     named = _OTHER_NAME.finditer(text, *match.span("details"))
     others = [mention_of(other, subject.kind, "name") for other in named]
-    if len(words) > 2 and _LIFE.search(match["details"]):
-        # Andrew Alan "Drew" Fuller is Drew Fuller, Edmund John Irvine Jr. is Edmund Irvine.
+    is_person = subject.kind in {"name", "person"} and not any(word[0].islower() for word in words)
+    if len(words) > 2 and is_person and _LIFE.search(match["details"]):
+        # The nickname or first name, with the last name.
         first = _NICKNAME.search(name)
         last = words[-2 if words[-1] in {"Jr", "Sr", "III"} else -1]
         others += [replace(subject, name=f"{first[1] if first else words[0]} {last}", is_nested=True)]
     return [subject, *others]
 
 
+def _is_introduced(title: str, opening: str) -> bool:
+    """Whether the text begins with a statement about the title."""
+    start = opening[: len(title) + 500].lstrip('#*_"“ \n\t')
+    is_first = fold(start[: len(title)]) == fold(title)
+    statement = _PREDICATE.match(start, len(title)) if is_first else _STATEMENT.match(start)
+    return statement is not None and (is_first or fold(statement["name"]) == fold(title))
+
+
 def _is_shaped(title: str) -> bool:
     """Whether the title has the form of a name: capitalized words, one word, or a short text without case."""
     words = WORD.findall(title)
-    if not 0 < len(words) <= _MAX_WORDS or (len(words) == 1 and words[0].casefold() in COMMON):
+    if not 0 < len(words) <= 10 or (len(words) == 1 and words[0].casefold() in COMMON):
         return False
     if not any(word[0].isupper() or word[0].islower() for word in words):
         return len(title) <= 16
@@ -99,6 +107,4 @@ def _is_shaped(title: str) -> bool:
         return False
     if _IDENTIFIER.fullmatch(title):
         return words[0][0].isupper() or len(words) > 1 or re.search(r"[-_./\d]", title) is not None
-    if ":" in title and len(title.split(":", maxsplit=1)[0].split()) > 3:
-        return False
-    return is_titled(words)
+    return is_titled(words) and (":" not in title or len(title.split(":", maxsplit=1)[0].split()) <= 3)

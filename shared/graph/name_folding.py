@@ -7,7 +7,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-_PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
+PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
 _ARTICLE = re.compile(r"\A(?:the|an?) (?=.)")
 # Only accents: signs of Indic scripts are vowels, and signs of kana make other letters.
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]+")
@@ -17,7 +17,7 @@ _APART = re.compile(r"[\W_]+")
 @lru_cache(8192)
 def fold(name: str) -> str:
     """The key by which a name is compared."""
-    return _ARTICLE.sub("", _letters(_PARENTHESIS.sub("", name)))
+    return _ARTICLE.sub("", _letters(PARENTHESIS.sub("", name)))
 
 
 def _letters(text: str) -> str:

@@ -15,6 +15,7 @@ CONNECTORS = _WORDS["connectors"]
 GERMAN_CONNECTORS = frozenset({"von", "van", "of", "de"})
 LOWERCASE_IN_TITLES = CONNECTORS | _WORDS["lowercase_in_titles"]
 INSEPARABLE = ORGANIZATIONS | RANKS | _WORDS["inseparable"]
+NEVER_FIRST = _WORDS["never_first"]
 # Some months are first names.
 NEVER_LAST = (
     (frozenset(MONTHS) - {"april", "may", "june", "august", "mar"})

@@ -148,12 +148,13 @@ def _names_in_value(value: str, start: int, type_: str | None) -> list[Mention]:
         if name is None or not name["name"]:
             continue
         mention = _name_in_value(name["name"], start + name.start("name"), type_)
+        is_description = name["name"].islower() and name["name"].split()[0] not in COMMON
         if mention is not None:
             mentions.append(mention)
-        elif type_ is not None and not (mentions and name["name"].islower()):
+        elif type_ is not None and not (mentions and is_description):
             return []
     if len({" " in mention.name for mention in mentions}) > 1:
-        # Owner: Rosa Keane, accounts. The small word says more of her, as in: Rosa Keane, plant engineer.
+        # A lower-case part describes the person, as in: Owner: Rosa Keane, accounts.
         mentions = [mention for mention in mentions if not mention.name.islower() or mention.kind != "name"]
     return mentions[:50]
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from shared.graph.document_subject import title_subject
+from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.rule_extractor import extract
 from shared.graph.types import (
@@ -189,6 +191,14 @@ def test_the_first_statement_names_the_subject_of_a_text_with_a_neutral_title(su
         ("Perrin Vale received a new plate.", set()),
         ("Perrin Vale, the plate is here.", set()),
         ("It is a film about Lisbon.", set()),
+        ("Banco de Chile Group (1893 - 1990) is a bank.", {"Banco de Chile Group"}),
+        ("University of Old Town (born 1890) was a school.", {"University of Old Town"}),
+        ("Ministry of Finance, founded 1949-1950, is a ministry.", {"Ministry of Finance"}),
+        ("Old Town Bank (died 1990) was a bank.", {"Old Town Bank"}),
+        ("Old Town Kettle (1893 - 1990) was a machine.", {"Old Town Kettle"}),
+        ("Yesterday Anna was a guest.", set()),
+        ("If Anna (born 1990) is a guest, call.", set()),
+        ("Our Kettle is the best.", set()),
         ("Most of what we sell is a service.", set()),
     ]
     for text, subjects in rows:
@@ -200,6 +210,8 @@ MAIL = "From: ann@x.example\nSubject: {}\nTo: bob@x.example\n\nHi"
 FIRST_LINES = [
     (MAIL.format("RE: Fwd: Frostline Cloud"), {"Frostline Cloud"}),
     (MAIL.format("see below, please"), set()),
+    ("Subject: RE: AW: Kettle 3 is broken\nFrom: ann@x.example\n\nHello", set()),
+    (MAIL.format("see below, please").replace("Hi", "Frostline Cloud is a service."), {"Frostline Cloud"}),
     ("# Frostline Cloud\n\nIt stores readings.", {"Frostline Cloud"}),
     ("# Overview\n\nThe Frostline Cloud is a service.", {"Frostline Cloud"}),
     ("# How to add a shelf\n\nAsk Rosa Keane.", set()),
@@ -227,3 +239,18 @@ def test_a_name_inside_a_subject_line_stays_a_name():
 def test_a_later_chunk_has_no_subject_of_its_own():
     first, second = extract(NEUTRAL, ["Nothing yet.", "Harry & Son is a film."])
     assert all(name.weight < 1 for name in (*first.names, *second.names))
+
+
+def test_a_title_in_lower_case_is_a_name_where_the_text_introduces_it(subtests: pytest.Subtests):
+    rows = [
+        ("Paris, texas", "Paris, texas is a film."),
+        ("one; two", "one; two is a song."),
+        ("mr. robot", "Mr. Robot is a series."),
+        ("sir gawain", "Sir gawain is a knight."),
+        ("shining path", "The shining path (1970) is a group."),
+        ("jest runner", '"Jest runner", a tool, owns the tests.'),
+    ]
+    for title, text in rows:
+        with subtests.test(title=title):
+            assert title_subject(title, text) == Mention(0, len(title), title, "name")
+            assert title_subject(title, "We met them there.") is None

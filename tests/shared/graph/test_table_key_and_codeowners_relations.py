@@ -32,6 +32,8 @@ SILENT = [
     "Owner: we do not know yet who it is", "https://owner.example: x", "Owner: ?",
     "Reporter: early shift, Hala 3", "Reporter: Rosa Keane / Component: Ledger", "Uses: Kafka",
     "```yaml\nowner: Rosa Keane\n```", "    owner: Rosa Keane", "Fix: Kafka",
+    "Owner: Rosa Keane, not anna", "Owner: Rosa Keane, unless on leave",
+    "Owner: Rosa Keane, formerly Ann Lee", "Eigentümer: Rosa Keane, nicht anna",
 ]  # fmt: skip
 TABLE = """
 | Service | Owner | Depends on |
