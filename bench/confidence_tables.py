@@ -104,7 +104,7 @@ def agreement() -> list[str]:
         ("rag API, lowered by its rule", counts["rag lower"], counts["questions"]),
         ("all five APIs over HTTP, the same level", over_http["same level"], over_http["questions"]),
         (
-            "all five APIs over HTTP, the same level and reasons, without their figures",
+            "all five APIs over HTTP, the same level and all reasons but the first",
             over_http["same level and reasons"],
             over_http["questions"],
         ),

@@ -15,12 +15,22 @@ from tests.isolation.test_documents import bring, collection
 
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/**/*.md")))]
 # A line that goes on ends with a backslash.
+APPLICATION = "http://localhost:3000"
 COMMAND = re.compile(r"^curl (?:.*\\\n)*.*\n", re.MULTILINE)
 
 
 def commands(page: str) -> list[str]:
-    """All but those of large files, which need a bucket (tests/functions/test_uploads.py)."""
-    return [command for command in COMMAND.findall((ROOT / page).read_text()) if "$UPLOAD" not in command]
+    """All but those of large files, which need a bucket (tests/functions/test_uploads.py), and of an
+    application (tests/clients/test_ai_sdk.py)."""
+    return [
+        command
+        for command in COMMAND.findall((ROOT / page).read_text())
+        if "$UPLOAD" not in command and APPLICATION not in command
+    ]
+
+
+def with_address(command: str, url: str) -> str:
+    return command.replace("curl ", "curl --fail-with-body ", 1).replace("http://127.0.0.1:54321", url)
 
 
 def curl() -> str:
@@ -57,7 +67,7 @@ def test_every_curl_command_is_answered(
     for page, command in examples:
         with subtests.test(f"{page}: {command}"):
             process = subprocess.run(
-                ["bash", "-c", command.strip().replace("curl ", "curl --fail-with-body ", 1)],
+                ["bash", "-c", with_address(command.strip(), variables["URL"])],
                 capture_output=True,
                 text=True,
                 check=False,

@@ -8758,7 +8758,7 @@ begin
     from unnest(near) as whole
     where (starts_with(whole, similar_names.name || ' ')
         or right(whole, length(similar_names.name) + 1) = ' ' || similar_names.name)
-      -- One word is no part of a number or date: February is not 27 February.
+      -- A single word does not match a name that differs from it by digits alone: February, 27 February.
       and (similar_names.name ~ ' '
         or regexp_replace(whole, '[0-9 ]', '', 'g') <> regexp_replace(similar_names.name, '[0-9]', '', 'g'))
   ) as found
