@@ -75,7 +75,6 @@ class Services:
             secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
         self.refusals = RefusalCache()
-        self.registrations = AddressLimit(REGISTRATION_RATE)
         # By name, with the time at which it expires.
         self._calibrations: dict[str, tuple[float, Calibration | None]] = {}
         # Dates such as "last week" are relative to it.
@@ -88,8 +87,8 @@ class Services:
     @property
     def embedder_limits(self) -> EmbedderLimits:
         """Does not load a local model."""
-        known = known_limits_of(self.settings)
-        return known or EmbedderLimits(self.embedder.window, self.embedder.passage_tokens)
+        limits = known_limits_of(self.settings)
+        return limits or EmbedderLimits(self.embedder.window, self.embedder.passage_tokens)
 
     @cached_property
     def ingestions(self) -> IngestionLimit:
@@ -209,6 +208,11 @@ class Services:
     @cached_property
     def transcriber(self) -> Transcriber | None:
         return transcriber_for(self.settings)
+
+    @cached_property
+    def registrations(self) -> AddressLimit:
+        """Made by the first registration, since its storage starts a thread."""
+        return AddressLimit(REGISTRATION_RATE)
 
     @cached_property
     def auth(self) -> Auth:
