@@ -280,21 +280,20 @@ def _choose(form: QuestionForm, candidates: _Candidates, scores: _Scores) -> lis
     chosen: list[ExtractedSentence] = []
     covered = frozenset[str]()
     # A limit does not take the place of an answer.
-    limits = 0
+    room = MAX_SENTENCES * form.parts
     for candidate in ranked:
         share = MIN_SHARE if form.words & candidate.words - covered else MIN_SHARE_OF_REPEATED
         if chosen and scores[candidate] < share * best:
             continue
-        if len(chosen) - limits == MAX_SENTENCES * form.parts:
+        if not room:
             break
         follower = after.get(candidate)
         for item in (candidate, follower) if follower and follows(follower) else (candidate,):
             is_limit = item is follower and has_word(item.text, "limits")
-            has_room = is_limit or len(chosen) - limits < MAX_SENTENCES * form.parts
-            if has_room and not any(_repeats(item.words, other.words) for other in chosen):
+            if (room or is_limit) and not any(_repeats(item.words, other.words) for other in chosen):
                 chosen.append(item)
                 covered |= item.words | _context(item, candidates[item])
-                limits += is_limit
+                room -= not is_limit
     return chosen
 
 

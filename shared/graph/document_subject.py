@@ -58,7 +58,7 @@ def subjects_of_opening(text: str) -> list[Mention]:
     key = _KEY.match(text, start)
     subjects = [mention_of(key, "identifier", "name")] if key else _subjects_of_statement(text, start)
     for line in (header and _SUBJECT_LINE.search(header[0]), heading):
-        if line and (name := title_subject(line["name"], text[line.end() :][:400])):
+        if line and (name := title_subject(line["name"], text[line.end() : line.end() + 400])):
             # Nested: the names inside a line are mentions, too.
             subjects.append(replace(mention_of(line, name.kind, "name"), name=name.name, is_nested=True))
     return subjects
