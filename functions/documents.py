@@ -105,7 +105,7 @@ def finish_upload(
     caller: Writer, core: Core, once: Once, body: wire.UploadTicket
 ) -> wire.Document | Response:
     uploads = _uploads(core)
-    collection, content = uploads.identity_of(caller, body.upload)
+    collection, content = uploads.idempotent_content(caller, body.upload)
     operation = IdempotentRequest(Scope.DOCUMENTS_WRITE, content, collection)
     return once.make(operation, lambda: wire.Document.of(uploads.finish(caller, body.upload)))
 

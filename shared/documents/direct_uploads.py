@@ -25,6 +25,17 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class _Ticket:
+    """`expires_at`: a Unix timestamp."""
+
+    path: str
+    expires_at: float
+    collection_id: str
+    upload: NewUpload
+    content_hash: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Uploads:
     database: Database
     storage: Storage
@@ -55,26 +66,26 @@ class Uploads:
         signed = self.signer.sign(PURPOSE, ticket)
         return {"upload_url": link, "upload": signed, "expires_at": expires}
 
-    def identity_of(self, caller: Principal, ticket: str) -> tuple[str, list[Any]]:
+    def idempotent_content(self, caller: Principal, ticket: str) -> tuple[str, list[Any]]:
         """The collection of a ticket, which may be expired, and a value that is equal for repeated uploads of
         the same file: without a content hash only for the same path. Raises InvalidRequest, NotFound."""
-        path, _, collection_id, upload, content_hash = self._parsed(caller, ticket)
-        return collection_id, [upload, content_hash or path]
+        parsed = self._parsed(caller, ticket)
+        return parsed.collection_id, [parsed.upload, parsed.content_hash or parsed.path]
 
     def finish(self, caller: Principal, ticket: str) -> Row:
         """The document, the same for a repeated ticket. Raises InvalidRequest for an invalid or expired
         ticket, NotFound for another user's ticket or a missing object, BodyTooLarge, and as documents.add."""
-        path, expires, collection_id, upload, _ = self._parsed(caller, ticket)
-        if expires < time.time():
+        parsed = self._parsed(caller, ticket)
+        if parsed.expires_at < time.time():
             raise InvalidRequest("The upload has expired. Begin it again.", code="upload_expired")
         try:
-            size = self.storage.size_of(caller, path)
+            size = self.storage.size_of(caller, parsed.path)
         except NotFound:
             raise _not_found() from None
         _require_size(size)
-        return add_from_storage(self.database, caller, collection_id, upload, path, size)
+        return add_from_storage(self.database, caller, parsed.collection_id, parsed.upload, parsed.path, size)
 
-    def _parsed(self, caller: Principal, ticket: str) -> tuple[str, float, str, NewUpload, str | None]:
+    def _parsed(self, caller: Principal, ticket: str) -> _Ticket:
         try:
             user_id, path, expires, collection_id, fields, content_hash = self.signer.verified(
                 PURPOSE, ticket
@@ -85,7 +96,7 @@ class Uploads:
             ) from None
         if user_id != caller.user_id:
             raise _not_found()
-        return path, expires, collection_id, NewUpload(b"", **fields), content_hash
+        return _Ticket(path, expires, collection_id, NewUpload(b"", **fields), content_hash)
 
 
 def safe_name(name: str) -> str:
