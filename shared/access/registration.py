@@ -23,9 +23,9 @@ def register(auth: Auth, verifier: Verifier, database: Database, email: str, pas
     """Sign the user up, and create an API key with the user's own token, so that row security decides about
     it as about every key. Raises the errors of Auth.sign_up, Forbidden for a user who is a member of no org,
     and RegisteredWithoutKey for another failure after the sign-up, which cannot be repeated."""
-    session = auth.sign_up(email, password)
+    user = auth.sign_up(email, password)
     try:
-        caller = verifier.principal(f"Bearer {session.access_token}")
+        caller = verifier.principal(f"Bearer {user.access_token}")
     except Unauthorized:
         raise RegisteredWithoutKey(log_reason="a token that the settings do not accept") from None
     try:
@@ -38,4 +38,4 @@ def register(auth: Auth, verifier: Verifier, database: Database, email: str, pas
             "user to one, sign in, and create an API key with POST /api/keys.",
             code="no_org",
         ) from None
-    return Registration(caller.user_id, session.email, key["key"])
+    return Registration(caller.user_id, user.email, key["key"])

@@ -1,6 +1,6 @@
 """Client of Supabase Auth: the sign-up of a user with the anon key.
 
-Its messages are not passed on, and no error or log has the password.
+The client does not pass on Auth's messages. No error or log contains the password.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ RETRY_SECONDS = "60"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SignedUpUser:
     email: str
     access_token: str = field(repr=False)
 
@@ -30,8 +30,8 @@ class Auth:
         self._headers = {"apikey": anon_key}
         self._client = http_client(SECONDS)
 
-    def sign_up(self, email: str, password: str) -> Session:
-        """The session of the new user. Never repeated, since a lost response may belong to a new user.
+    def sign_up(self, email: str, password: str) -> SignedUpUser:
+        """The new user, with a token. Never repeated, since a lost response may belong to a new user.
 
         Raises InvalidRequest for a registered address and for a refused address or password, Forbidden if
         the address must be confirmed first or the project allows no sign-up, RateLimited, AuthFailed.
@@ -50,8 +50,8 @@ class Auth:
             raise _error(response, content if isinstance(content, dict) else {})
         match content:
             case {"access_token": str(token), "user": {"email": str(registered)}}:
-                return Session(registered, token)
-            # A user without a session; for a confirmed user's address Auth invents one.
+                return SignedUpUser(registered, token)
+            # Auth also returns a made-up user for an address that is already confirmed.
             case {"id": str(), "email": _}:
                 raise Forbidden(
                     "Supabase Auth sent an e-mail to confirm this address. Follow its link, sign in, and "

@@ -240,10 +240,10 @@ class Attacker:
 
     def shared_collection(self) -> httpx.Response:
         """A collection with private documents of both users, which each of them deletes."""
-        found = self._http("GET", "/api/v1/collections?limit=100")
-        if found.is_error:
-            return found
-        homes = [row["id"] for row in found.json()["data"] if row["name"] == "shelf"]
+        collections = self._http("GET", "/api/v1/collections?limit=100")
+        if collections.is_error:
+            return collections
+        homes = [row["id"] for row in collections.json()["data"] if row["name"] == "shelf"]
         if not homes:
             return self._http("POST", "/api/v1/collections", {"name": "shelf"})
         if self._draw.random() < 0.5:

@@ -103,9 +103,9 @@ def test_the_four_calls_have_the_same_results_in_both_languages(
 ):
     name = ann.collections.get(home.id.removeprefix("ws_")).name
     include = {"rationale": True}
-    found = ann.search.search(QUESTION, collection_id=name, top_k=2, include={"rationale": True})
-    assert found.rationale
-    first = found.results[0]
+    results = ann.search.search(QUESTION, collection_id=name, top_k=2, include={"rationale": True})
+    assert results.rationale
+    first = results.results[0]
     assert first.title == "Billing outage"
     subject = {"kind": "chunk", "chunkId": first.chunk_id}
     similar_ = ann.search.similar(
@@ -145,7 +145,7 @@ def test_the_four_calls_have_the_same_results_in_both_languages(
         },
         {"call": "search.answer", "args": [{**at, "question": QUESTION, "include": include}]},
     )
-    for model, other in zip((found, similar_, hydrated, whole), others, strict=True):
+    for model, other in zip((results, similar_, hydrated, whole), others, strict=True):
         assert stable(other["value"]) == dump(model), type(model)
 
 
@@ -172,8 +172,8 @@ def test_an_org_is_searched_by_its_name_and_another_workspace_is_missing(
     typescript: Package, home: Workspace, people: People
 ):
     with Mnemosyne(key_of(people.ann), address_of(people.ann.stack)) as ann:
-        found = ann.search.search("INC-4821", scope="org", org_id="Acme")
-        assert found.results[0].workspace_id == home.id
+        results = ann.search.search("INC-4821", scope="org", org_id="Acme")
+        assert results.results[0].workspace_id == home.id
         (other,) = typescript.results(
             {"baseUrl": ann.base_url, "apiKey": key_of(people.ann)},
             {"call": "search.search", "args": [{"q": "INC-4821", "scope": "org", "orgId": "Acme"}]},
@@ -193,8 +193,8 @@ def test_the_rag_pair_has_the_same_results_in_both_languages(
     typescript: Package, home: Workspace, ann: Mnemosyne, people: People
 ):
     filters: rag_models.RagFilters = {"org_id": "Acme"}
-    found = ann.rag.search(QUESTION, top_k=2, filters=filters)
-    assert found.results[0].source_title == "Billing outage"
+    results = ann.rag.search(QUESTION, top_k=2, filters=filters)
+    assert results.results[0].source_title == "Billing outage"
     whole = ann.rag.answer(QUESTION, filters=filters)
     assert (whole.status, "Priya Nair" in whole.answer.text) == ("success", True)
     others = typescript.results(
@@ -205,7 +205,7 @@ def test_the_rag_pair_has_the_same_results_in_both_languages(
         },
         {"call": "rag.answer", "args": [{"queryText": QUESTION, "filters": {"orgId": "Acme"}}]},
     )
-    for model, other in zip((found, whole), others, strict=True):
+    for model, other in zip((results, whole), others, strict=True):
         dumped = dump(model)
         metas = [each.pop("meta") for name in ("results", "citations") for each in dumped.get(name, [])]
         value = other["value"]

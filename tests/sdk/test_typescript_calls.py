@@ -69,8 +69,8 @@ def test_each_status_has_its_own_error(typescript: Package, gateway: StandIn):
     for result, (reply, name) in zip(results, kinds, strict=True):
         error, text = result["error"], reply.json["error"]
         assert (error["name"], error["status"], error["requestId"]) == (name, reply.status, "r-1")
-        told = f"{text['message']} (status {reply.status}, code {text['code']}, request r-1)"
-        assert (error["code"], error["message"], error["details"]) == (text["code"], told, text["details"])
+        message = f"{text['message']} (status {reply.status}, code {text['code']}, request r-1)"
+        assert (error["code"], error["message"], error["details"]) == (text["code"], message, text["details"])
         assert (error["ours"], error["api"]) == (True, True)
     assert results[8]["error"]["retryAfter"] == 17
 

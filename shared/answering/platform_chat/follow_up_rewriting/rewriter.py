@@ -30,8 +30,8 @@ async def rewrite_question(
     *,
     marked_follow_up: bool,
 ) -> tuple[str, str]:
-    """The query of the search: rewritten if the question is a follow-up or the request marks it as one. By
-    the rules it is the previous question and this one, and the second item is the previous question."""
+    """The query of the search: rewritten if the question is a follow-up or the request marks it as one; and,
+    if rules joined two questions, the previous one."""
     if not earlier or not (marked_follow_up or is_follow_up(question)):
         return question, ""
     recent = trim_history(earlier, HISTORY_TOKENS)
