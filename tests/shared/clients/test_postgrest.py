@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from time import monotonic
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -117,16 +117,21 @@ def test_a_permanent_error_is_not_retried(subtests: pytest.Subtests):
 @pytest.mark.parametrize("reply", [Reply(delay=30), Reply(json="x" * 500, drip=0.2)])
 def test_the_time_out_covers_the_whole_call(server: StandIn, reply: Reply):
     server.replies(reply)
-    started = monotonic()
     with database_at(server, 0.5) as database, pytest.raises(DatabaseTimedOut):
         call(database, idempotent=True)
-    assert monotonic() - started < 3
-    assert len(server.requests) == 1
+    # On a machine that is busy for half a second, the time is over before the request.
+    assert len(server.requests) <= 1
 
 
-def test_retries_and_pauses_count_towards_the_time_out(server: StandIn):
-    server.replies(refusal("PGRST000"))
-    with database_at(server, 0.25) as database, pytest.raises(DatabaseFailed):
+@pytest.mark.parametrize(("attempt", "pause"), [(0.2, 0.0), (0.0, 0.2)])
+def test_retries_and_pauses_count_towards_the_time_out(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch, attempt: float, pause: float
+):
+    """The first attempt or its pause takes so much of the time-out that the second pause would outlast it."""
+    monkeypatch.setattr("shared.clients.http_client.JITTER", 0)
+    monkeypatch.setattr("shared.clients.postgrest.PAUSES", (pause, 29.9))
+    server.replies(replace(refusal("PGRST000"), delay=attempt), refusal("PGRST000"))
+    with database_at(server, 30) as database, pytest.raises(DatabaseFailed):
         call(database)
     assert len(server.requests) == 2
 
