@@ -1,6 +1,7 @@
 """Entities by their form alone: addresses, handles, identifiers, code, versions and paths."""
 
 import re
+from collections.abc import Iterator
 
 from shared.graph.entity_types import kind_of_identifier
 from shared.graph.mentions import Mention, mention_of
@@ -26,9 +27,11 @@ _IDENTIFIER = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-_WORD = re.compile(r"\S+")
-# A cheap test that excludes most words.
-_MAY_HOLD_IDENTIFIER = re.compile(r"[@_/`\d]|[a-z][A-Z]|[a-z]-[a-z]|\w\.[a-z]")
+# From the first place with the form of an identifier to the end of the word. Most words have no such place:
+# the first class skips them quickly.
+_MAY_BE_IDENTIFIER = re.compile(
+    r"[@_/`\dA-Z.-](?:(?<=[@_/`\d])|(?<=[a-z][A-Z])|(?<=[a-z]-)(?=[a-z])|(?<=\w\.)(?=[a-z]))\S*"
+)
 _CODE = re.compile(r"[\w@./:$*-]{2,80}(?:\(\))?")
 _LETTER = re.compile(r"[^\W\d_]")
 # Other words with a slash are no paths: and/or, km/h, 24/7.
@@ -39,11 +42,21 @@ def identifiers_in(text: str) -> list[Mention]:
     """Mentions in the order of the text. A URL, which names no entity, has an empty name."""
     return [
         mention
-        for word in _WORD.finditer(text)
-        if _MAY_HOLD_IDENTIFIER.search(word[0])
-        for match in _IDENTIFIER.finditer(text, *word.span())
+        for start, end in _words_with_identifiers(text)
+        for match in _IDENTIFIER.finditer(text, start, end)
         if (mention := _mention(match)) is not None
     ]
+
+
+def _words_with_identifiers(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of the words that may contain an identifier."""
+    end = 0
+    for match in _MAY_BE_IDENTIFIER.finditer(text):
+        start = match.start()
+        while start > end and not text[start - 1].isspace():
+            start -= 1
+        end = match.end()
+        yield start, end
 
 
 def _mention(identifier: re.Match[str]) -> Mention | None:
