@@ -16,7 +16,7 @@ fitted on the other sets alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -35,7 +35,7 @@ from shared.generation.confidence import (
     logistic,
 )
 from shared.generation.confidence_features import ConfidenceFeatures, features_of
-from shared.types import Match, Mode, Query, Thresholds
+from shared.types import Filters, Match, Thresholds
 
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
 ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC = "answerable", "hidden", "foreign", "on_topic"
@@ -238,9 +238,10 @@ def _sample(items: Iterable[Item], limit: int | None = None) -> list[Item]:
 
 
 def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
-    is_reranked = ingested.core.reranker is not None
-    query = Query(
-        text[:MAX_CHARACTERS], 2 * JUDGED_MATCHES, mode=Mode.GRAPH, rerank=is_reranked, with_similarity=True
+    """More matches than are judged: hidden questions need others in the place of removed ones."""
+    query = replace(
+        pipeline.evidence_query(text[:MAX_CHARACTERS], Filters(), ingested.core.reranker is not None),
+        top_k=2 * JUDGED_MATCHES,
     )
     return pipeline.search(ingested.core, ingested.reader, query).matches
 

@@ -21,8 +21,7 @@ from bench.eval_confidence import ANSWERABLE, FOREIGN, Observation
 from bench.labelled_sets import IngestedSet, Item, LabelledSet, ingest_set
 from local.demo_corpus import CORPUS, read_file
 from shared import pipeline
-from shared.generation.confidence import JUDGED_MATCHES
-from shared.types import Confidence, Mode, Query
+from shared.types import Confidence, Filters, Mode, Query
 
 QUESTIONS = Path(__file__).parent / "datasets" / "multilingual" / "questions.tsv"
 RESULTS = Path(__file__).parent / "results" / "languages.jsonl"
@@ -117,9 +116,9 @@ def documents(ingested: IngestedSet, text: str, mode: Mode) -> list[str]:
 def judged(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:
     answered: dict[str | None, list[bool]] = {ANSWERABLE: [], "out_of_corpus": []}
     for item in labelled.questions:
-        query = Query(item.text, 2 * JUDGED_MATCHES, mode=Mode.GRAPH, with_similarity=True)
-        matches = pipeline.search(ingested.core, ingested.reader, query).matches
-        judgement = pipeline.judge_matches(ingested.core, ingested.reader, matches, item.text)
+        query = pipeline.evidence_query(item.text, Filters())
+        evidence = pipeline.search(ingested.core, ingested.reader, query).matches
+        judgement = pipeline.judge_evidence(ingested.core, ingested.reader, evidence, item.text)
         answered[item.label].append(judgement.confidence is not Confidence.LOW)
     return {"refused": 1 - fmean(answered[ANSWERABLE]), "foreign_answered": fmean(answered["out_of_corpus"])}
 

@@ -23,8 +23,9 @@ from shared.generation.confidence import (
     after_conflict,
     judge,
     limit_to_ceiling,
+    without_best_passage,
 )
-from shared.generation.confidence_features import features_of
+from shared.generation.confidence_features import features_of, missing_names
 from shared.generation.contradictions import contradictions
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
@@ -41,6 +42,7 @@ from shared.text.identifiers import is_identifier
 from shared.types import (
     Answer,
     Confidence,
+    Filters,
     GeneratedText,
     Judgement,
     Match,
@@ -57,14 +59,39 @@ from shared.types import (
 RERANK_CANDIDATES = 50
 
 
-def search(services: Services, caller: Principal, query: Query) -> SearchResult:
-    """The caller's best matches. Raises a RagError."""
+def search(
+    services: Services, caller: Principal, query: Query, vector: list[float] | None = None
+) -> SearchResult:
+    """The caller's best matches. `vector`: the embedding of the query's text, if it is known. Raises a
+    RagError."""
     started = time.perf_counter()
     result = _match_identifier(services, caller, query)
     if result is None:
         is_reranked = _is_reranked(services, query)
-        result = (_match_and_rerank if is_reranked else _match)(services, caller, query)
+        result = (_match_and_rerank if is_reranked else _match)(services, caller, query, vector)
     return replace(result, milliseconds=milliseconds_since(started))
+
+
+def evidence_query(text: str, filters: Filters, rerank: bool | None = None) -> Query:
+    """The search whose matches confidence is judged by, the same in every API: hybrid, without an API's own
+    mode, number of matches and inferences from the question. `rerank`: that of the request, which can only
+    add a reranker."""
+    return Query(text, JUDGED_MATCHES, filters, Mode.HYBRID, rerank or None)
+
+
+def search_with_evidence(
+    services: Services, caller: Principal, query: Query
+) -> tuple[SearchResult, tuple[Match, ...]]:
+    """The caller's best matches, and those of the evidence query, empty where nothing matches the caller's.
+    One search if both queries are the same. Raises a RagError."""
+    evidence = evidence_query(query.text, query.filters, query.rerank)
+    if query.top_k <= evidence.top_k and replace(query, top_k=evidence.top_k) == evidence:
+        result = search(services, caller, evidence)
+        return replace(result, matches=result.matches[: query.top_k]), result.matches
+    result = search(services, caller, query)
+    if not result.matches:
+        return result, ()
+    return result, search(services, caller, evidence, result.vector).matches
 
 
 async def answer(
@@ -80,11 +107,11 @@ async def answer(
     match what the model and the caller may not see. `has_ceiling`: the level is no higher than the rag
     contract's rule permits. Raises a RagError."""
     started = time.perf_counter()
-    wider = replace(query, top_k=max(query.top_k, JUDGED_MATCHES), with_similarity=True)
-    result = await run_in_threadpool(search, services, caller, wider)
-    candidates = tuple(map(redact, result.matches))
-    judgement = await run_in_threadpool(judge_matches, services, caller, candidates, query.text)
-    matches = candidates[: query.top_k]
+    result, evidence = await run_in_threadpool(search_with_evidence, services, caller, query)
+    matches, evidence = tuple(map(redact, result.matches)), tuple(map(redact, evidence))
+    judgement = await run_in_threadpool(
+        judge_evidence, services, caller, evidence, query.text, matches=matches
+    )
     if has_ceiling:
         judgement = limit_to_ceiling(judgement, matches)
     citations = cite(matches)
@@ -149,16 +176,28 @@ def similar(
     return replace(result, matches=matches, milliseconds=milliseconds_since(started))
 
 
-def judge_matches(
-    services: Services, caller: Principal, matches: Sequence[Match], question: str
+def judge_evidence(
+    services: Services,
+    caller: Principal,
+    evidence: Sequence[Match],
+    question: str,
+    *,
+    matches: Sequence[Match] = (),
 ) -> Judgement:
-    """The confidence in the first matches for the question. Reads the calibration from the database once a
-    minute."""
+    """The confidence by the evidence for the question. `matches`: those that answer; `because` says if they
+    lack the best passage, and the names that they contain are not `missing`. Reads the calibration from the
+    database once a minute."""
     with step("judge"):
-        judged = _with_exact_names(matches[:JUDGED_MATCHES], question)
+        judged = _with_exact_names(evidence, question)
         features = features_of(question, judged)
         calibration = services.calibration(caller, is_reranked=features.relevance is not None)
-        return judge(features, judged, calibration)
+        judgement = judge(features, judged, calibration)
+        if features.best and matches and not any(_contains(match, features.best) for match in matches):
+            judgement = without_best_passage(judgement)
+        if not judgement.missing:
+            return judgement
+        missing = missing_names(question, matches)
+        return replace(judgement, missing=tuple(name for name in judgement.missing if name in missing))
 
 
 def judge_draft(
@@ -197,12 +236,14 @@ def _match_identifier(services: Services, caller: Principal, query: Query) -> Se
     return result if result.matches and has_identifier(result.matches[0], query.text) else None
 
 
-def _match_and_rerank(services: Services, caller: Principal, query: Query) -> SearchResult:
+def _match_and_rerank(
+    services: Services, caller: Principal, query: Query, vector: list[float] | None
+) -> SearchResult:
     if services.reranker is None:
-        return replace(_match(services, caller, query), rerank_failed=True)
+        return replace(_match(services, caller, query, vector), rerank_failed=True)
     # A reranker gets more matches than the caller asked for, and without their neighbours.
     wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES), neighbours=0)
-    result = _rerank(services.reranker, query, _match(services, caller, wider))
+    result = _rerank(services.reranker, query, _match(services, caller, wider, vector))
     matches = result.matches[: query.top_k]
     if query.neighbours:
         with step("match"):
@@ -224,9 +265,10 @@ def _rerank(reranker: Reranker, query: Query, result: SearchResult) -> SearchRes
         return rerank(reranker, query.text, result)
 
 
-def _match(services: Services, caller: Principal, query: Query) -> SearchResult:
-    vector = None
-    if query.mode is not Mode.KEYWORD or (query.with_similarity and not is_identifier(query.text)):
+def _match(services: Services, caller: Principal, query: Query, vector: list[float] | None) -> SearchResult:
+    if query.mode is Mode.KEYWORD:
+        vector = None
+    elif vector is None:
         vector = _embed(services, caller, query.text)
     with step("match"):
         result = match(services.database, caller, vector, services.embedder.model, query)
@@ -237,6 +279,12 @@ def _embed(services: Services, caller: Principal, text: str) -> list[float]:
     with step("embed"):
         seconds = services.settings.rag_query_cache_seconds
         return embed_query(services.database, services.embedder, caller, text, seconds)
+
+
+def _contains(match: Match, other: Match) -> bool:
+    """Whether the match's text, which may include its neighbours', has the other's."""
+    is_within = match.span[0] <= other.span[0] and other.span[1] <= match.span[1]
+    return is_within and match.document_id == other.document_id
 
 
 def _with_exact_names(candidates: Sequence[Match], text: str) -> list[Match]:

@@ -83,8 +83,7 @@ class Query:
     `rerank`: whether to rerank; None is the default of the settings. `neighbours`: the number of chunks
     before and after each match that its text includes. `half_life_days`: scores decay with the document's
     age, which excludes reranking. `words`: the text of the search by words, if it differs from `text`.
-    `prefer`: source types that come first among equal scores. `with_similarity`: matches by words get a
-    similarity too, without a change of their order. `graph`: use the graph in any mode.
+    `prefer`: source types that come first among equal scores. `graph`: use the graph in any mode.
     """
 
     text: str
@@ -96,7 +95,6 @@ class Query:
     half_life_days: float | None = None
     words: str | None = None
     prefer: tuple[str, ...] = ()
-    with_similarity: bool = False
     graph: bool = False
 
     @property

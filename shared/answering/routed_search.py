@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from shared.answering.search_fallbacks import Search, extend
 from shared.errors import ContentFlagged
 from shared.graph.graph_of_rows import restrict_to_chunks
-from shared.models.moderation import require_moderator
+from shared.models.moderation import Moderator, require_moderator
 from shared.observability.tracing import current, milliseconds_since, step
 from shared.retrieval.chunk_search import widen
 from shared.retrieval.concatenated_context import concatenate
@@ -51,25 +51,34 @@ def retrieve(
     search = Search(core, caller, request, place, plan, subject, kind)
     search.run()
     extend(search)
-    judged, graph = search.result.matches, search.result.graph
-    matches = judged[: request.top_k]
+    matches, graph = search.result.matches, search.result.graph
+    evidence = search.evidence() if request.is_judged and matches else ()
     if request.neighbours:
         with step("match"):
             matches = widen(core.database, caller, matches, request.neighbours)
     if graph is not None:
         _add_graph_rules(search, graph)
     if moderator and matches:
-        flags = moderator.flagged([f"{match.title}\n{match.text}" for match in matches])
-        flagged = {match.chunk_id for match, flag in zip(matches, flags, strict=True) if flag}
-        matches, judged = (
-            tuple(match for match in kept if match.chunk_id not in flagged) for kept in (matches, judged)
+        flagged = _flagged(moderator, (*evidence, *matches))
+        count = len(matches)
+        matches, evidence = (
+            tuple(match for match in each if match.chunk_id not in flagged) for each in (matches, evidence)
         )
-        if flagged:
-            search.add_rule("moderation", f"Moderation removed {len(flagged)} of the results.")
+        if not matches:
+            evidence = ()
+        if removed := count - len(matches):
+            search.add_rule("moderation", f"Moderation removed {removed} of the results.")
     if moderator and graph is not None:
         # The graph may only show moderated text.
         graph = restrict_to_chunks(graph, {match.chunk_id for match in matches})
-    return _routed_result(search, matches, judged, graph, started)
+    return _routed_result(search, matches, evidence, graph, started)
+
+
+def _flagged(moderator: Moderator, matches: Sequence[Match]) -> set[str]:
+    """The chunks whose text or title is harmful. Of a chunk that occurs twice the last text counts."""
+    texts = {match.chunk_id: f"{match.title}\n{match.text}" for match in matches}
+    flags = moderator.flagged([*texts.values()])
+    return {chunk_id for chunk_id, flag in zip(texts, flags, strict=True) if flag}
 
 
 def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: bool) -> Route:
@@ -114,7 +123,7 @@ def contributions(matches: Sequence[Match]) -> dict[str, float]:
 def _routed_result(
     search: Search,
     matches: tuple[Match, ...],
-    judged: tuple[Match, ...],
+    evidence: tuple[Match, ...],
     graph: Graph | None,
     started: float,
 ) -> RoutedResult:
@@ -127,7 +136,7 @@ def _routed_result(
     budget = search.core.settings.rag_context_tokens
     return RoutedResult(
         matches,
-        judged,
+        evidence,
         tuple(highlights),
         concatenate(matches, budget) if request.with_context else None,
         search.route,
@@ -139,7 +148,7 @@ def _routed_result(
         stages,
         milliseconds_since(started),
         graph or NO_GRAPH,
-        search.result.vector if text == request.text else None,
+        search.vector,
     )
 
 

@@ -9,7 +9,17 @@ from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.types import Route, Rule, SearchMode, SearchScope
 from shared.retrieval.types import Place, SearchRequest
 from shared.services import Services
-from shared.types import Confidence, Filters, Mode, Principal, Query, ResultKind, SearchResult, SimilarTo
+from shared.types import (
+    Confidence,
+    Filters,
+    Match,
+    Mode,
+    Principal,
+    Query,
+    ResultKind,
+    SearchResult,
+    SimilarTo,
+)
 
 
 @dataclass(slots=True)
@@ -37,6 +47,11 @@ class Search:
     def result(self) -> SearchResult:
         return self.results[-1]
 
+    @property
+    def vector(self) -> list[float] | None:
+        """The embedding of the request's text, None if it is not known."""
+        return self.result.vector if self.route.text == self.request.text else None
+
     def run(self) -> None:
         if self.subject is None:
             result = pipeline.search(self.core, self.caller, self._query())
@@ -44,18 +59,26 @@ class Search:
             result = pipeline.similar(self.core, self.caller, self.subject, self._query(), self.kind)
         self.results.append(result)
 
+    def evidence(self) -> tuple[Match, ...]:
+        """The matches of the evidence query in the scope of the last search. Raises a RagError."""
+        request = self.request
+        filters = narrow_filters(request.filters, self.place, self.scope)
+        query = pipeline.evidence_query(request.text, filters, request.rerank)
+        # The result stays the last of the results.
+        self.results.insert(0, pipeline.search(self.core, self.caller, query, self.vector))
+        return self.results[0].matches
+
     def _query(self) -> Query:
         request, route = self.request, self.route
         return Query(
             route.text,
-            max(request.top_k, JUDGED_MATCHES) if request.with_similarity else request.top_k,
+            request.top_k,
             narrow_filters(request.filters, self.place, self.scope, self.time_range),
             self.match_mode,
             route.rerank,
             half_life_days=route.half_life_days if self.time_range is None else None,
             words=route.words,
             prefer=route.prefer,
-            with_similarity=request.with_similarity,
             graph=route.graph,
         )
 
@@ -86,11 +109,13 @@ def _search_by_meaning(search: Search) -> None:
 
 
 def _search_without_time_range(search: Search) -> None:
-    time_range = search.time_range
-    if time_range is None or search.result.matches:
+    if (time_range := search.time_range) is None:
+        return
+    may_drop = search.request.is_judged or not search.result.matches
+    if not may_drop or (reason := _low_recall(search)) is None:
         return
     search.time_range = None
-    search.add_rule("time_range_dropped", f"Nothing is from the time “{time_range.text}”: no time range.")
+    search.add_rule("time_range_dropped", f"From the time “{time_range.text}” {reason}: no time range.")
     search.run()
 
 
@@ -111,7 +136,8 @@ def _low_recall(search: Search) -> str | None:
         return "nothing was found"
     if all(match.similarity is None for match in matches):
         return None
-    judgement = pipeline.judge_matches(search.core, search.caller, matches, search.request.text)
+    matches = matches[:JUDGED_MATCHES]
+    judgement = pipeline.judge_evidence(search.core, search.caller, matches, search.request.text)
     return "confidence is low" if judgement.confidence is Confidence.LOW else None
 
 

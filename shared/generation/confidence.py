@@ -14,7 +14,7 @@ from typing import Any, Self
 from shared.generation.confidence_features import ConfidenceFeatures
 from shared.types import Confidence, Judgement, Match, Thresholds
 
-# Confidence is judged by this many matches, whatever number the caller asked for.
+# Confidence is judged by this many matches of one search, whatever the request asks for.
 JUDGED_MATCHES = 10
 # The rag contract's mean is taken over this many, or fewer if there are fewer.
 CEILING_TOP_N = 5
@@ -92,9 +92,9 @@ def judge(
     if calibration and calibration.relevance and features.relevance is not None:
         because.append(f"The reranker's best score is {features.relevance:.2f}.")
     if features.missing:
-        because.append(f"No passage found mentions {', '.join(features.missing)}.")
+        because.append(f"None of the passages judged mentions {', '.join(features.missing)}.")
     if features.lacks_negation:
-        because.append("No passage found denies what the question denies.")
+        because.append("None of the passages judged denies what the question denies.")
     if features.missing or features.lacks_negation:
         level = _at_most_medium(level)
     return Judgement(level, score if matches else 0.0, thresholds, tuple(because), features.missing, ceiling)
@@ -109,6 +109,12 @@ def limit_to_ceiling(judgement: Judgement, matches: Sequence[Match]) -> Judgemen
         return judgement
     reason = f"The mean similarity of the best chunks, {mean:.2f}, permits no more than {highest.value}."
     return replace(judgement, confidence=highest, because=(*judgement.because, reason))
+
+
+def without_best_passage(judgement: Judgement) -> Judgement:
+    """The judgement where the matches that answer lack the best of those judged. Its level stays."""
+    reason = "The best passage is not among those of this response."
+    return replace(judgement, because=(*judgement.because, reason))
 
 
 def after_abstention(judgement: Judgement, *, is_extractive: bool = False) -> Judgement:

@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from shared.generation.grounding.claim_support import claim_of
@@ -30,13 +30,15 @@ class ConfidenceFeatures:
     """`similarity`: of the best match, 0..1; `coverage`: the largest share, weighted by rarity, of the
     question's content words in one of its sentences, 0..1; `missing`: names, numbers, dates and identifiers
     of the question that no match contains, as the question writes them; `lacks_negation`: the question
-    negates a word that no match negates; `relevance`: a reranker's best score, 0..1."""
+    negates a word that no match negates; `relevance`: a reranker's best score, 0..1; `best`: the best
+    match."""
 
     similarity: float
     coverage: float
     missing: tuple[str, ...] = ()
     lacks_negation: bool = False
     relevance: float | None = None
+    best: Match | None = field(default=None, compare=False, repr=False)
 
     @property
     def total(self) -> float:
@@ -52,7 +54,7 @@ def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
     coverages = _coverages(_content_words(question), passages)
     best = max(
         (
-            ConfidenceFeatures(match.similarity or 0.0, coverage)
+            ConfidenceFeatures(match.similarity or 0.0, coverage, best=match)
             for match, coverage in zip(matches, coverages, strict=True)
         ),
         key=lambda features: features.total,
@@ -63,6 +65,11 @@ def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
         lacks_negation=_lacks_negation(question, passages),
         relevance=max((match.relevance for match in matches if match.relevance is not None), default=None),
     )
+
+
+def missing_names(question: str, matches: Sequence[Match]) -> tuple[str, ...]:
+    """The names, numbers, dates and identifiers of the question that no match contains."""
+    return _missing(question, SourcePassages(matches))
 
 
 def _content_words(question: str) -> frozenset[str]:

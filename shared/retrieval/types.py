@@ -24,8 +24,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """`workspace` and `org` are ids as clients write them; `expands`: the router may rewrite the text;
-    `neighbours` as in Query; `with_similarity`: as in Query, and `judged` has ten matches; `with_highlights`:
-    the best passage of each match; `with_context`: all matches as one text."""
+    `neighbours` as in Query; `is_judged`: the result has `evidence`; `with_highlights`: the best passage of
+    each match; `with_context`: all matches as one text."""
 
     text: str
     workspace: str | None = None
@@ -38,7 +38,7 @@ class SearchRequest:
     is_moderated: bool = False
     rerank: bool | None = None
     neighbours: int = 0
-    with_similarity: bool = False
+    is_judged: bool = False
     with_highlights: bool = True
     with_context: bool = False
 
@@ -54,14 +54,14 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class RoutedResult:
-    """Matches, and the reasons for them. `judged`: the matches, without neighbours, and further ones, for
-    confidence; `highlights`: one per match, None if not requested; `scope` and
-    `time_range`: those of the last search; `embedding_model`: None if nothing was embedded; `shares`: the
-    share of the score by kind of document; `stages`: milliseconds; `graph`: empty if not used; `vector`: the
-    embedding of the request's text, None if the router changed the text."""
+    """Matches, and the reasons for them. `evidence`: the matches that confidence is judged by, empty if not
+    requested; `highlights`: one per match, None if not requested; `scope` and `time_range`: those of the last
+    search; `embedding_model`: None if nothing was embedded; `shares`: the share of the score by kind of
+    document; `stages`: milliseconds; `graph`: empty if not used; `vector`: the embedding of the request's
+    text, None if it was not computed."""
 
     matches: tuple[Match, ...]
-    judged: tuple[Match, ...]
+    evidence: tuple[Match, ...]
     highlights: tuple[Highlight | None, ...]
     context: str | None
     route: Route

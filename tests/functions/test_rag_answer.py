@@ -141,7 +141,7 @@ def test_an_answer_over_a_gap_is_medium_at_most_and_names_what_is_missing(people
     body = people.ann.answer("At how many degrees does the kettle K-900 switch off?").json()
     assert body["answer"]["confidence"] == "medium"
     assert body["answer"]["text"].startswith("The passages found do not mention K-900.\n\n")
-    assert "No passage found mentions K-900." in body["confidence_detail"]["because"]
+    assert "None of the passages judged mentions K-900." in body["confidence_detail"]["because"]
 
 
 def test_documents_with_different_values_are_medium_at_most_and_the_newest_comes_first(

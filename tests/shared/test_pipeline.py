@@ -16,9 +16,10 @@ from shared.errors import InvalidRequest
 from shared.generation.confidence import CALIBRATIONS
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
-from shared.types import Filters, Mode, Query, Sampling, SearchResult
+from shared.types import Filters, Judgement, Match, Mode, Query, Sampling, SearchResult
 from tests.conftest import People
 from tests.shared.examples import closed_after_test
+from tests.shared.examples import match as example
 from tests.stand_in_server import Reply, StandIn
 
 LOCAL = "all-MiniLM-L6-v2"
@@ -292,3 +293,32 @@ def test_a_calibration_that_cannot_be_read_is_the_built_in_one(
     # No second call within the minute.
     assert services.calibration(people.ann.principal, is_reranked=False) == CALIBRATIONS["all-MiniLM-L6-v2"]
     assert caplog.text == ""
+
+
+def test_a_judgement_says_if_the_answer_s_matches_lack_the_best_passage(
+    core: Services, shared_people: People
+):
+    question = "When was the kiln K-7 fired?"
+    best = example("The kiln K-7 was fired in 2019.", similarity=0.9)
+    other = example("Clay is stored in the cellar.", "cellar", 0.3)
+    whole = example("The kiln K-7 was fired in 2019. Then it cooled.", chunk_id="wider")
+
+    def judged(*matches: Match) -> Judgement:
+        caller = shared_people.ann.principal
+        return pipeline.judge_evidence(core, caller, [best, other], question, matches=matches)
+
+    lacking, complete = judged(other), judged(other, whole)
+    assert lacking.because == (*complete.because, "The best passage is not among those of this response.")
+    assert lacking.confidence is complete.confidence
+
+
+def test_names_in_the_matches_of_the_answer_are_not_missing(core: Services, shared_people: People):
+    evidence = [example("The kiln was fired in 2019.")]
+
+    def missing(*matches: Match) -> tuple[str, ...]:
+        caller = shared_people.ann.principal
+        question = "When was the kiln K-9 fired?"
+        return pipeline.judge_evidence(core, caller, evidence, question, matches=matches).missing
+
+    assert missing(*evidence) == ("K-9",)
+    assert missing(*evidence, example("The kiln K-9 is new.", "new")) == ()

@@ -10,7 +10,6 @@ from shared import pipeline
 from shared.answering.chat_completions import openai_response_format as response
 from shared.answering.chat_completions.openai_request import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
-from shared.generation.confidence import JUDGED_MATCHES
 from shared.generation.prompt import is_abstention, may_be_abstention
 from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body, choices, completion_text, content_of
@@ -131,9 +130,8 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
 
 
 def _search(core: Services, caller: Principal, query: Query) -> JudgedMatches:
-    wider = replace(query, top_k=max(query.top_k, JUDGED_MATCHES), with_similarity=True)
-    matches = pipeline.search(core, caller, wider).matches
-    return JudgedMatches(matches[: query.top_k], pipeline.judge_matches(core, caller, matches, query.text))
+    result, evidence = pipeline.search_with_evidence(core, caller, query)
+    return JudgedMatches(result.matches, pipeline.judge_evidence(core, caller, evidence, query.text))
 
 
 async def _extract(

@@ -81,7 +81,9 @@ async def answer(
 def _retrieve(core: Services, caller: Callable[[], Principal], request: AnswerRequest) -> RetrievalDone:
     principal = caller()
     result = retrieve(core, principal, request.search)
-    judgement = pipeline.judge_matches(core, principal, result.judged, request.search.text)
+    judgement = pipeline.judge_evidence(
+        core, principal, result.evidence, request.search.text, matches=result.matches
+    )
     return RetrievalDone(result, judgement)
 
 

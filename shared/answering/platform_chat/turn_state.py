@@ -10,7 +10,6 @@ from shared.answering.chat_completions.openai_request import truncate_question
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.multi_step_search import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
-from shared.generation.confidence import JUDGED_MATCHES
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.services import Services
 from shared.types import GeneratedText, Judgement, Principal, SearchResult, Usage
@@ -47,17 +46,14 @@ class TurnState:
         return await run_in_threadpool(self._search, text)
 
     def _search(self, text: str) -> SearchResult:
-        """The matches, and the judgement of these and further ones. Raises a RagError."""
+        """The matches, and the judgement of the evidence. Raises a RagError."""
         query = self.turn.retrieval
         collections = (self.session.collection_id,) if self.session.collection_id else ()
         filters = replace(query.filters, org_id=self.session.org_id, collection_ids=collections)
-        wider = replace(
-            query,
-            text=truncate_question(self.core.embedder, text),
-            top_k=max(query.top_k, JUDGED_MATCHES),
-            filters=filters,
-        )
+        query = replace(query, text=truncate_question(self.core.embedder, text), filters=filters)
         caller = self.caller()
-        result = pipeline.search(self.core, caller, wider)
-        self.judgements[text] = pipeline.judge_matches(self.core, caller, result.matches, text)
-        return replace(result, matches=result.matches[: query.top_k])
+        result, evidence = pipeline.search_with_evidence(self.core, caller, query)
+        self.judgements[text] = pipeline.judge_evidence(
+            self.core, caller, evidence, text, matches=result.matches
+        )
+        return result

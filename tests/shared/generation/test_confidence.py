@@ -118,10 +118,10 @@ def test_confidence_is_medium_at_most_over_a_gap(calibration: Calibration | None
     assert judge(ConfidenceFeatures(1.0, 1.0), certain, calibration).confidence is Confidence.HIGH
     missing = judge(ConfidenceFeatures(1.0, 1.0, ("FL-900", "2026")), certain, calibration)
     assert missing.confidence is Confidence.MEDIUM
-    assert missing.because[-1] == "No passage found mentions FL-900, 2026."
+    assert missing.because[-1] == "None of the passages judged mentions FL-900, 2026."
     denied = judge(ConfidenceFeatures(1.0, 1.0, lacks_negation=True), certain, calibration)
     assert denied.confidence is Confidence.MEDIUM
-    assert denied.because[-1] == "No passage found denies what the question denies."
+    assert denied.because[-1] == "None of the passages judged denies what the question denies."
 
 
 def test_a_gap_does_not_raise_a_low_level():

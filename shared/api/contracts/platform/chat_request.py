@@ -68,7 +68,6 @@ class Retrieval(NullAsAbsent):
             Mode.HIERARCHICAL if two_tiers else Mode(self.mode),
             self.rerank,
             1 if self.expand_context else 0,
-            with_similarity=True,
             graph=self.enable_graph,
         )
 

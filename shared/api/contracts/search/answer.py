@@ -62,8 +62,7 @@ class Request(RetrievalRequest):
             is_moderated=self.moderation,
             # The model gets more of each document.
             neighbours=1 if self.context else 0,
-            # Confidence needs the similarities.
-            with_similarity=True,
+            is_judged=True,
         )
         return AnswerRequest(
             search,
