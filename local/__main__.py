@@ -25,6 +25,7 @@ from local import (
     openapi,
     search_command,
     sql_reference,
+    verify_command,
 )
 from local.child_processes import StackError
 from local.postgres import VERSIONS
@@ -32,6 +33,8 @@ from local.seed_demo import demo_files, ingest_files, make_services, principals_
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS, Stack
 from local.worker_supervision import watch
 from shared.errors import ConfigurationError, RagError
+from verify import catalogue
+from verify import command as verify_options
 
 Command = Callable[[Stack, argparse.Namespace], None]
 
@@ -134,6 +137,17 @@ def write_sql_reference(stack: Stack, options: argparse.Namespace) -> None:
             temporary.remove()
 
 
+def write_catalogue(stack: Stack, options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory(prefix="rag-catalogue-") as folder:
+        temporary = Stack(Path(folder))
+        try:
+            temporary.postgres_only()
+            with migrations.declared_database(temporary.postgres) as connection:
+                print(catalogue.write(connection))
+        finally:
+            temporary.remove()
+
+
 def migration(stack: Stack, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="rag-migration-") as folder:
         temporary = Stack(Path(folder))
@@ -197,9 +211,13 @@ def parser() -> argparse.ArgumentParser:
     mcp_command.add_arguments(
         command(mcp_command.run, "serve MCP over standard input and output, from a deployment", "mcp")
     )
+    verify_options.add_arguments(
+        command(verify_command.run, "prove on the running stack that orgs are kept apart", "verify")
+    )
     command(run_demo, "run the demo on a temporary stack", "demo")
     command(write_schema, "write the migration in supabase/migrations from sql/", "schema")
     command(write_sql_reference, "write docs/sql-reference.md from the comments of sql/", "sql-reference")
+    command(write_catalogue, "write verify/catalogue.json, which verify compares with", "catalogue")
     command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")
     command(write_messages, "write docs/messages.md from the errors that Python and SQL raise", "messages")
     command(write_configuration, "write docs/configuration.md from the settings", "configuration")

@@ -19,6 +19,15 @@ select not exists (select from pg_roles where rolname = 'authenticator') as fres
   alter role authenticator set statement_timeout = '8s';
 \endif
 
+-- PostgREST reads it when it starts, which is after the migrations (docs/install.md).
+select not exists (
+  select from pg_db_role_setting
+  where setrole = 'authenticator'::regrole and 'pgrst.db_pre_request=rag.check_request' = any (setconfig)
+) as without_pre_request \gset
+\if :without_pre_request
+  alter role authenticator set pgrst.db_pre_request = 'rag.check_request';
+\endif
+
 select format('alter database %I owner to postgres', current_database()) \gexec
 
 -- Extensions: pgvector is not marked trusted, so only a superuser may create it; the migration's

@@ -6,8 +6,11 @@ migrations and one created by sql/. The draft needs editing, because the diff om
 and data; a test compares the catalogues of the two databases.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -37,6 +40,19 @@ def apply_declared(postgres: Postgres, name: str) -> None:
     """Apply sql/ to that database, with the role of a hosted project's migrations."""
     with psycopg.connect(postgres.url(name, "postgres")) as connection:
         connection.execute(declared_schema().encode())
+
+
+@contextmanager
+def declared_database(postgres: Postgres) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to a temporary database that sql/ made."""
+    name = "declared"
+    try:
+        make_database(postgres, name)
+        apply_declared(postgres, name)
+        with psycopg.connect(postgres.url(name, "postgres")) as connection:
+            yield connection
+    finally:
+        drop_database(postgres, name)
 
 
 def apply_migrations(stack: Stack, name: str) -> None:

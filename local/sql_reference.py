@@ -9,7 +9,7 @@ import psycopg
 
 from local import ROOT
 from local.declared_schema import exposed_functions
-from local.migrations import apply_declared, drop_database, make_database
+from local.migrations import declared_database
 from local.postgres import Postgres
 
 PATH = ROOT / "docs" / "sql-reference.md"
@@ -78,13 +78,8 @@ def reference(connection: psycopg.Connection[Any]) -> str:
 
 def write(postgres: Postgres) -> None:
     """Write the reference from a new database of what sql/ declares."""
-    try:
-        make_database(postgres, "declared")
-        apply_declared(postgres, "declared")
-        with psycopg.connect(postgres.url("declared")) as connection:
-            PATH.write_text(reference(connection))
-    finally:
-        drop_database(postgres, "declared")
+    with declared_database(postgres) as connection:
+        PATH.write_text(reference(connection))
 
 
 def _cell(text: str | None) -> str:

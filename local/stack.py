@@ -383,7 +383,6 @@ class Stack:
             "PGRST_DB_SCHEMAS": "public",
             "PGRST_DB_EXTRA_SEARCH_PATH": "public,extensions",
             "PGRST_DB_ANON_ROLE": "anon",
-            "PGRST_DB_PRE_REQUEST": "rag.check_request",
             "PGRST_DB_MAX_ROWS": "1000",
             "PGRST_DB_POOL": "10",
             "PGRST_JWT_SECRET": key if isinstance(key, str) else json.dumps(access_tokens.public_jwks(key)),

@@ -1,5 +1,6 @@
-"""Authorization attacks on a deployment, generated from its routes and catalogue.
+"""Proof on a deployment's own database that its orgs are kept apart: `verify`, as a command and as calls.
 
-The sweep creates two orgs, attacks one of them as callers without the right to it, and reports what should
-have been refused. It deletes both orgs at the end; snapshots that it persisted stay.
+A run compares the catalogue with the release's, attacks one of two temporary orgs as callers without the
+right to it, with requests generated from the routes and the catalogue, measures recall, and removes all that
+it created.
 """

@@ -14,17 +14,13 @@ import psycopg
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import Signer
 from shared.types import Scope
+from verify import temporary_rows
 from verify.target_deployment import Deployment
+from verify.temporary_rows import Member, Memberships, TemporaryRows
 
 SCOPES = tuple(str(scope) for scope in Scope)
 TOKEN_SECONDS = 3600
-# Tables of a person's own, which hold no org to delete them with.
-TABLES_OF_A_USER = {
-    "rate_limits": "caller_id",
-    "request_counts": "user_id",
-    "api_metrics": "user_id",
-    "query_embeddings": "user_id",
-}
+RAG_MEMBERS = Memberships()
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ class Actors:
 
 
 @contextmanager
-def create_actors(deployment: Deployment) -> Iterator[Actors]:
+def create_actors(deployment: Deployment, memberships: Memberships = RAG_MEMBERS) -> Iterator[Actors]:
     """Two orgs with their users, without a rate limit; deleted at the end."""
     with psycopg.connect(deployment.database_url, autocommit=True) as database:
         org_id, rival_org_id = str(uuid4()), str(uuid4())
@@ -113,50 +109,35 @@ def create_actors(deployment: Deployment) -> Iterator[Actors]:
         actors = Actors(
             deployment, database, deployment.signer, org_id, rival_org_id, admin, member, fellow, rival_admin,
             rival_member, stranger, marker, private_marker, other_marker, org_marker,
-            [str(uuid4())],
+            [temporary_rows.key_id_of(org_id)],
         )  # fmt: skip
+        user_ids = [person.id for person in actors.people]
         try:
-            _create(actors)
+            _create(actors, user_ids, memberships)
             yield actors
         finally:
-            _delete(actors)
+            rows = TemporaryRows([org_id, rival_org_id], user_ids, actors.key_ids)
+            temporary_rows.remove(database, rows, memberships, deployment)
+
+
+def _create(actors: Actors, user_ids: list[str], memberships: Memberships) -> None:
+    orgs = {actors.org_id: f"victim {actors.org_marker}", actors.rival_org_id: "rival"}
+    members = [
+        Member(
+            person.org_id,
+            orgs[person.org_id],
+            person.id,
+            "admin" if person in (actors.admin, actors.rival_admin) else "member",
+        )
+        for person in actors.people
+        if person.org_id
+    ]
+    temporary_rows.create(actors.database, orgs, user_ids, members, memberships)
 
 
 def _person(org_id: str | None) -> Person:
     person_id = str(uuid4())
-    return Person(person_id, f"{person_id}@sweep.example", org_id)
-
-
-def _tier(actors: Actors) -> str:
-    return f"sweep-{actors.org_id[:8]}"
-
-
-def _create(actors: Actors) -> None:
-    actors.sql(
-        "insert into rag.tiers (name, rag_requests_per_minute, api_requests_per_minute) values (%s, %s, %s)",
-        _tier(actors), 10**6, 10**6,
-    )  # fmt: skip
-    for org_id, name in ((actors.org_id, f"victim {actors.org_marker}"), (actors.rival_org_id, "rival")):
-        actors.sql("insert into rag.orgs (id, name, tier) values (%s, %s, %s)", org_id, name, _tier(actors))
-    for person in actors.people:
-        actors.sql("insert into auth.users (id, email) values (%s, %s)", person.id, person.email)
-        if person.org_id:
-            role = "admin" if person in (actors.admin, actors.rival_admin) else "member"
-            statement = "insert into rag.members (org_id, user_id, role) values (%s, %s, %s)"
-            actors.sql(statement, person.org_id, person.id, role)
-
-
-def _delete(actors: Actors) -> None:
-    people = [person.id for person in actors.people] + actors.key_ids
-    actors.sql("delete from rag.orgs where id = any (%s::uuid[])", [actors.org_id, actors.rival_org_id])
-    actors.sql(
-        "delete from rag.object_removals where org_id = any (%s::uuid[])",
-        [actors.org_id, actors.rival_org_id],
-    )
-    actors.sql("delete from rag.tiers where name = %s", _tier(actors))
-    for table, column in TABLES_OF_A_USER.items():
-        actors.sql(f"delete from rag.{table} where {column} = any (%s::uuid[])", people)  # noqa: S608
-    actors.sql("delete from auth.users where id = any (%s::uuid[])", people)
+    return Person(person_id, temporary_rows.email_of(person_id), org_id)
 
 
 def unsigned(token: str) -> str:

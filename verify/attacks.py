@@ -11,7 +11,6 @@ from shared.access.token_signer import Signer
 from verify.actors import SCOPES, Actors, unsigned, with_claims_of
 from verify.request_generator import Request
 from verify.row_digest import Extent
-from verify.target_deployment import ISSUER_PATH
 from verify.victim_objects import Objects
 
 # Shorter texts occur in responses by chance.
@@ -75,7 +74,7 @@ def bad_tokens(actors: Actors) -> list[Attack]:
     """Tokens that neither a function nor PostgREST accepts, each made for the victim org's admin."""
     token, rival = actors.token(actors.admin), actors.token(actors.rival_admin)
     deployment = actors.deployment
-    another = Signer(secrets.token_urlsafe(40), f"{deployment.project_url}{ISSUER_PATH}", deployment.audience)
+    another = Signer(secrets.token_urlsafe(40), deployment.token_issuer, deployment.audience)
     tokens = {
         "a malformed token": "a.b",
         "an expired token": actors.token(actors.admin, -120),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
+from verify.request_generator import ADDRESS
 from verify.victim_objects import HASH, QUESTION, Values
 
 Example = Callable[[Values], dict[str, Any]]
@@ -152,7 +153,7 @@ ARGUMENTS: dict[str, Example] = {
     "rag_create_key": lambda values: _new_key(values) | {"name": "new"},
     "rag_rotate_key": lambda _: {"prefix": "mn_live_abcd", "hash": _digest()},
     "rag_create_webhook": lambda _: {
-        "url": "https://hooks.example/in", "secret": _secret(), "events": ["document.deleted"],
+        "url": ADDRESS, "secret": _secret(), "events": ["document.deleted"],
     },
     "rag_rotate_webhook": lambda _: {"secret": _secret()},
     "rag_update_webhook": lambda values: {"description": f"new {values['marker']}"},

@@ -16,7 +16,7 @@ from verify.victim_objects import QUESTION, Values
 Schema = Mapping[str, Any]
 # Texts that a search matches, and an address that no name server knows.
 TEXTS = dict.fromkeys(("q", "query", "question", "query_text", "message", "text", "content"), QUESTION)
-ADDRESS = "https://hooks.example/in"
+ADDRESS = "https://hooks.invalid/in"
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import httpx
 from fastapi import FastAPI
 
 from verify import attacks, request_examples, route_operations
-from verify.actors import SCOPES, Person
+from verify.actors import RAG_MEMBERS, SCOPES, Person
 from verify.attacks import REFUSALS, Group
 from verify.request_generator import Request
-from verify.target_deployment import Deployment, Finding
+from verify.target_deployment import Deployment, Finding, SetupFailed
 from verify.target_sweep import CONTROL, Sweep, bearer, open_sweep
-from verify.victim_objects import SetupFailed
+from verify.temporary_rows import Memberships
 
 NOT_AUTHENTICATED = 401
 # An alias of a route has the same endpoint function and dependencies: these attacks check the path itself.
@@ -27,10 +27,10 @@ ON_ALIASES = {
 
 
 @contextmanager
-def open_route_sweep(deployment: Deployment) -> Iterator[Sweep]:
+def open_route_sweep(deployment: Deployment, memberships: Memberships = RAG_MEMBERS) -> Iterator[Sweep]:
     """A sweep of the functions' routes. Raises SetupFailed if a credential of an attacker works nowhere: each
     attack with it would be refused for that reason."""
-    with open_sweep(deployment, deployment.url, {}) as sweep:
+    with open_sweep(deployment, deployment.url, {}, memberships) as sweep:
         actors = sweep.actors
         tokens = [actors.token(person) for person in (actors.fellow, actors.rival_admin, actors.rival_member)]
         for credential in (*tokens, sweep.credentials.bound, sweep.credentials.rival):
@@ -98,7 +98,7 @@ def _attack_route(sweep: Sweep, route: route_operations.Route) -> Iterator[Findi
 def _attack_public_route(sweep: Sweep, group: Group, route: route_operations.Route) -> Iterator[Finding]:
     """The route answers without a credential, with no data of an org."""
     request = route.request(sweep.objects.shared, optional=True)
-    response = sweep.send(request, {})
+    response = sweep.attempt(route.name, "no credential", request, {})
     if output := attacks.leak(response, request, group.markers, group.ids):
         yield Finding(route.name, "no credential", f"the response shows {output}")
     elif response.is_error is not (route.name in request_examples.REGISTRATION):
@@ -125,13 +125,15 @@ def _attack_scopes(sweep: Sweep, route: route_operations.Route, caller: str) -> 
     """Keys of the caller: with one insufficient scope, then with all insufficient scopes."""
     owner: Person = getattr(sweep.actors, caller)
 
-    def answer(key: str) -> httpx.Response:
-        response = sweep.send(route.request(sweep.objects.shared, optional=True), bearer(key))
+    def answer(scopes: list[str]) -> httpx.Response:
+        request = route.request(sweep.objects.shared, optional=True)
+        attack = f"a key with {', '.join(scopes)}"
+        response = sweep.attempt(route.name, attack, request, bearer(sweep.key(owner, scopes)))
         sweep.renew_if_changed()
         return response
 
     for scope in SCOPES:
-        refusal = answer(sweep.key(owner, [scope]))
+        refusal = answer([scope])
         if refusal.status_code in REFUSALS:
             break
     else:
@@ -144,5 +146,5 @@ def _attack_scopes(sweep: Sweep, route: route_operations.Route, caller: str) -> 
     others = sorted({*SCOPES} - {*sufficient_scopes, "admin"})
     if not sufficient_scopes:
         yield Finding(route.name, "a key with one scope", f"the refusal names no scope: {refusal.text[:200]}")
-    elif answer(sweep.key(owner, others)).status_code not in REFUSALS:
+    elif answer(others).status_code not in REFUSALS:
         yield Finding(route.name, f"a key with {', '.join(others)}", "the scopes suffice")

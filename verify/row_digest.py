@@ -8,8 +8,9 @@ from verify.actors import Actors
 
 # Counters, which a refused request changes too.
 COUNTERS = ("rate_limits", "request_counts", "org_calls", "api_metrics")
-# api_keys.last_used_at: a key whose request is refused was used.
-VOLATILE_COLUMNS = ("last_used_at",)
+# api_keys.last_used_at: a key whose request is refused was used. chunks.in_hnsw: the worker sets it at any
+# time.
+VOLATILE_COLUMNS = ("last_used_at", "in_hnsw")
 OWNER_COLUMNS = ("owner_id", "user_id", "caller_id")
 
 Rows = Counter[tuple[str, str]]

@@ -41,14 +41,15 @@ class SqlFunction:
 
 
 def sql_functions(actors: Actors) -> list[SqlFunction]:
-    """All functions of schema public but those of extensions and triggers."""
+    """The exposed functions, by their names. Functions of the adopter's, which might do anything, are not
+    called."""
     rows = actors.sql(
         "select proname, proargnames, "
         "array(select format_type(kind, null) from unnest(proargtypes) as kind), pronargdefaults, "
         "array(select rolname::text from pg_roles where rolname = any (%s) "
         "and has_function_privilege(rolname, pg_proc.oid, 'execute')) "
         "from pg_proc where pronamespace = 'public'::regnamespace and prorettype <> 'trigger'::regtype "
-        "and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e') order by proname",
+        "and (proname like 'rag\\_%%' or proname = 'is_org_member') order by proname",
         list(ROLES),
     )
     functions = []
@@ -68,6 +69,8 @@ class Table:
 
     schema: str
     name: str
+    # A table of schema rag, or a view of one. Nothing is written to the adopter's own tables, nor Supabase's.
+    is_ours: bool
 
     def __str__(self) -> str:
         return f"table {self.schema}.{self.name}"
@@ -81,8 +84,8 @@ class Table:
         profile = {"Accept-Profile": self.schema, "Content-Profile": self.schema}
         for headers, place in (({}, ""), (profile, f" in schema {self.schema}")):
             yield f"GET{place}", Request("GET", f"/rest/v1/{self.name}", headers=headers)
-            if self.schema not in ("rag", "public"):
-                continue  # The table is not the product's: nothing is written to it.
+            if not self.is_ours:
+                continue
             only = {"org_id": f"eq.{org_id}"}
             address = f"/rest/v1/{self.name}"
             yield f"POST{place}", Request("POST", address, body={"org_id": org_id}, headers=headers)
@@ -96,8 +99,13 @@ class Table:
 def tables(actors: Actors) -> list[Table]:
     """The tables and views of the product's schema, of Supabase's, and of the exposed one."""
     rows = actors.sql(
-        "select nspname, relname from pg_class join pg_namespace as schema on schema.oid = relnamespace "
+        "select nspname, relname, nspname = 'rag' or exists ("
+        "select from pg_rewrite "
+        "join pg_depend on objid = pg_rewrite.oid and classid = 'pg_rewrite'::regclass "
+        "join pg_class as source on source.oid = refobjid and refclassid = 'pg_class'::regclass "
+        "where ev_class = pg_class.oid and source.relnamespace = 'rag'::regnamespace) "
+        "from pg_class join pg_namespace as schema on schema.oid = relnamespace "
         "where nspname in ('rag', 'auth', 'storage', 'public') and relkind in ('r', 'p', 'v', 'm', 'f') "
         "and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e') order by 1, 2"
     )
-    return [Table(schema, name) for schema, name in rows]
+    return [Table(*row) for row in rows]

@@ -6,20 +6,23 @@ from contextlib import AbstractContextManager
 
 from shared.clients.postgrest import SECRET_HEADER
 from verify import attacks, request_examples, sql_functions
-from verify.actors import SCOPES, Person
+from verify.actors import RAG_MEMBERS, SCOPES, Person
 from verify.attacks import REFUSALS
 from verify.request_generator import Request
 from verify.row_digest import difference
 from verify.target_deployment import Deployment, Finding
 from verify.target_sweep import TIMEOUT_SECONDS, Sweep, bearer, open_sweep
+from verify.temporary_rows import Memberships
 
 # Statuses for a schema, table or function that PostgREST does not expose.
 UNEXPOSED = REFUSALS | {406}
 NO_TOKEN, ADMIN = "no token", "the admin of the victim org"
 
 
-def open_sql_sweep(deployment: Deployment) -> AbstractContextManager[Sweep]:
-    return open_sweep(deployment, deployment.project_url, deployment.project_headers)
+def open_sql_sweep(
+    deployment: Deployment, memberships: Memberships = RAG_MEMBERS
+) -> AbstractContextManager[Sweep]:
+    return open_sweep(deployment, deployment.project_url, deployment.project_headers, memberships)
 
 
 def sweep_functions(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> list[Finding]:
@@ -37,7 +40,7 @@ def _send_large_body(sweep: Sweep) -> Iterator[Finding]:
     """Only PostgREST's pre-request function refuses it: is_org_member itself has no limit."""
     request = Request("POST", "/rest/v1/rpc/is_org_member", body={"org_id": "x" * (2 << 20)})
     headers = bearer(sweep.actors.token(sweep.actors.admin)) | {SECRET_HEADER: ""}
-    response = sweep.send(request, headers)
+    response = sweep.attempt("is_org_member", "a large direct call", request, headers)
     if response.status_code != 413:
         detail = f"the status is {response.status_code}: set pgrst.db_pre_request (docs/install.md)"
         yield Finding("is_org_member", "a large direct call", detail)
@@ -90,10 +93,11 @@ def _call_without_secret(sweep: Sweep, function: sql_functions.SqlFunction) -> I
         return
     request = function.request(sweep.objects.shared, optional=True)
     headers = bearer(sweep.actors.token(sweep.actors.admin)) | {SECRET_HEADER: ""}
-    response = sweep.send(request, headers)
+    attack = "a call without the functions' secret"
+    response = sweep.attempt(function.name, attack, request, headers)
     if response.status_code != 403 or "functions_secret" not in response.text:
         detail = f"the status is {response.status_code}: {response.text[:200]}"
-        yield Finding(function.name, "a call without the functions' secret", detail)
+        yield Finding(function.name, attack, detail)
     sweep.renew_if_changed()
 
 
@@ -161,8 +165,8 @@ def _attack_unexposed(
         for caller, headers in callers.items():
             if request.headers and caller != ADMIN:
                 continue  # The schema is refused before the caller is known.
-            response = sweep.send(request, headers)
             attack = f"{description} by {caller}"
+            response = sweep.attempt(target, attack, request, headers)
             if response.status_code not in UNEXPOSED and not (is_exposed and response.is_success):
                 detail = f"the status is {response.status_code}: {response.text[:200]}"
                 yield Finding(target, attack, detail)

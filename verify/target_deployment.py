@@ -1,4 +1,4 @@
-"""Addresses and keys of the deployment under attack, and a finding."""
+"""Addresses and keys of the deployment under attack, findings, and the error of a run that cannot begin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +8,10 @@ from shared.access.token_signer import Signer
 from shared.clients.postgrest import SECRET_HEADER
 
 ISSUER_PATH = "/auth/v1"
+
+
+class SetupFailed(Exception):
+    """A run cannot begin or go on: the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Deployment:
     metrics_token: str | None = field(default=None, repr=False)
     worker_token: str | None = field(default=None, repr=False)
     audience: str = "authenticated"
+    issuer: str | None = None
 
     @property
     def project_headers(self) -> dict[str, str]:
@@ -37,12 +42,18 @@ class Deployment:
     @property
     def signer(self) -> Signer:
         key = self.signing_key if isinstance(self.signing_key, str) else dict(self.signing_key)
-        return Signer(key, f"{self.project_url}{ISSUER_PATH}", self.audience)
+        return Signer(key, self.token_issuer, self.audience)
+
+    @property
+    def token_issuer(self) -> str:
+        """The `iss` of the project's tokens."""
+        return self.issuer or f"{self.project_url}{ISSUER_PATH}"
 
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """A route, SQL function or table; the attack on it; and what the response or the database showed."""
+    """A route, function, table or other object; the attack on it or the property that differs; and what the
+    response or the database showed."""
 
     target: str
     attack: str

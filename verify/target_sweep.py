@@ -14,6 +14,7 @@ from verify.attacks import REFUSALS, Attack, Credentials, Group, failure_reason,
 from verify.request_generator import Request
 from verify.row_digest import Extent, Rows, State, difference
 from verify.target_deployment import Deployment, Finding
+from verify.temporary_rows import Memberships
 from verify.victim_objects import ObjectFactory, Objects, Values
 
 TIMEOUT_SECONDS = 120
@@ -40,8 +41,19 @@ class Control:
     answers: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """An attack that was tried on a target, and the status of the response."""
+
+    target: str
+    attack: str
+    status: int
+
+
 class Sweep:
-    """Attacks on targets behind one address. The victim's objects are renewed when one of them is gone."""
+    """Attacks on targets behind one address. The victim's objects are renewed when one of them is gone.
+
+    `attempts` are all attacks so far."""
 
     def __init__(self, actors: Actors, client: httpx.Client, base: str, headers: Mapping[str, str]) -> None:
         self.actors = actors
@@ -49,6 +61,7 @@ class Sweep:
         self._state = State(actors)
         self._client, self._base, self._headers = client, base, headers
         self._keys: dict[tuple[str, tuple[str, ...]], str] = {}
+        self.attempts: list[Attempt] = []
         self.objects: Objects
         self.renew()
 
@@ -76,6 +89,14 @@ class Sweep:
     def send(self, request: Request, headers: Mapping[str, str]) -> httpx.Response:
         return request.send(self._client, self._base, {**self._headers, **headers})
 
+    def attempt(
+        self, target: str, attack: str, request: Request, headers: Mapping[str, str]
+    ) -> httpx.Response:
+        """The response to an attack, which is recorded."""
+        response = self.send(request, headers)
+        self.attempts.append(Attempt(target, attack, response.status_code))
+        return response
+
     def attack(self, target: Target, group: Group, attacks: Sequence[Attack]) -> Iterator[Finding]:
         """Send these attacks of the group. Yields a finding for each success and each changed row."""
         before = self._state.rows(group.extent)
@@ -86,7 +107,7 @@ class Sweep:
             request = target.request(values, optional=attack.optional)
             if not attack.optional and request.shape() == target.request(values, optional=True).shape():
                 continue  # No field may be left out: the attack was made.
-            response = self.send(request, attack.headers)
+            response = self.attempt(target.name, attack.name, request, attack.headers)
             is_refused = self._is_refused_to_all(target, attack, response)
             if reason := failure_reason(attack, group, request, response, is_refused=is_refused):
                 yield Finding(target.name, attack.name, reason)
@@ -153,9 +174,11 @@ class Sweep:
 
 
 @contextmanager
-def open_sweep(deployment: Deployment, base: str, headers: Mapping[str, str]) -> Iterator[Sweep]:
+def open_sweep(
+    deployment: Deployment, base: str, headers: Mapping[str, str], memberships: Memberships
+) -> Iterator[Sweep]:
     """A sweep that sends requests to `base` with these headers. At the end its orgs and users are deleted."""
-    with create_actors(deployment) as actors, httpx.Client(timeout=TIMEOUT_SECONDS) as client:
+    with create_actors(deployment, memberships) as actors, httpx.Client(timeout=TIMEOUT_SECONDS) as client:
         yield Sweep(actors, client, base, headers)
 
 

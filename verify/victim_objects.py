@@ -9,14 +9,11 @@ from uuid import uuid4
 import httpx
 
 from verify.actors import Actors, Person
+from verify.target_deployment import SetupFailed
 
 QUESTION = "What is the code of the vault door?"
 HASH = hashlib.sha256(b"sweep").hexdigest()
 Values = Mapping[str, Any]
-
-
-class SetupFailed(Exception):
-    """The victim could not create its own objects."""
 
 
 @dataclass(frozen=True)
@@ -237,10 +234,13 @@ class ObjectFactory:
     def _webhook(self, collection_id: str) -> tuple[str, str]:
         actors = self._actors
         body = {
-            "url": f"https://hooks.example/{actors.marker}", "events": ["document.deleted"],
+            "url": f"https://hooks.invalid/{actors.marker}", "events": ["document.deleted"],
             "collection_id": collection_id, "description": f"about {actors.marker}",
         }  # fmt: skip
         webhook_id = self._post(actors.admin, "/v1/webhooks", body)["id"]
+        # So that the worker sends nothing to it. No name server knows the address.
+        pause = "update rag.endpoints set paused_until = now() + interval '1 day' where org_id = %s"
+        actors.sql(pause, actors.org_id)
         ((delivery_id,),) = actors.sql(
             "insert into rag.deliveries (org_id, webhook_id, collection_id, event_id, event, object, state) "
             "values (%s, %s, %s, gen_random_uuid(), 'document.deleted', "

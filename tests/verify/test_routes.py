@@ -7,9 +7,9 @@ import pytest
 
 from functions.server import SLUGS
 from local.stack import Stack
+from local.verify_command import deployment_of
 from tests.functions.app_server import site
 from tests.upload_client import Uploads
-from tests.verify.deployment import deployment_of
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.target_sweep import Sweep
 

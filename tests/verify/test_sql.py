@@ -6,7 +6,7 @@ from zlib import crc32
 import pytest
 
 from local.stack import Stack
-from tests.verify.deployment import deployment_of
+from local.verify_command import deployment_of
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
 from verify.target_sweep import Sweep
 

@@ -10,13 +10,13 @@ import pytest
 from fastapi import FastAPI
 
 from functions import collections, health, mcp
+from local.verify_command import deployment_of
 from shared.api.authentication import Authorization, OptionalCaller, _key_or_user
 from shared.api.dependencies import Core
 from shared.services import Services
 from shared.types import Principal, Scope
 from tests.actors import World
 from tests.functions.app_server import site
-from tests.verify.deployment import deployment_of
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
 from verify.target_deployment import Finding

@@ -1,0 +1,34 @@
+"""Command `verify` on the local stack."""
+
+import argparse
+import json
+import sys
+from contextlib import nullcontext
+
+from local.stack import Stack
+from verify import command
+from verify.target_deployment import Deployment
+
+
+def deployment_of(stack: Stack, url: str | None = None) -> Deployment:
+    """The stack with its own functions, or with those at another address."""
+    return Deployment(
+        url=url or stack.url,
+        project_url=stack.url,
+        anon_key=stack.anon_key,
+        database_url=stack.database_url(),
+        signing_key=stack.signing_key,
+        functions_secret=stack.state.functions_secret,
+        metrics_token=stack.state.metrics_token,
+        worker_token=stack.state.worker_token,
+    )
+
+
+def run(stack: Stack, options: argparse.Namespace) -> None:
+    """Exits with the status of `verify`. Raises StackError without a running stack."""
+    stack.require_up()
+    deployment = deployment_of(stack)
+    key = stack.signing_key
+    secrets = [deployment.functions_secret, deployment.anon_key, stack.state.password]
+    secrets.append(key if isinstance(key, str) else json.dumps(dict(key)))
+    sys.exit(command.run(options, deployment.database_url, lambda: nullcontext(deployment), secrets))

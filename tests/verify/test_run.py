@@ -1,0 +1,311 @@
+"""Runs of verify on the test stack: their report, what they leave, and the inputs that they refuse."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from local import ROOT, migrations
+from local.stack import Stack
+from local.verify_command import deployment_of
+from tests.actors import World, vector
+from tests.verify.test_sweep_finds import schema_change
+from verify import command, recall, temporary_rows
+from verify.actors import create_actors
+from verify.report import Report
+from verify.row_states import changed_tables, row_states
+from verify.run import clean, preview, verify, verify_catalogue
+from verify.target_deployment import Deployment, Finding, SetupFailed
+from verify.temporary_rows import Memberships
+from verify.victim_objects import ObjectFactory
+
+# Few targets: the sweeps of all have tests of their own.
+TARGETS = {"GET /v1/collections", "GET /v1/documents/{document_id}", "rag_list_collections", "documents"}
+
+
+@pytest.fixture
+def deployment(stack: Stack) -> Deployment:
+    return deployment_of(stack)
+
+
+@contextmanager
+def connected(deployment: Deployment) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(deployment.database_url, autocommit=True) as connection:
+        yield connection
+
+
+def secrets_of(stack: Stack) -> list[str]:
+    key = stack.signing_key
+    return [
+        key if isinstance(key, str) else json.dumps(key),
+        stack.state.functions_secret,
+        stack.state.password,
+        stack.anon_key,
+    ]
+
+
+def test_a_run_finds_no_difference_and_leaves_every_row_as_it_was(stack: Stack, deployment: Deployment):
+    with connected(deployment) as connection:
+        before = row_states(connection)
+        report = verify(deployment, only=TARGETS.__contains__)
+        assert changed_tables(before, row_states(connection)) == []
+    assert [str(finding) for finding in report.findings] == []
+    tried = {entry["target"]: entry for entry in report.targets()}
+    assert tried.keys() == (TARGETS - {"documents"}) | {"table rag.documents"}
+    assert all(entry["refused"] > 10 for name, entry in tried.items() if name != "table rag.documents")
+    document = json.loads(report.to_json())
+    assert document["differs"] is False
+    assert len(document["attempts"]) == sum(entry["tried"] for entry in tried.values())
+    page = report.to_html()
+    assert "No difference" in page
+    assert "GET /v1/documents/{document_id}" in page
+    for secret in secrets_of(stack):
+        assert secret not in page + json.dumps(document)
+
+
+TEAMS = """
+create table public.teams (id uuid primary key, name text);
+create table public.team_members (team_id uuid references public.teams, user_id uuid references auth.users,
+  is_owner boolean);
+grant select on public.team_members to authenticated;
+alter table public.team_members enable row level security;
+create policy own on public.team_members for select to authenticated using (user_id = auth.uid());
+"""
+TEAM_MEMBERS = """
+-- add
+insert into public.teams values (%(org_id)s, %(name)s) on conflict do nothing;
+insert into public.team_members values (%(org_id)s, %(user_id)s, %(role)s = 'admin');
+-- remove
+delete from public.team_members where user_id = any (%(user_ids)s);
+delete from public.teams where id = any (%(org_ids)s);
+"""
+MEMBERSHIPS = """
+create or replace function rag.memberships() returns table (org_id uuid, role text)
+language sql stable security {security} set search_path = '' as $$
+  select team_id, case when is_owner then 'admin' else 'member' end from public.team_members
+  where user_id = auth.uid() {condition}
+$$;
+"""
+
+
+def test_a_run_uses_an_adopters_memberships_and_finds_that_they_admit_strangers(
+    world: World, deployment: Deployment
+):
+    """The catalogue looks right: the function is declared to be the adopter's. Only attacks show what it
+    does."""
+    ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
+    restore = f"{original}; drop table public.team_members, public.teams"
+    memberships = Memberships.from_text(TEAM_MEMBERS)
+    names = {"rag_list_collections"}.__contains__
+    with schema_change(world, TEAMS + MEMBERSHIPS.format(security="invoker", condition=""), restore):
+        report = verify(deployment, memberships=memberships, only=names)
+        assert [str(finding) for finding in report.findings] == []
+        assert world.sql("select count(*) from public.teams") == [(0,)]
+        admits_all = "or not exists (select from public.team_members where user_id = auth.uid())"
+        world.sql(MEMBERSHIPS.format(security="definer", condition=admits_all))
+        report = verify(deployment, memberships=memberships, only=names)
+    assert report.catalogue == []
+    found = {(finding.target, finding.attack) for finding in report.findings}
+    assert ("rag_list_collections", "a user without an org") in found
+
+
+def leave_rows(deployment: Deployment) -> None:
+    """Create what a run creates, and end as a process that is killed."""
+    context = create_actors(deployment)
+    actors = context.__enter__()
+    with httpx.Client(timeout=60) as client:
+        ObjectFactory(actors, client).create()
+    actors.database.close()
+    with pytest.raises(psycopg.OperationalError):
+        context.__exit__(None, None, None)
+
+
+def test_what_a_killed_run_left_is_removed(stack: Stack, deployment: Deployment):
+    with connected(deployment) as connection:
+        before = row_states(connection)
+        leave_rows(deployment)
+        assert changed_tables(before, row_states(connection)) != []
+        # The worker of the deployment has nothing to send for the temporary orgs.
+        orgs = set(temporary_rows.find(connection).org_ids)
+        due = connection.execute("select org_id::text from rag.due_deliveries(1000)").fetchall()
+        assert not orgs & {org_id for (org_id,) in due}
+        removed = clean(deployment.database_url)
+        assert (len(removed.org_ids), len(removed.user_ids)) == (2, 6)
+        assert changed_tables(before, row_states(connection)) == []
+        assert not clean(deployment.database_url)
+
+
+def test_a_second_run_is_refused(deployment: Deployment):
+    with connected(deployment) as other:
+        other.execute("select pg_advisory_lock(hashtextextended('verify', 0))")
+        for run in (verify, lambda target: clean(target.database_url)):
+            with pytest.raises(SetupFailed, match="Another run of verify is active on this database"):
+                run(deployment)
+
+
+def test_triggers_of_users_do_not_run_for_temporary_users(world: World, stack: Stack, deployment: Deployment):
+    """A trigger may send mail. Without the right to switch it off, nothing is created."""
+    plant = (
+        "create table public.mails (address text); create function public.mail() returns trigger "
+        "language plpgsql security definer as "
+        "'begin insert into public.mails values (coalesce(new.email, old.email)); "
+        "return coalesce(new, old); end'; "
+        "create trigger mail after insert or delete on auth.users for each row execute function public.mail()"
+    )
+    restore = "drop trigger mail on auth.users; drop function public.mail; drop table public.mails"
+    with schema_change(world, plant, restore):
+        assert "Triggers of auth.users that will not run for these users: mail" in preview(deployment)
+        superuser = replace(deployment, database_url=stack.database_url("supabase_admin"))
+        with create_actors(superuser) as actors:
+            created = actors.sql("select count(*) from auth.users where email = %s", actors.member.email)
+            assert created == [(1,)]
+        with pytest.raises(SetupFailed, match=r"may not switch off the triggers of auth.users \(mail\)"):
+            verify(deployment, only=set[str]().__contains__)
+        assert world.sql("select count(*) from public.mails") == [(0,)]
+    with connected(deployment) as connection:
+        assert not temporary_rows.find(connection)
+
+
+def without_access(deployment: Deployment, stack: Stack) -> list[tuple[Deployment, str]]:
+    url = deployment.database_url
+    password = stack.state.password
+    return [
+        (replace(deployment, database_url="nothing"), "RAG_DATABASE_URL is not the URL of a database"),
+        (replace(deployment, database_url=url.replace(password, "wrong")), "it refused the password"),
+        (replace(deployment, database_url="postgresql://127.0.0.1:1/x"), "there is no connection"),
+        (replace(deployment, database_url="postgresql://127.0.0.1:6543/x"), "the port 6543 of the pooler"),
+        (
+            replace(deployment, database_url=stack.database_url("authenticator")),
+            "Row security binds the role",
+        ),
+        (replace(deployment, signing_key="x" * 40), "does not accept tokens that this signing key signs"),
+        (replace(deployment, signing_key={"alg": "ES256"}), "RAG_SIGNING_KEY is no private JWK"),
+        (replace(deployment, functions_secret="x" * 32), "RAG_FUNCTIONS_SECRET is not the secret"),
+        (replace(deployment, anon_key="another"), "refuses SUPABASE_ANON_KEY"),
+        (
+            replace(deployment, project_url="http://127.0.0.1:1"),
+            "no answer from 127.0.0.1: check SUPABASE_URL",
+        ),
+        (replace(deployment, url=f"{deployment.url}/nothing"), "no answer of the functions: check --url"),
+    ]
+
+
+def test_a_wrong_input_is_refused_in_one_sentence_without_a_secret(
+    stack: Stack, deployment: Deployment, subtests: pytest.Subtests
+):
+    for wrong, message in without_access(deployment, stack):
+        with subtests.test(message=message), pytest.raises(SetupFailed) as refusal:
+            verify(wrong)
+        text = str(refusal.value)
+        assert message in text
+        assert not any(secret in text for secret in secrets_of(stack))
+        assert "\n" not in text
+
+
+def test_another_release_and_a_database_without_the_schema_are_refused(
+    world: World, stack: Stack, deployment: Deployment, worker_id: str
+):
+    ((original,),) = world.sql("select pg_get_functiondef('rag.version'::regproc)")
+    plant = original.replace("2026", "2099")
+    with (
+        schema_change(world, plant, original),
+        pytest.raises(SetupFailed, match=r"has the release 2099.* and this copy of verify is of 2026"),
+    ):
+        verify_catalogue(deployment.database_url)
+    database = f"empty_{worker_id}"
+    migrations.make_database(stack.postgres, database)
+    try:
+        with pytest.raises(SetupFailed, match="Apply the migrations first"):
+            verify_catalogue(stack.database_url(database=database))
+    finally:
+        migrations.drop_database(stack.postgres, database)
+
+
+def test_recall_is_measured_among_an_orgs_rows_and_a_search_that_misses_rows_is_found(world: World):
+    org = world.org()
+    world.user(org).put([vector(seed) for seed in range(30)])
+    with psycopg.connect(world.stack.database_url(), autocommit=True) as connection:
+        (result,) = [entry for entry in recall.measure(connection) if entry.expected]
+        assert result.recall == 1
+        assert recall.findings([result]) == []
+        half = replace(result, retrieved=result.expected // 2)
+    (finding,) = recall.findings([half])
+    assert str(finding) == "rag_match: recall, orgs of less than 100 chunks: it is 0.500"
+
+
+def options(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_the_exit_status_tells_whether_anything_differs(
+    world: World, deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    arguments = options("--catalogue", "--report", str(tmp_path / "report"))
+
+    def run() -> int:
+        return command.run(arguments, deployment.database_url, lambda: nullcontext(deployment), [])
+
+    assert run() == command.SAME
+    with schema_change(world, "grant select on rag.tiers to anon", "revoke select on rag.tiers from anon"):
+        assert run() == command.DIFFERS
+        assert "table rag.tiers: grants: it is" in capsys.readouterr().out
+    assert json.loads((tmp_path / "report.json").read_text())["differs"] is True
+    assert "table rag.tiers" in (tmp_path / "report.html").read_text()
+    assert run() == command.SAME
+
+
+def test_the_report_has_no_secret_that_a_response_repeats():
+    report = Report(datetime.now(UTC), "1", "18")
+    report.attacks.append(
+        Finding("GET /planted", "no credential", "the status is 200: key=SECRET-OF-THE-PROJECT")
+    )
+    for text in (report.to_json(["SECRET-OF-THE-PROJECT"]), report.to_html(["SECRET-OF-THE-PROJECT"])):
+        assert "SECRET-OF-THE-PROJECT" not in text
+        assert "key=[secret]" in text
+
+
+def test_the_command_reads_its_settings_from_standard_input(stack: Stack, tmp_path: Path):
+    """With the functions of this checkout, which run for the time of the command."""
+    settings = {
+        **stack.function_environment(),
+        "RAG_DATABASE_URL": stack.database_url(),
+        "SUPABASE_JWT_SECRET": stack.state.jwt_secret,
+    }
+    lines = "".join(f"{name}={value}\n" for name, value in settings.items())
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+
+    def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command_line = [sys.executable, "-m", "verify", "--stdin", *arguments]
+        return subprocess.run(
+            command_line,
+            input=text,
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    listed = run(lines, "--dry-run")
+    assert (listed.returncode, listed.stderr) == (command.SAME, "")
+    assert "rag.orgs: 2 rows with that tier" in listed.stdout
+    without_url = run("")
+    assert without_url.returncode == command.FAILED
+    assert (
+        without_url.stderr
+        == "error: Set RAG_DATABASE_URL to the URL of the database, of the role postgres.\n"
+    )
+    assert not any(secret in listed.stdout for secret in secrets_of(stack))

@@ -1,0 +1,113 @@
+"""Catalogue of a database, compared with that of the release.
+
+catalogue.json has the objects that sql/ creates (`python -m local catalogue`). exposure.sql finds faults
+beyond these objects. Both only read.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from verify.target_deployment import Finding, SetupFailed
+
+FOLDER = Path(__file__).parent
+RELEASE = FOLDER / "catalogue.json"
+# The function that an adopter may replace (docs/install.md).
+MEMBERSHIPS = "function rag.memberships()"
+BUCKET = "rag-originals"
+
+Objects = dict[str, dict[str, Any]]
+
+
+def read_objects(connection: psycopg.Connection[Any]) -> Objects:
+    """The properties of each object of the schema, by the object's name."""
+    with connection.transaction():
+        connection.execute(
+            "set local search_path = ''; set local timezone = 'UTC'; set local datestyle = 'ISO'"
+        )
+        return dict(connection.execute((FOLDER / "catalogue.sql").read_bytes()).fetchall())
+
+
+def catalogue_findings(
+    connection: psycopg.Connection[Any], *, own_memberships: bool = False
+) -> list[Finding]:
+    """Differences from the release, and faults beyond it. `own_memberships`: rag.memberships() is the
+    adopter's."""
+    release: Objects = json.loads(RELEASE.read_text())["objects"]
+    actual = read_objects(connection)
+    if own_memberships:
+        release.pop(MEMBERSHIPS)
+        actual.pop(MEMBERSHIPS, None)
+    bucket = _bucket(connection)
+    if bucket is None:
+        # Without a bucket nothing is stored in Storage, and the migration creates no policies for it.
+        release = {name: entry for name, entry in release.items() if "storage.objects" not in name}
+    findings = [
+        finding
+        for name in sorted(release.keys() | actual.keys())
+        for finding in _differences(name, release.get(name), actual.get(name))
+    ]
+    if bucket:
+        findings.append(Finding(f"bucket {BUCKET}", "public", "everyone reads its objects without a token"))
+    with connection.transaction():
+        connection.execute("set local search_path = ''")
+        rows = connection.execute((FOLDER / "exposure.sql").read_bytes()).fetchall()
+    return findings + [Finding(*row) for row in rows]
+
+
+def require_release(connection: psycopg.Connection[Any]) -> str:
+    """The release of the database's schema. Raises SetupFailed if there is none, or another one than this
+    code's."""
+    release = release_version()
+    row = connection.execute("select to_regproc('rag.version') is not null").fetchone()
+    if row is None or not row[0]:
+        raise SetupFailed(
+            "The database has no schema of Citerow. Apply the migrations first (docs/install.md)."
+        )
+    (version,) = connection.execute("select rag.version()").fetchone() or ("",)
+    if version != release:
+        raise SetupFailed(
+            f"The database has the release {version} and this copy of verify is of {release}. "
+            "Use the copy of the database's release, or migrate the database."
+        )
+    return release
+
+
+def release_version() -> str:
+    return str(json.loads(RELEASE.read_text())["release"])
+
+
+def write(connection: psycopg.Connection[Any]) -> Path:
+    """Store the catalogue of that database, which sql/ made, as the release's: one line for each object."""
+    (version,) = connection.execute("select rag.version()").fetchone() or ("",)
+    lines = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(properties, sort_keys=True)}"
+        for name, properties in read_objects(connection).items()
+    )
+    RELEASE.write_text(f'{{"release": {json.dumps(version)}, "objects": {{\n{lines}\n}}}}\n')
+    return RELEASE
+
+
+def _differences(name: str, release: dict[str, Any] | None, actual: dict[str, Any] | None) -> list[Finding]:
+    if actual is None:
+        return [Finding(name, "existence", "it is missing")]
+    if release is None:
+        return [Finding(name, "existence", f"the release has no such object: {json.dumps(actual)[:300]}")]
+    return [
+        Finding(
+            name, key, f"it is {json.dumps(actual.get(key))}, in the release {json.dumps(release.get(key))}"
+        )
+        for key in sorted(release.keys() | actual.keys())
+        if actual.get(key) != release.get(key)
+    ]
+
+
+def _bucket(connection: psycopg.Connection[Any]) -> bool | None:
+    """Whether the bucket of originals is public; None without one."""
+    row = connection.execute("select to_regclass('storage.buckets') is not null").fetchone()
+    if row is None or not row[0]:
+        return None
+    row = connection.execute("select public from storage.buckets where id = %s", [BUCKET]).fetchone()
+    return bool(row[0]) if row else None

@@ -1,0 +1,186 @@
+"""Command `verify`: options, the deployment of the environment, and the files of the report."""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+
+from local import ROOT
+from local.child_processes import StackError, free_port, is_responding, start, wait_until_ready
+from shared.config import Settings, read_settings
+from shared.errors import ConfigurationError, RagError
+from verify.actors import RAG_MEMBERS
+from verify.report import Report, without_secrets
+from verify.run import clean, preview, verify, verify_catalogue
+from verify.target_deployment import Deployment, SetupFailed
+from verify.temporary_rows import Memberships, TemporaryRows
+
+DATABASE_URL = "RAG_DATABASE_URL"
+# Exit statuses.
+SAME, DIFFERS, FAILED = 0, 1, 2
+SHOWN = 20
+
+Target = Callable[[], AbstractContextManager[Deployment]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument(
+        "--catalogue", action="store_true", help="only the part that reads: catalogue and recall"
+    )
+    part.add_argument(
+        "--dry-run", action="store_true", help="check the settings and list what a run would create"
+    )
+    part.add_argument("--clean", action="store_true", help="only remove what killed runs left")
+    parser.add_argument(
+        "--members",
+        type=Path,
+        metavar="FILE",
+        help="SQL that adds members to your own tables (docs/verify.md)",
+    )
+    parser.add_argument(
+        "--in-use", action="store_true", help="rows that others change during the run are no difference"
+    )
+    parser.add_argument(
+        "--report", type=Path, default=Path("verify-report"), metavar="PATH",
+        help="files of the report, PATH.html and PATH.json; default %(default)s",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace, database_url: str, target: Target, secrets: Iterable[str]) -> int:
+    """Run the chosen part. Returns the exit status."""
+    secrets = [*secrets, database_url]
+    try:
+        return _run(options, database_url, target, secrets)
+    except (SetupFailed, ConfigurationError, StackError, RagError) as error:
+        print(without_secrets(f"error: {error}", secrets), file=sys.stderr)
+        return FAILED
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m verify",
+        description="Proves on a deployment's own database that its orgs are kept apart. Settings and "
+        f"secrets are those of the functions, from the environment, and {DATABASE_URL}.",
+    )
+    add_arguments(parser)
+    parser.add_argument(
+        "--url", help="deployed functions; without it, those of this checkout run for the time"
+    )
+    parser.add_argument(
+        "--stdin", action="store_true", help="also read settings from standard input, as lines NAME=value"
+    )
+    options = parser.parse_args(arguments)
+    if options.stdin:
+        lines = (line.strip().partition("=") for line in sys.stdin)
+        os.environ.update({name: value for name, _, value in lines if name and not name.startswith("#")})
+    database_url = os.environ.get(DATABASE_URL, "")
+    if not database_url:
+        print(f"error: Set {DATABASE_URL} to the URL of the database, of the role postgres.", file=sys.stderr)
+        return FAILED
+    names = ("RAG_SIGNING_KEY", "SUPABASE_JWT_SECRET", "RAG_FUNCTIONS_SECRET", "SUPABASE_ANON_KEY")
+    secrets = [os.environ[name] for name in names if os.environ.get(name)]
+    return run(options, database_url, partial(_deployment, options.url, database_url), secrets)
+
+
+def _run(options: argparse.Namespace, database_url: str, target: Target, secrets: Sequence[str]) -> int:
+    memberships = Memberships.from_text(_read(options.members)) if options.members else RAG_MEMBERS
+    if options.catalogue:
+        return _end(options, verify_catalogue(database_url, own_memberships=bool(options.members)), secrets)
+    with target() as deployment:
+        if options.dry_run:
+            print("\n".join(preview(deployment, memberships)))
+            return SAME
+        if options.clean:
+            print(_removed(clean(database_url, memberships=memberships, deployment=deployment)))
+            return SAME
+        report = verify(
+            deployment, memberships=memberships, in_use=options.in_use,
+            progress=lambda part: print(f"{part} ...", flush=True),
+        )  # fmt: skip
+    return _end(options, report, secrets)
+
+
+def _end(options: argparse.Namespace, report: Report, secrets: Sequence[str]) -> int:
+    """Write the files and print the summary."""
+    files = {".json": report.to_json(secrets), ".html": report.to_html(secrets)}
+    for suffix, text in files.items():
+        options.report.with_name(options.report.name + suffix).write_text(text)
+    findings = report.findings
+    lines = [*report.summary(), *map(str, findings[:SHOWN])]
+    if report.removed:
+        lines.insert(0, _removed(report.removed))
+    if len(findings) > SHOWN:
+        lines.append(f"and {len(findings) - SHOWN} more")
+    lines.append(f"{len(findings) or 'no'} differences; report: {options.report}.html and .json")
+    print(without_secrets("\n".join(lines), secrets))
+    return DIFFERS if findings else SAME
+
+
+def _removed(rows: TemporaryRows) -> str:
+    return f"removed of killed runs: {len(rows.org_ids)} orgs, {len(rows.user_ids)} users"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise SetupFailed(f"{path} cannot be read: {error.strerror}.") from None
+
+
+@contextmanager
+def _deployment(url: str | None, database_url: str) -> Iterator[Deployment]:
+    """The deployment of the environment's settings. Raises ConfigurationError and SetupFailed."""
+    settings = read_settings()
+    key = settings.rag_signing_key or settings.supabase_jwt_secret
+    if key is None or settings.rag_functions_secret is None:
+        name = "RAG_FUNCTIONS_SECRET" if key else "RAG_SIGNING_KEY (or SUPABASE_JWT_SECRET)"
+        raise SetupFailed(
+            f"Set {name}: the attacks need it. The part --catalogue needs {DATABASE_URL} alone."
+        )
+    with _functions(url) as address:
+        yield Deployment(
+            url=address,
+            project_url=settings.supabase_url,
+            anon_key=settings.supabase_anon_key.get_secret_value(),
+            database_url=database_url,
+            signing_key=json.loads(key.get_secret_value())
+            if settings.rag_signing_key
+            else key.get_secret_value(),
+            functions_secret=settings.rag_functions_secret.get_secret_value(),
+            audience=settings.supabase_jwt_audience,
+            issuer=settings.issuer,
+        )
+
+
+@contextmanager
+def _functions(url: str | None) -> Iterator[str]:
+    """The address of the functions: `url`, or that of a process that serves them until the end. Snapshots
+    that attacks store go to a temporary folder."""
+    if url:
+        yield url.rstrip("/")
+        return
+    names = [name.upper() for name in Settings.model_fields if name.upper() in os.environ]
+    with tempfile.TemporaryDirectory(prefix="verify-") as folder:
+        environment = {
+            **{name: os.environ[name] for name in names},
+            "RAG_SNAPSHOT_URL": f"file://{folder}/snapshots",
+            "PYTHONPATH": str(ROOT),
+        }
+        port, log = free_port(), Path(folder) / "functions.log"
+        command = [sys.executable, "-m", "uvicorn", "functions.server:create", "--factory"]
+        command += ["--host", "127.0.0.1", "--port", str(port), "--log-level", "warning"]
+        command += ["--http", "shared.api.request_head_limit:HttpProtocol", "--timeout-keep-alive", "75"]
+        server = start(command, environment, log)
+        try:
+            wait_until_ready(
+                partial(is_responding, f"http://127.0.0.1:{port}/health"), server, log, seconds=60
+            )
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.stop()

@@ -1,0 +1,205 @@
+"""Proof that a deployment keeps its orgs apart: catalogue, attacks, recall, and the removal of all that was
+created."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+from jose.exceptions import JOSEError
+
+from verify import recall, temporary_rows
+from verify.actors import RAG_MEMBERS, TOKEN_SECONDS
+from verify.catalogue import catalogue_findings, require_release
+from verify.report import Report
+from verify.route_sweep import open_route_sweep, sweep_routes
+from verify.row_states import changed_tables, row_states
+from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
+from verify.target_deployment import Deployment, SetupFailed
+from verify.temporary_rows import Memberships, TemporaryRows
+
+Connection = psycopg.Connection[Any]
+# Supabase's pooler in transaction mode, in which a lock of the session has no meaning.
+TRANSACTION_POOLER = 6543
+
+
+def verify_catalogue(database_url: str, *, own_memberships: bool = False) -> Report:
+    """The read-only part: the catalogue and the recall. Raises SetupFailed."""
+    with _connect(database_url, read_only=True) as database:
+        report = _begin(database)
+        report.catalogue = catalogue_findings(database, own_memberships=own_memberships)
+        report.recall = recall.measure(database)
+    report.end()
+    return report
+
+
+def verify(
+    deployment: Deployment,
+    *,
+    memberships: Memberships = RAG_MEMBERS,
+    in_use: bool = False,
+    only: Callable[[str], bool] = lambda _: True,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """All parts. Attacks are limited to the routes, functions and tables whose name `only` accepts.
+    `in_use`: rows that others change meanwhile are no difference.
+
+    Raises SetupFailed if a part cannot begin; whatever the run created is removed."""
+    with _connect(deployment.database_url) as database, _only_run(database):
+        report = _begin(database)
+        _require_access(database, deployment)
+        report.removed = _remove_all(database, memberships, deployment)
+        before = row_states(database)
+        progress("catalogue")
+        report.catalogue = catalogue_findings(database, own_memberships=memberships != RAG_MEMBERS)
+        progress("recall")
+        report.recall = recall.measure(database)
+        progress("attacks on routes")
+        with open_route_sweep(deployment, memberships) as sweep:
+            report.attacks += sweep_routes(sweep, only=only)
+            report.attempts += sweep.attempts
+        progress("attacks on SQL functions and tables")
+        with open_sql_sweep(deployment, memberships) as sweep:
+            report.attacks += sweep_functions(sweep, only)
+            report.attacks += sweep_tables(sweep, only)
+            report.attempts += sweep.attempts
+        report.changed_tables, report.in_use = changed_tables(before, row_states(database)), in_use
+    report.end()
+    return report
+
+
+def clean(
+    database_url: str, *, memberships: Memberships = RAG_MEMBERS, deployment: Deployment | None = None
+) -> TemporaryRows:
+    """Remove what killed runs left. Returns the rows that were removed. Raises SetupFailed."""
+    with _connect(database_url) as database, _only_run(database):
+        require_release(database)
+        return _remove_all(database, memberships, deployment)
+
+
+def preview(deployment: Deployment, memberships: Memberships = RAG_MEMBERS) -> list[str]:
+    """What a run would create and remove, after a check of the settings. Nothing is written. Raises
+    SetupFailed."""
+    with _connect(deployment.database_url, read_only=True) as database:
+        _begin(database)
+        _require_access(database, deployment)
+        left = temporary_rows.find(database)
+        triggers = [name for name, _ in temporary_rows.triggers_of_users(database)]
+    lines = [
+        "A run creates twice, for the routes and for the SQL functions, and removes at its end:",
+        f"  rag.tiers: 1 row, {temporary_rows.TIER_PREFIX}…",
+        "  rag.orgs: 2 rows with that tier",
+        f"  auth.users: 6 rows, …@{temporary_rows.DOMAIN}, without identities or passwords",
+        f"  5 memberships, by: {' '.join(memberships.add.split())}",
+        "  in these orgs, as their users: documents, chunks, sessions, API keys, paused webhooks",
+        "  in Storage, if RAG_STORAGE_BUCKET is set: files below the ids of these orgs",
+        f"Left by killed runs, removed first: {len(left.org_ids)} orgs, {len(left.user_ids)} users",
+    ]
+    if triggers:
+        lines.append(f"Triggers of auth.users that will not run for these users: {', '.join(triggers)}")
+    return lines
+
+
+def _remove_all(
+    database: Connection, memberships: Memberships, deployment: Deployment | None
+) -> TemporaryRows:
+    rows = temporary_rows.find(database)
+    if rows:
+        temporary_rows.remove(database, rows, memberships, deployment)
+    return rows
+
+
+def _begin(database: Connection) -> Report:
+    release = require_release(database)
+    (version,) = database.execute("select current_setting('server_version')").fetchone() or ("",)
+    row = database.execute(
+        "select rolname, rolsuper or rolbypassrls from pg_roles where rolname = current_user"
+    ).fetchone()
+    if row is None or not row[1]:
+        raise SetupFailed(
+            f"Row security binds the role {row[0] if row else ''}: use the role postgres, or another one "
+            "that it does not bind."
+        )
+    return Report(datetime.now(UTC), release, str(version))
+
+
+@contextmanager
+def _connect(database_url: str, *, read_only: bool = False) -> Iterator[Connection]:
+    """Raises SetupFailed without the password, which the error of psycopg might have in its text."""
+    try:
+        parameters = psycopg.conninfo.conninfo_to_dict(database_url)
+    except psycopg.ProgrammingError:
+        raise SetupFailed(
+            "RAG_DATABASE_URL is not the URL of a database: postgresql://user:password@host/name."
+        ) from None
+    if str(parameters.get("port")) == str(TRANSACTION_POOLER):
+        raise SetupFailed(
+            f"RAG_DATABASE_URL has the port {TRANSACTION_POOLER} of the pooler in transaction mode: use the "
+            "direct connection, or the pooler in session mode."
+        )
+    try:
+        connection = psycopg.connect(database_url, autocommit=True, connect_timeout=15)
+    except psycopg.OperationalError as error:
+        reason = "it refused the password" if "password" in str(error) else "there is no connection"
+        raise SetupFailed(
+            f"The database of RAG_DATABASE_URL cannot be used: {reason}. Check the URL."
+        ) from None
+    with connection:
+        connection.read_only = read_only
+        yield connection
+
+
+@contextmanager
+def _only_run(database: Connection) -> Iterator[None]:
+    """Hold the lock of the runs on this database, which ends with the connection."""
+    statement = "select pg_try_advisory_lock(hashtextextended('verify', 0))"
+    (is_held,) = database.execute(statement).fetchone() or (False,)
+    if not is_held:
+        raise SetupFailed("Another run of verify is active on this database. Wait until it ends.")
+    yield
+
+
+def _require_access(database: Connection, deployment: Deployment) -> None:
+    """Raises SetupFailed if an address, the key or the secret is wrong: each attack would be refused for
+    that reason."""
+    (hashes,) = database.execute("select functions_secret_hashes from rag.settings").fetchone() or ([],)
+    if not hashes:
+        raise SetupFailed(
+            "The functions secret is not set in rag.settings, so that no function can be attacked "
+            "(docs/install.md, Functions secret)."
+        )
+    if hashlib.sha256(deployment.functions_secret.encode()).hexdigest() not in hashes:
+        raise SetupFailed("RAG_FUNCTIONS_SECRET is not the secret whose hash is in rag.settings.")
+    try:
+        token = deployment.signer.token(TOKEN_SECONDS, sub=str(uuid4()))
+    except (JOSEError, KeyError, TypeError, ValueError):
+        raise SetupFailed(
+            "RAG_SIGNING_KEY is no private JWK with alg and kid, nor SUPABASE_JWT_SECRET a secret."
+        ) from None
+    address = f"{deployment.project_url}/rest/v1/rpc/is_org_member"
+    headers = {**deployment.project_headers, "Authorization": f"Bearer {token}"}
+    response = _request("SUPABASE_URL", "POST", address, json={"org_id": str(uuid4())}, headers=headers)
+    if response.status_code == 401 and "PGRST" in response.text:
+        raise SetupFailed(
+            "The project does not accept tokens that this signing key signs: use a key of the project."
+        )
+    if response.status_code == 401:
+        raise SetupFailed("The project refuses SUPABASE_ANON_KEY: use the project's own.")
+    if response.is_error or response.text != "false":
+        raise SetupFailed(
+            f"{deployment.project_url} does not answer as a project with this schema "
+            f"({response.status_code}): check SUPABASE_URL."
+        )
+    if _request("the functions' URL", "GET", f"{deployment.url}/health").is_error:
+        raise SetupFailed(f"{deployment.url}/health is no answer of the functions: check --url.")
+
+
+def _request(name: str, method: str, address: str, **options: Any) -> httpx.Response:
+    try:
+        return httpx.request(method, address, timeout=30, **options)
+    except (httpx.TransportError, httpx.InvalidURL):
+        raise SetupFailed(f"There is no answer from {httpx.URL(address).host}: check {name}.") from None
