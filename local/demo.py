@@ -169,4 +169,5 @@ def introduce(stack: Stack, console: Console) -> None:
             f"curl -s {stack.url}/functions/v1/rag-answer -H 'Authorization: Bearer {token}' "
             f"-H 'Content-Type: application/json' -d '{{\"query_text\": \"{text}\"}}'"
         )
+    line("\nTo prove that orgs are kept apart: .venv/bin/python -m local verify")
     line("\nCtrl-C stops everything.")

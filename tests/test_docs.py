@@ -31,7 +31,14 @@ LINKING = (
 )
 # Names of variables of other programs, and of relation types.
 NO_SETTINGS = {
-    *("RAG_TOKEN", "RAG_HOSTILE_SECONDS", "MNEMOSYNE_API_KEY", "MNEMOSYNE_BASE_URL", "HTTPS_PROXY"),
+    *(
+        "RAG_TOKEN",
+        "RAG_DATABASE_URL",
+        "RAG_HOSTILE_SECONDS",
+        "MNEMOSYNE_API_KEY",
+        "MNEMOSYNE_BASE_URL",
+        "HTTPS_PROXY",
+    ),
     *("SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF"),
     *("GOOGLE_APPLICATION_CREDENTIALS", "OWNED_BY", "RELATED_TO", "CITEROW_URL"),
     # Open WebUI's.

@@ -1,11 +1,13 @@
 """The sweep of the test stack's routes: no attack succeeds."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
 
 from functions.server import SLUGS
+from local import access_tokens
 from local.stack import Stack
 from local.verify_command import deployment_of
 from tests.functions.app_server import site
@@ -23,10 +25,17 @@ def sweep(stack: Stack) -> Iterator[Sweep]:
 def test_no_attack_on_an_upload_succeeds(uploading: Uploads):
     """The test stack has no bucket for files that are too large for a request."""
     names = {"POST /v1/documents/upload", "POST /v1/documents/uploaded"}
-    stack = uploading.world.stack
-    with site(uploading.core) as url, open_route_sweep(deployment_of(stack, url)) as sweep:
-        assert [str(finding) for finding in sweep_routes(sweep, only=names.__contains__)] == []
-        assert "upload" in sweep.objects.shared
+    stack, server = uploading.world.stack, uploading.server
+    with site(uploading.core) as url:
+        deployment = replace(
+            deployment_of(stack, url), project_url=server.url, issuer=access_tokens.issuer(stack.url)
+        )
+        with open_route_sweep(deployment) as sweep:
+            assert [str(finding) for finding in sweep_routes(sweep, only=names.__contains__)] == []
+            assert "upload" in sweep.objects.shared
+            assert any(sweep.actors.org_id in name for name in server.objects)
+    # The end of the sweep removes its files, through Storage.
+    assert not any(sweep.actors.org_id in name for name in server.objects)
 
 
 @pytest.mark.parametrize("slug", SLUGS)

@@ -8,9 +8,11 @@ from typing import Annotated, get_args
 
 import pytest
 from fastapi import FastAPI
+from jose import jwt
 
 from functions import collections, health, mcp
 from local.verify_command import deployment_of
+from shared.access.jwt_verifier import bearer, is_token
 from shared.api.authentication import Authorization, OptionalCaller, _key_or_user
 from shared.api.dependencies import Core
 from shared.services import Services
@@ -93,6 +95,19 @@ def test_the_sweep_finds_a_route_without_authentication(core: Services, world: W
         findings = on_routes(world, exactly("GET /planted"), url)
     attacks = attacks_on(findings, "GET /planted")
     assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= attacks
+
+
+def test_the_sweep_finds_a_route_that_accepts_a_token_without_a_signature(core: Services, world: World):
+    def endpoint(core: Core, authorization: Authorization = None) -> dict[str, bool]:
+        token = bearer(authorization)
+        if not (is_token(token) and jwt.get_unverified_header(token)["alg"] == "none"):
+            _key_or_user(core, authorization)
+        return {"reachable": core.is_reachable()}
+
+    with extra_route(health.app, "/planted", endpoint), site(core) as url:
+        attacks = attacks_on(on_routes(world, exactly("GET /planted"), url), "GET /planted")
+    assert "a token without a signature" in attacks
+    assert not {"no credential", "a malformed token", "a token signed with another key"} & attacks
 
 
 def test_the_sweep_finds_a_route_without_generated_requests(core: Services, world: World):
