@@ -31,4 +31,4 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
     key = stack.signing_key
     secrets = [deployment.functions_secret, deployment.anon_key, stack.state.password]
     secrets.append(key if isinstance(key, str) else json.dumps(dict(key)))
-    sys.exit(command.run(options, deployment.database_url, lambda: nullcontext(deployment), secrets))
+    sys.exit(command.run(options, deployment.database_url, lambda _: nullcontext(deployment), secrets))

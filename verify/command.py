@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,8 @@ DATABASE_URL = "RAG_DATABASE_URL"
 SAME, DIFFERS, FAILED = 0, 1, 2
 SHOWN = 20
 
-Target = Callable[[], AbstractContextManager[Deployment]]
+# The deployment; with True, its functions are served too.
+Target = Callable[[bool], AbstractContextManager[Deployment]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +93,7 @@ def _run(options: argparse.Namespace, database_url: str, target: Target, secrets
     memberships = Memberships.from_text(_read(options.members)) if options.members else RAG_MEMBERS
     if options.catalogue:
         return _end(options, verify_catalogue(database_url, own_memberships=bool(options.members)), secrets)
-    with target() as deployment:
+    with target(not options.clean) as deployment:
         if options.dry_run:
             print("\n".join(preview(deployment, memberships)))
             return SAME
@@ -134,7 +135,7 @@ def _read(path: Path) -> str:
 
 
 @contextmanager
-def _deployment(url: str | None, database_url: str) -> Iterator[Deployment]:
+def _deployment(url: str | None, database_url: str, with_functions: bool) -> Iterator[Deployment]:
     """The deployment of the environment's settings. Raises ConfigurationError and SetupFailed."""
     settings = read_settings()
     key = settings.rag_signing_key or settings.supabase_jwt_secret
@@ -143,7 +144,7 @@ def _deployment(url: str | None, database_url: str) -> Iterator[Deployment]:
         raise SetupFailed(
             f"Set {name}: the attacks need it. The part --catalogue needs {DATABASE_URL} alone."
         )
-    with _functions(url) as address:
+    with _functions(url) if with_functions else nullcontext("") as address:
         yield Deployment(
             url=address,
             project_url=settings.supabase_url,

@@ -150,13 +150,14 @@ def _connect(database_url: str, *, read_only: bool = False) -> Iterator[Connecti
         ) from None
     with connection:
         connection.read_only = read_only
+        connection.execute("set statement_timeout = 0")
         yield connection
 
 
 @contextmanager
 def _only_run(database: Connection) -> Iterator[None]:
     """Hold the lock of the runs on this database, which ends with the connection."""
-    statement = "select pg_try_advisory_lock(hashtextextended('verify', 0))"
+    statement = "select pg_try_advisory_lock(hashtextextended('rag.verify', 0))"
     (is_held,) = database.execute(statement).fetchone() or (False,)
     if not is_held:
         raise SetupFailed("Another run of verify is active on this database. Wait until it ends.")

@@ -29,6 +29,10 @@ TABLES_OF_A_USER = {
     "api_metrics": "user_id",
     "query_embeddings": "user_id",
 }
+TOKENS = (
+    "confirmation_token", "recovery_token", "email_change", "email_change_token_new",
+    "email_change_token_current", "phone_change", "phone_change_token", "reauthentication_token",
+)  # fmt: skip
 # Bits of pg_trigger.tgtype.
 INSERT, DELETE = 4, 8
 
@@ -110,16 +114,26 @@ def create(
                 "insert into rag.orgs (id, name, tier) values (%s, %s, %s)", [org_id, name, tier]
             )
         with _without_triggers(database, INSERT):
-            for user_id in user_ids:
-                database.execute(
-                    "insert into auth.users (id, email) values (%s, %s)", [user_id, email_of(user_id)]
-                )
+            _create_users(database, user_ids)
         for member in members:
             parameters = {
                 "org_id": member.org_id, "name": member.org_name,
                 "user_id": member.user_id, "role": member.role,
             }  # fmt: skip
             _run(database, memberships.add, parameters)
+
+
+def _create_users(database: Connection, user_ids: Sequence[str]) -> None:
+    """Supabase Auth can list no users while one of them has null in a column of TOKENS."""
+    statement = (
+        "select attname from pg_attribute where attrelid = 'auth.users'::regclass and attname = any (%s) "
+        "and not attisdropped"
+    )
+    tokens = [name for (name,) in database.execute(statement, [list(TOKENS)])]
+    columns, values = ", ".join(["id", "email", *tokens]), ", ".join(["%s", "%s", *("''" for _ in tokens)])
+    for user_id in user_ids:
+        statement = f"insert into auth.users ({columns}) values ({values})"  # noqa: S608
+        database.execute(statement.encode(), [user_id, email_of(user_id)])
 
 
 def find(database: Connection) -> TemporaryRows:

@@ -148,7 +148,7 @@ def test_what_a_killed_run_left_is_removed(stack: Stack, deployment: Deployment)
 
 def test_a_second_run_is_refused(deployment: Deployment):
     with connected(deployment) as other:
-        other.execute("select pg_advisory_lock(hashtextextended('verify', 0))")
+        other.execute("select pg_advisory_lock(hashtextextended('rag.verify', 0))")
         for run in (verify, lambda target: clean(target.database_url)):
             with pytest.raises(SetupFailed, match="Another run of verify is active on this database"):
                 run(deployment)
@@ -256,7 +256,7 @@ def test_the_exit_status_tells_whether_anything_differs(
     arguments = options("--catalogue", "--report", str(tmp_path / "report"))
 
     def run() -> int:
-        return command.run(arguments, deployment.database_url, lambda: nullcontext(deployment), [])
+        return command.run(arguments, deployment.database_url, lambda _: nullcontext(deployment), [])
 
     assert run() == command.SAME
     with schema_change(world, "grant select on rag.tiers to anon", "revoke select on rag.tiers from anon"):
