@@ -272,7 +272,7 @@ def test_the_catalogue_finds_each_planted_hole(superuser: Connection, subtests: 
 
 
 def test_a_hole_is_all_that_the_catalogue_reports(superuser: Connection):
-    """The report names what was planted, and nothing beside it."""
+    """The report names the planted hole, and nothing beside it."""
     with superuser.transaction(force_rollback=True):
         superuser.execute("alter table rag.chunks disable row level security")
         (finding,) = catalogue_findings(superuser)
