@@ -256,7 +256,7 @@ def superuser(stack: Stack) -> Iterator[Connection]:
 
 def test_a_database_of_the_release_has_no_difference(stack: Stack):
     report = verify_catalogue(stack.database_url())
-    assert [str(finding) for finding in report.findings] == []
+    assert [str(finding) for finding in report.findings] == [], "run: python -m local catalogue"
 
 
 def test_the_catalogue_finds_each_planted_hole(superuser: Connection, subtests: pytest.Subtests):
