@@ -180,7 +180,7 @@ def _functions(url: str | None) -> Iterator[str]:
         server = start(command, environment, log)
         try:
             wait_until_ready(
-                partial(is_responding, f"http://127.0.0.1:{port}/health"), server, log, seconds=60
+                partial(is_responding, f"http://127.0.0.1:{port}/health"), server, log, seconds=120
             )
             yield f"http://127.0.0.1:{port}"
         finally:

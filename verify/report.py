@@ -146,7 +146,8 @@ def _figure(result: Recall) -> str:
 
 
 def _recall_text(result: Recall) -> str:
-    return f"{_figure(result)} for {result.orgs} orgs of less than {result.chunks:,} chunks"
+    orgs = f"{result.orgs} org{'' if result.orgs == 1 else 's'}"
+    return f"{_figure(result)} for {orgs} of less than {result.chunks:,} chunks"
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -114,8 +114,6 @@ def _remove_all(
 
 
 def _begin(database: Connection) -> Report:
-    release = require_release(database)
-    (version,) = database.execute("select current_setting('server_version')").fetchone() or ("",)
     row = database.execute(
         "select rolname, rolsuper or rolbypassrls from pg_roles where rolname = current_user"
     ).fetchone()
@@ -124,6 +122,8 @@ def _begin(database: Connection) -> Report:
             f"Row security binds the role {row[0] if row else ''}: use the role postgres, or another one "
             "that it does not bind."
         )
+    release = require_release(database)
+    (version,) = database.execute("select current_setting('server_version')").fetchone() or ("",)
     return Report(datetime.now(UTC), release, str(version))
 
 

@@ -155,27 +155,33 @@ def test_a_second_run_is_refused(deployment: Deployment):
             clean(deployment.database_url)
 
 
-def test_triggers_of_users_do_not_run_for_temporary_users(world: World, stack: Stack, deployment: Deployment):
+PLANTED_TRIGGER = """
+create table public.mails (address text);
+create function public.mail() returns trigger language plpgsql security definer as
+  'begin insert into public.mails values (coalesce(new.email, old.email)); return coalesce(new, old); end';
+create trigger mail after insert or delete on auth.users for each row execute function public.mail()
+"""
+
+
+def test_triggers_of_users_do_not_run_for_temporary_users(stack: Stack, deployment: Deployment):
     """A trigger may send mail. Without the right to switch it off, nothing is created."""
-    plant = (
-        "create table public.mails (address text); create function public.mail() returns trigger "
-        "language plpgsql security definer as "
-        "'begin insert into public.mails values (coalesce(new.email, old.email)); "
-        "return coalesce(new, old); end'; "
-        "create trigger mail after insert or delete on auth.users for each row execute function public.mail()"
-    )
-    restore = "drop trigger mail on auth.users; drop function public.mail; drop table public.mails"
-    with schema_change(world, plant, restore):
-        assert "Triggers of auth.users that will not run for these users: mail" in preview(deployment)
-        superuser = replace(deployment, database_url=stack.database_url("supabase_admin"))
-        with create_actors(superuser) as actors:
-            created = actors.sql("select count(*) from auth.users where email = %s", actors.member.email)
-            assert created == [(1,)]
-        with pytest.raises(SetupFailed, match=r"may not switch off the triggers of auth.users \(mail\)"):
-            verify(deployment, only=TARGETS.__contains__)
-        assert world.sql("select count(*) from public.mails") == [(0,)]
-    with connected(deployment) as connection:
-        assert not temporary_rows.find(connection)
+    superuser = replace(deployment, database_url=stack.database_url("supabase_admin"))
+    with connected(superuser) as connection:
+        connection.execute(PLANTED_TRIGGER.encode())
+        try:
+            with create_actors(superuser) as actors:
+                users = "select count(*) from auth.users where email = %s"
+                assert actors.sql(users, actors.member.email) == [(1,)]
+            with pytest.raises(SetupFailed, match=r"may not switch off the triggers of auth.users \(mail\)"):
+                verify(deployment, only=TARGETS.__contains__)
+            listed = preview(deployment)[-1]
+            assert listed == "Triggers of auth.users that will not run for these users: mail"
+            assert connection.execute("select * from public.mails").fetchall() == []
+            assert not temporary_rows.find(connection)
+        finally:
+            connection.execute(
+                "drop trigger mail on auth.users; drop function public.mail; drop table public.mails"
+            )
 
 
 def without_access(deployment: Deployment, stack: Stack) -> list[tuple[Deployment, str]]:
@@ -206,12 +212,13 @@ def test_a_wrong_input_is_refused_in_one_sentence_without_a_secret(
     stack: Stack, deployment: Deployment, subtests: pytest.Subtests
 ):
     for wrong, message in without_access(deployment, stack):
-        with subtests.test(message=message), pytest.raises(SetupFailed) as refusal:
-            verify(wrong, only=TARGETS.__contains__)
-        text = str(refusal.value)
-        assert message in text
-        assert not any(secret in text for secret in secrets_of(stack))
-        assert "\n" not in text
+        with subtests.test(message=message):
+            with pytest.raises(SetupFailed) as refusal:
+                verify(wrong, only=TARGETS.__contains__)
+            text = str(refusal.value)
+            assert message in text
+            assert not any(secret in text for secret in secrets_of(stack))
+            assert "\n" not in text
 
 
 def test_another_release_and_a_database_without_the_schema_are_refused(
