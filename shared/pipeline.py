@@ -282,9 +282,9 @@ def _embed(services: Services, caller: Principal, text: str) -> list[float]:
 
 
 def _contains(match: Match, other: Match) -> bool:
-    """Whether the match's text, which may include its neighbours', has the other's."""
+    """Whether the match is the other's chunk, or has its text among that of its neighbours."""
     is_within = match.span[0] <= other.span[0] and other.span[1] <= match.span[1]
-    return is_within and match.document_id == other.document_id
+    return match.chunk_id == other.chunk_id or (is_within and match.document_id == other.document_id)
 
 
 def _with_exact_names(candidates: Sequence[Match], text: str) -> list[Match]:

@@ -301,6 +301,8 @@ def test_a_judgement_says_if_the_answer_s_matches_lack_the_best_passage(
     question = "When was the kiln K-7 fired?"
     best = example("The kiln K-7 was fired in 2019.", similarity=0.9)
     other = example("Clay is stored in the cellar.", "cellar", 0.3)
+    # Of two chunks that overlap, a search with neighbours shows the common text once.
+    trimmed = example("K-7 was fired in 2019.", start=9, chunk_id=best.chunk_id)
     whole = example("The kiln K-7 was fired in 2019. Then it cooled.", chunk_id="wider")
 
     def judged(*matches: Match) -> Judgement:
@@ -309,6 +311,7 @@ def test_a_judgement_says_if_the_answer_s_matches_lack_the_best_passage(
 
     lacking, complete = judged(other), judged(other, whole)
     assert lacking.because == (*complete.because, "The best passage is not among those of this response.")
+    assert judged(trimmed) == complete
     assert lacking.confidence is complete.confidence
 
 
