@@ -2,20 +2,17 @@
 
     python -m bench.eval_answers [--write FILE] [--dataset bench/datasets/confidence_cases]
 
-Each of the questions is asked as its asker, without a model, through the searches of three APIs: rag
-(semantic, with the contract's ceiling), index and knowledge (hybrid), platform (graph). The report has the
-level by kind of question, whether an answer has the evidence, and how often the APIs agree, also over HTTP:
-there all five are asked, as askers of one org. The sets fit nothing.
+Each of the questions is asked over HTTP as its asker, without a model. The report has the level by kind of
+question and whether an answer has the evidence, for the rag API, and how often all five APIs agree. The sets
+fit nothing.
 """
 
 import argparse
-import asyncio
 import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,11 +26,10 @@ from bench.labelled_sets import temporary_services
 from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, principals_of
 from local.stack import Stack
-from shared import pipeline
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
-from shared.types import Filters, Mode, Query
 
+Line = dict[str, Any]
 DATASETS = Path(__file__).parent / "datasets"
 DATASET, CASES = DATASETS / "confidence", DATASETS / "confidence_cases"
 READINGS = DATASET / "readings.tsv"
@@ -46,11 +42,6 @@ NO_LIMITS = (
     "api_requests_per_minute = 100000"
 )
 ASKER_OF_TWO_ORGS = "kofi@consulting.example"
-APIS = {
-    "rag": (Query("", 8), True),
-    "index": (Query("", 5, mode=Mode.HYBRID), False),
-    "platform": (Query("", 5, mode=Mode.GRAPH), False),
-}
 
 
 def main() -> int:
@@ -69,11 +60,10 @@ def main() -> int:
         principal = principals_of(stack)
         ingest_files(services, demo_files(), principal, console)
         _ingest_handbook(services, principal, arguments.dataset)
-        lines = [_answers(services, principal, question) for question in questions]
-        over_http = _over_http(stack, principal, questions)
+        lines = list(ask(stack, principal, questions))
     if arguments.write:
         arguments.write.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    summary = {**summarize(lines), "over_http": over_http}
+    summary = summarize(lines)
     results = {DATASET: RESULTS, CASES: RESULTS_OF_CASES}.get(arguments.dataset.resolve())
     if results:
         results.write_text(json.dumps(summary, indent=1) + "\n")
@@ -81,32 +71,48 @@ def main() -> int:
     return 0
 
 
-def summarize(lines: list[dict[str, Any]]) -> dict[str, Any]:
+def summarize(lines: Sequence[Line]) -> Line:
     """By way of unanswerable and kind of answerable questions: how many, called high, answered, and, of the
-    answerable, with the evidence in the answer; for the rag API. `agreement`: equal levels of all APIs."""
-    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    answerable, with the evidence in the answer; for the rag API. `agreement`: of all five."""
+    groups: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
         groups["answerable" if line["answerable"] else "unanswerable"].append(line)
         groups[line["way"] or line["kind"]].append(line)
-    levels = [{name: api["level"] for name, api in line["apis"].items()} for line in lines]
     return {
         "groups": {
             name: {
                 "questions": len(group),
-                "high": sum(line["apis"]["rag"]["level"] == "high" for line in group),
-                "answered": sum(line["apis"]["rag"]["level"] != "low" for line in group),
-                "with_evidence": sum(line["apis"]["rag"]["has_evidence"] for line in group),
+                "high": sum(_level(line) == "high" for line in group),
+                "answered": sum(_level(line) != "low" for line in group),
+                "with_evidence": sum(line["has_evidence"] for line in group),
             }
             for name, group in groups.items()
         },
-        "agreement": {
-            "index and platform": sum(each["index"] == each["platform"] for each in levels),
-            "all": sum(len(set(each.values())) == 1 for each in levels),
-            "rag lower": sum(line["apis"]["rag"]["held_down"] for line in lines),
-            "questions": len(levels),
-        },
-        "levels": Counter(each["rag"] for each in levels),
+        "levels": Counter(map(_level, lines)),
+        "agreement": _agreement([line for line in lines if len(line["details"]) > 1]),
     }
+
+
+def _agreement(lines: Sequence[Line]) -> Line:
+    """Of how many questions all APIs have one level, how many levels the rag API's rule lowered, and those
+    that differ."""
+    levels = {line["id"]: {api: detail["level"] for api, detail in line["details"].items()} for line in lines}
+    different = {number: each for number, each in levels.items() if len({*each.values()}) > 1}
+    return {
+        "questions": len(lines),
+        "same level": len(lines) - len(different),
+        "rag lower": sum(
+            reason.startswith("The mean similarity")
+            for line in lines
+            for reason in line["details"]["rag"]["because"]
+        ),
+        "different": different,
+    }
+
+
+def _level(line: Line) -> str:
+    level: str = line["details"]["rag"]["level"]
+    return level
 
 
 def readings() -> Counter[str]:
@@ -115,65 +121,47 @@ def readings() -> Counter[str]:
     return Counter(line.split("\t")[1] for line in lines)
 
 
-def _answers(services: Services, principal: Authorise, question: Mapping[str, Any]) -> dict[str, Any]:
-    about = question["meta"]
-    org_id = {**ORGS, "merrow": MERROW}[about["org"]]
-    apis = {}
-    for name, (query, has_ceiling) in APIS.items():
-        own_query = replace(query, text=question["text"], filters=Filters(org_id=org_id))
-        caller = principal(about["asker"])
-        answer = asyncio.run(pipeline.answer(services, caller, own_query, has_ceiling=has_ceiling))
-        text = answer.draft.text if answer.draft else ""
-        apis[name] = {
-            "level": answer.judgement.confidence.value,
-            "score": round(answer.judgement.score, 3),
-            "because": answer.judgement.because,
-            "held_down": any(reason.startswith("The mean similarity") for reason in answer.judgement.because),
-            "has_evidence": all(_plain(part) in _plain(text) for part in about.get("evidence") or ["\0"]),
-            "text": text,
-        }
-    fields = {name: about.get(name) for name in ("answerable", "way", "kind", "answer", "evidence", "reason")}
-    return {"id": question["id"], "question": question["text"], **fields, "apis": apis}
-
-
-def _over_http(stack: Stack, principal: Authorise, questions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of how many questions the levels, and the levels and reasons without figures, are the same in all five
-    APIs, and the levels of those that differ. The rag API searches all collections of the caller, who has
-    one."""
+def ask(stack: Stack, principal: Authorise, questions: Sequence[Line]) -> Iterator[Line]:
+    """Of each question the rag API's answer, and the confidence of each API. Of an asker of two orgs only the
+    rag API is asked, because the others search one collection. The rag API searches all collections of an
+    org, which has one."""
     with psycopg.connect(stack.database_url(), autocommit=True) as connection:
         connection.execute(NO_LIMITS)
         rows = connection.execute("select org_id::text, id::text from rag.collections").fetchall()
     collections: dict[str, str] = {str(org_id): str(collection_id) for org_id, collection_id in rows}
-    counts = {"questions": 0, "same level": 0, "same level and reasons": 0}
-    different = {}
     with httpx.Client(base_url=stack.url, timeout=60) as client:
         for question in questions:
             about = question["meta"]
-            if about["asker"] == ASKER_OF_TWO_ORGS:
-                continue
             org_id = {**ORGS, "merrow": MERROW}[about["org"]]
             name = "default" if about["org"] == "merrow" else COLLECTION
+            requests = _requests(question["text"], org_id, name, collections[org_id])
+            if about["asker"] == ASKER_OF_TWO_ORGS:
+                requests = requests[:1]
             token = principal(about["asker"]).token
-            details = {
-                api: _detail(client, path, body, token)
-                for api, path, body in _requests(question["text"], name, collections[org_id])
-            }
-            levels = {api: detail["level"] for api, detail in details.items()}
-            is_same = len({*levels.values()}) == 1
-            # The first reason has the figures of the best passage, whose words weigh by those of the others.
-            has_same_reasons = len({tuple(detail["because"][1:]) for detail in details.values()}) == 1
-            counts["questions"] += 1
-            counts["same level"] += is_same
-            counts["same level and reasons"] += is_same and has_same_reasons
-            if not is_same:
-                different[question["id"]] = levels
-    return {**counts, "different": different}
+            bodies = {api: _post(client, path, body, token) for api, path, body in requests}
+            yield _line(question, bodies)
 
 
-def _requests(question: str, collection: str, collection_id: str) -> list[tuple[str, str, dict[str, Any]]]:
+def _line(question: Line, bodies: Mapping[str, Any]) -> Line:
+    about, text = question["meta"], bodies["rag"]["answer"]["text"]
+    details = {api: _detail(body) for api, body in bodies.items()}
+    fields = {name: about.get(name) for name in ("answerable", "way", "kind", "answer", "evidence", "reason")}
+    return {
+        "id": question["id"],
+        "question": question["text"],
+        **fields,
+        "has_evidence": all(_plain(part) in _plain(text) for part in about.get("evidence") or ["\0"]),
+        "text": text,
+        "details": details,
+    }
+
+
+def _requests(
+    question: str, org_id: str, collection: str, collection_id: str
+) -> list[tuple[str, str, dict[str, Any]]]:
     """Of each API its name, path and body."""
     return [
-        ("rag", "/api/rag/answer", {"query_text": question}),
+        ("rag", "/api/rag/answer", {"query_text": question, "filters": {"org_id": org_id}}),
         ("index", "/query", {"index_name": collection, "query": question}),
         ("knowledge", f"/api/v1/knowledge/{collection}/query", {"question": question}),
         (
@@ -185,13 +173,17 @@ def _requests(question: str, collection: str, collection_id: str) -> list[tuple[
     ]
 
 
-def _detail(client: httpx.Client, path: str, body: dict[str, Any], token: str) -> dict[str, Any]:
+def _post(client: httpx.Client, path: str, body: dict[str, Any], token: str) -> Any:
     reply = client.post(path, json=body, headers={"Authorization": f"Bearer {token}"})
     reply.raise_for_status()
+    return reply.json()
+
+
+def _detail(body: Any) -> dict[str, Any]:
     # The name's spelling and place depend on the contract.
-    text = json.dumps(reply.json())
+    text = json.dumps(body)
     start = re.search(r'"confidence_?[dD]etail": ', text)
-    assert start, path
+    assert start, text
     detail: dict[str, Any] = json.JSONDecoder().raw_decode(text, start.end())[0]
     return detail
 
@@ -227,7 +219,7 @@ def _ingest_handbook(services: Services, principal: Authorise, dataset: Path) ->
         ingest(services.database, services.embedder, principal("hugo@merrow.example"), document)
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _lines(path: Path) -> list[Line]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
