@@ -38,32 +38,33 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
+  -- All names in one scan: without statistics of a new table, the planner reads all documents of the org in a scan.
   return query
-  select distinct on (name) (found.document).*
-  from unnest(names) as name
-  cross join lateral (
-    select documents
+  select distinct on (found.name) (found.document).*
+  from (
+    select documents.external_id, documents
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = auth.uid() and documents.external_id = name
+      and documents.owner_id = auth.uid() and documents.external_id = any (names)
     union all
-    select documents
+    select documents.external_id, documents
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = home.owner_id and documents.external_id = name
+      and documents.owner_id = home.owner_id and documents.external_id = any (names)
     union all
-    select documents
+    select documents.external_id, documents
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id is null and documents.external_id = name
+      and documents.owner_id is null and documents.external_id = any (names)
     union all
-    select documents
+    select documents.id::text, documents
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.external_id is null
-      and documents.id = case
-        when name ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then name::uuid end
-  ) as found (document)
-  order by name, (found.document).owner_id nulls last, (found.document).external_id nulls last;
+      and documents.id = any (array(
+        select name::uuid from unnest(names) as name
+        where name ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'))
+  ) as found (name, document)
+  order by found.name, (found.document).owner_id nulls last, (found.document).external_id nulls last;
 end;
 $$;
 
