@@ -4,23 +4,30 @@
 
 create function rag.fold_text(content text)
 returns text
-language sql immutable security invoker set search_path = ''
+language plpgsql immutable security invoker set search_path = ''
 as $$
-  select normalize(btrim(regexp_replace(regexp_replace(translate(replace(replace(replace(
+declare
+  -- Complete for a text in ASCII, as most are.
+  plain text := lower(content collate "C");
+begin
+  if octet_length(content) <> length(content) then
+    plain := translate(replace(replace(replace(
       regexp_replace(lower(normalize(replace(content, '´', ''''), nfkd)),
         -- Accents; Hebrew and Arabic points; joiners, direction marks, variation selectors.
         '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f'
         '\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc'
         '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]',
         '', 'g'),
-      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðıς', 'olddiσ'),
-    '[''’‘`ʼ](?:s\M)?', '', 'g'),
+      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðıς', 'olddiσ');
+  end if;
+  return normalize(btrim(regexp_replace(regexp_replace(plain, '[''’‘`ʼ](?:s\M)?', '', 'g'),
     -- Punctuation and symbols: ASCII, Latin-1, other alphabets, general, East Asian; emoji.
     '[\u0001-"$-*,-/:-@[-`{-¿×÷\u055a-\u055f\u0589\u058a\u05be\u05c0\u05c3\u05c6\u05f3\u05f4\u0609-\u060d'
     '\u061b-\u061f\u066a-\u066d\u06d4\u0964\u0965\u0970\u0df4\u0e3f\u0e4f\u0e5a\u0e5b\u0f04-\u0f14\u0f3a-\u0f3d'
     '\u104a-\u104f\u10fb\u1360-\u1368\u17d4-\u17d6\u17d8-\u17db\u1800-\u180a\u2000-\u20cf\u2190-\u2bff'
     '\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30a0\u30fb\ufe30-\ufe4f'
     '\U0001f000-\U0001faff]+', ' ', 'g')), nfc);
+end;
 $$;
 
 comment on function rag.fold_text is
@@ -31,12 +38,14 @@ comment on function rag.fold_text is
 
 create function rag.entity_key(name text)
 returns text
-language sql immutable security invoker set search_path = ''
+language plpgsql immutable security invoker set search_path = ''
 as $$
-  select rtrim(left(regexp_replace(
+begin
+  return rtrim(left(regexp_replace(
     coalesce(nullif(rag.fold_text(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''),
       rag.fold_text(name)),
     '^(?:the )+(?=.)', ''), 200));
+end;
 $$;
 
 comment on function rag.entity_key is
