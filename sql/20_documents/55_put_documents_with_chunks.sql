@@ -115,7 +115,7 @@ declare
 begin
   if exists (
     select from unnest(new) as input
-    where octet_length(input.content) > (rag.org_tier(home.org_id)).file_bytes
+    where octet_length(input.content) > (select (rag.org_tier(home.org_id)).file_bytes)
   ) then
     raise exception 'The text is larger than the tier of your org allows. Send a shorter text.'
       using errcode = 'PT413', detail = 'file_too_large';
