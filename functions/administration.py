@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
+from shared.access import registration
 from shared.access.orgs_statistics_and_audit_events import list_events, list_orgs, org_statistics
-from shared.access.registration import register
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import OptionalCaller, registration_only, with_scope
 from shared.api.contracts.platform import administration as wire
@@ -40,9 +40,10 @@ def health(caller: OptionalCaller, core: Core) -> Response:
 
 @app.post("/api/v1/auth/register", status_code=201, dependencies=[registration_only])
 @app.post("/v1/auth/register", status_code=201, dependencies=[registration_only])
-def sign_up(core: Core, body: wire.NewUser) -> wire.RegisteredUser:
+def register(core: Core, body: wire.NewUser) -> wire.RegisteredUser:
     password = body.password.get_secret_value()
-    return wire.RegisteredUser.of(register(core.auth, core.verifier, core.database, body.email, password))
+    user = registration.register(core.auth, core.verifier, core.database, body.email, password)
+    return wire.RegisteredUser.of(user)
 
 
 @app.get("/api/v1/stats")

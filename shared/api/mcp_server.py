@@ -27,6 +27,7 @@ from starlette.types import Scope as AsgiScope
 
 from shared.api.authentication import require_scope
 from shared.api.contracts.mcp import DOCUMENT_URI, PART_CHARACTERS, ToolError
+from shared.api.health import VERSION
 from shared.api.middleware import location_of
 from shared.config import PRODUCT
 from shared.errors import InvalidRequest, NotFound, RagError
@@ -139,6 +140,7 @@ class ToolServer:
         """The response to the JSON-RPC message in the request. Raises BodyTooLarge."""
         server: Server[Any] = Server(
             PRODUCT,
+            version=VERSION,
             instructions=self._instructions,
             on_list_tools=partial(self._list, caller),
             on_call_tool=partial(self._call, core, caller),

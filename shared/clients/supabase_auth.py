@@ -80,12 +80,13 @@ def _error(response: httpx.Response, content: dict[str, Any]) -> RagError:
             )
         case "validation_failed" | "email_address_invalid" | "email_address_not_authorized":
             return InvalidRequest(
-                "Supabase Auth does not accept this address and password. Use others.", code="sign_up_refused"
+                "Supabase Auth does not accept this address and password. Use others.",
+                code="registration_refused",
             )
         case "signup_disabled" | "email_provider_disabled" | "captcha_failed":
             return Forbidden(
                 "The project's Auth settings do not allow this registration. Ask its operator.",
-                code="sign_up_off",
+                code="registration_off",
             )
     if response.status_code == 429:
         seconds = response.headers.get("retry-after", "")

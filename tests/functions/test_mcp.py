@@ -1,6 +1,7 @@
 """MCP over HTTP with the SDK's own client, on the real stack: tools, resources, errors, refusals."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,12 +20,14 @@ from functions import mcp
 from functions.server import SLUGS
 from local import ROOT
 from shared.api.contracts import mcp as wire
+from shared.api.health import VERSION
 from shared.api.mcp_server import Tool
-from shared.config import Settings
+from shared.config import PRODUCT, Settings
 from shared.services import Services
 from shared.types import Principal
 from tests.actors import NOBODYS, Actor
 from tests.conftest import People
+from tests.external_programs import output_of
 from tests.functions.app_server import client_of, live, services
 from tests.shared.examples import match
 from tests.stand_in_server import Reply, StandIn
@@ -126,6 +129,25 @@ def test_an_agent_searches_answers_and_reads(people: People, mode: str):
         ],
         "total": 1,
     }
+
+
+def test_the_documented_python_client_finds_a_passage(people: People):
+    ingest(people.ann, "Error E-42 means that the lid is open.")
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/api/mcp.md").read_text(), re.DOTALL)
+    environment = {"URL": people.ann.stack.url, "KEY": key_of(people.ann, "retrievals:read")}
+    output = output_of([sys.executable, "-c", code], ROOT, environment)
+    assert output == "Kettle 7 Error E-42 means that the lid is open.\n"
+
+
+def test_the_server_states_its_name_and_version(people: People):
+    parameters = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}
+    answer = send(people.ann, message).json()
+    assert answer["result"]["serverInfo"] == {"name": PRODUCT, "version": VERSION}
 
 
 @BOTH_ERAS

@@ -182,8 +182,8 @@ def of_auth(status: int, code: str, message: str = "", **more: Any) -> Answer:
 FAULTS: list[tuple[Answer, int, str]] = [
     (of_auth(422, "weak_password", weak_password={"reasons": ["length"]}), 400, "weak_password"),
     (in_json({"code": "weak_password", "message": PASSWORD}, 422), 400, "weak_password"),
-    (of_auth(400, "email_address_invalid"), 400, "sign_up_refused"),
-    (of_auth(422, "signup_disabled"), 403, "sign_up_off"),
+    (of_auth(400, "email_address_invalid"), 400, "registration_refused"),
+    (of_auth(422, "signup_disabled"), 403, "registration_off"),
     (of_auth(429, "over_email_send_rate_limit"), 429, "rate_limit_exceeded"),
     (in_json({"code": 500, "error_code": "unexpected_failure", "msg": PASSWORD}, 500), 500, "auth_failed"),
     (in_json({"message": "no Route matched with those values"}, 404), 500, "auth_failed"),
