@@ -6,12 +6,14 @@ The start time guards against PID reuse: after a crash the state file may name a
 import atexit
 import fcntl
 import os
+import random
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import httpx
@@ -95,7 +97,7 @@ def start(command: Sequence[str | Path], environment: Mapping[str, str], log: Pa
     return Child.of(process.pid)
 
 
-def wait_until_ready(ready: Callable[[], bool], child: Child, log: Path, seconds: float = 30) -> None:
+def wait_until_ready(ready: Callable[[], bool], child: Child, log: Path, seconds: float = 300) -> None:
     """Wait for `ready`; raises StackError with the log's end when the child dies or time runs out."""
     deadline = time.monotonic() + seconds
     while not ready():
@@ -108,16 +110,15 @@ def wait_until_ready(ready: Callable[[], bool], child: Child, log: Path, seconds
 def is_responding(address: str) -> bool:
     """Whether a GET of the address gets a response below 500."""
     try:
-        return httpx.get(address, timeout=5).status_code < 500
+        return httpx.get(address, timeout=30).status_code < 500
     except httpx.TransportError:
         return False
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface without a listener."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port of the loopback interface without a listener. It is below the ports that operating systems
+    give to other sockets, or one of those could take it before its process listens."""
+    return next(filter(port_is_free, (random.randrange(10_000, 32_768) for _ in count())))  # noqa: S311  # no secret
 
 
 def free_port_above(port: int) -> int:

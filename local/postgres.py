@@ -149,9 +149,8 @@ class Postgres:
         crashed = self._pid_file.exists()
         for attempt in range(20):
             try:
-                self.run(
-                    "pg_ctl", "start", "--wait", "-D", self.data, "-l", self.log, "-o", " ".join(options)
-                )
+                how = ("start", "--wait", "--timeout", "300", "-D", self.data, "-l", self.log)
+                self.run("pg_ctl", *how, "-o", " ".join(options))
                 break
             except StackError:
                 # For a moment after a crash its processes still hold the data.
@@ -194,7 +193,7 @@ class Postgres:
     def stop(self) -> None:
         """Stop it at once, without waiting for clients."""
         if self.postmaster() is not None:
-            self.run("pg_ctl", "stop", "--mode", "fast", "--wait", "--pgdata", self.data)
+            self.run("pg_ctl", "stop", "--mode", "fast", "--wait", "--timeout", "300", "--pgdata", self.data)
 
     def remove(self) -> None:
         """Delete the cluster's data (and the copied programs of the fallback)."""

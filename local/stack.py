@@ -239,7 +239,7 @@ class Stack:
             vector = connection.execute(
                 "select extversion from pg_extension where extname = 'vector'"
             ).fetchone()
-        health = httpx.get(f"{self.url}/health").json()
+        health = httpx.get(f"{self.url}/health", timeout=30).json()
         return {
             "url": self.url,
             "database_url": self.database_url(),
@@ -291,7 +291,7 @@ class Stack:
         ):
             wait_until_ready(partial(is_responding, address), state.children[name], logs / f"{name}.log")
         # The default embedding model of direct calls to SQL functions.
-        model = httpx.get(f"{self.url}/health").json()["embedder"]["model"]
+        model = httpx.get(f"{self.url}/health", timeout=30).json()["embedder"]["model"]
         self._write_setting("embedding_model", model)
 
     def _start_postgres(self, *, durable: bool) -> None:
