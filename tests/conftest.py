@@ -12,16 +12,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
+import httpx
+import hypothesis
 import pytest
 
 from functions import documents
 from local import ROOT, access_tokens
 from local.stack import Stack
+from shared import services as services_module
+from shared.access import api_key_authenticator
+from shared.api import health_probes
+from shared.clients import http_client, postgrest
 from shared.config import Settings
+from shared.models import chat_gateway, embedder_window, query_embedding_cache
 from shared.models.embeddings import Embedder, local_embedder
 from shared.services import Services
 from tests.actors import Actor, Org, World, client
-from tests.databases import ProcessStack, Run
+from tests.databases import LONG_TIME_OUTS, ProcessStack, Run
 from tests.external_programs import chromium
 from tests.functions.app_server import client_of, services
 from tests.stand_in_server import StandIn
@@ -39,6 +46,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Properties are drawn alike in every run, and a slow machine is no failure. Modules with properties are
+    # imported afterwards: their own settings extend these at the import.
+    slow = [hypothesis.HealthCheck.too_slow]
+    profile = hypothesis.settings(derandomize=True, deadline=None, suppress_health_check=slow)
+    hypothesis.settings.register_profile("repeatable", profile)
+    hypothesis.settings.load_profile("repeatable")
+    # The five seconds of httpx would end a request of a busy machine.
+    vars(httpx._config.DEFAULT_TIMEOUT_CONFIG).update(vars(httpx.Timeout(120)))
     # A new httpx client reads the certificate authorities, for 20 ms, and tests make thousands of clients.
     pytest.MonkeyPatch().setattr(ssl, "create_default_context", cache(ssl.create_default_context))
     if (worker := getattr(config, "workerinput", None)) is not None:
@@ -89,6 +104,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not any(item.path.is_relative_to(folder) for folder in SLOW_FOLDERS))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _long_time_outs() -> Iterator[None]:
+    """Time-outs that a busy machine does not reach. A test of a time-out sets its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in (
+            (query_embedding_cache, "CACHE_TIMEOUT_SECONDS"),
+            (embedder_window, "SECONDS"),
+            (chat_gateway, "LIST_SECONDS"),
+            (health_probes, "CHECK_SECONDS"),
+            (services_module, "CALIBRATION_TIMEOUT_SECONDS"),
+            (api_key_authenticator, "LOOK_UP_WAIT_SECONDS"),
+        ):
+            patch.setattr(module, name, 60.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def run(request: pytest.FixtureRequest) -> Run:
     """The test run, whose folder all of its processes share."""
@@ -121,7 +152,8 @@ def _empty_database(request: pytest.FixtureRequest) -> Iterator[None]:
 def settings(stack: Stack) -> Settings:
     """What a function deployed beside the stack reads from its environment."""
     environment = stack.function_environment()
-    return Settings(**{name.lower(): value for name, value in environment.items()})  # type: ignore[arg-type]
+    values = {name.lower(): value for name, value in {**environment, **LONG_TIME_OUTS}.items()}
+    return Settings(**values)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")
@@ -151,6 +183,13 @@ def no_jobs(world: World) -> Iterator[None]:
     world.sql(clear)
     yield
     world.sql(clear)
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries without the waits."""
+    for module, name in ((http_client, "SERVICE_PAUSES"), (postgrest, "PAUSES")):
+        monkeypatch.setattr(module, name, (0.001,) * len(vars(module)[name]))
 
 
 @pytest.fixture

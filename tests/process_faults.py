@@ -1,6 +1,8 @@
 """What happens to the processes of a stack, on purpose, and how they are there again."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +30,7 @@ def kill(child: Child) -> None:
     """It has no moment to say goodbye, and is gone when this returns."""
     if (process := child.process()) is not None:
         process.kill()
-        assert wait_for_end([process], 10)
+        assert wait_for_end([process], 60)
     child.stop()
 
 
@@ -53,13 +55,29 @@ def wait_for_postgrest(stack: Stack) -> None:
     wait_until_ready(ready, stack.state.children["postgrest"], stack.folder / "logs" / "postgrest.log")
 
 
+@contextmanager
+def long_lock_waits(stack: Stack) -> Iterator[None]:
+    """Calls wait a minute for a lock. A busy machine reaches the limit of three seconds."""
+    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
+        row = connection.execute("select pg_get_functiondef('rag.begin_call'::regproc)").fetchone()
+        assert row
+        original = str(row[0])
+        changed = original.replace("'3s'", "'60s'")
+        assert changed != original
+        connection.execute(changed.encode())
+        try:
+            yield
+        finally:
+            connection.execute(original.encode())
+
+
 def wait_for_waiters(stack: Stack, number: int) -> None:
     """Until so many statements in the stack's database wait for a lock."""
     count = """
         select count(*) from pg_stat_activity
         where wait_event_type = 'Lock' and datname = current_database()
     """
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     with psycopg.connect(stack.database_url(), autocommit=True) as connection:
         while connection.execute(count).fetchone() != (number,):
             assert time.monotonic() < deadline

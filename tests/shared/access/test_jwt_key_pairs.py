@@ -53,7 +53,7 @@ class Project:
 
 
 def verifier(secret: str | None, keys: KeySet | None) -> Verifier:
-    return Verifier(secret, keys, access_tokens.issuer(URL), access_tokens.AUDIENCE, leeway_seconds=5)
+    return Verifier(secret, keys, access_tokens.issuer(URL), access_tokens.AUDIENCE, leeway_seconds=30)
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +299,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-with_the_project = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+with_the_project = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 pairs = st.sampled_from(list(PAIRS.values()))
 
 

@@ -158,7 +158,7 @@ def lets_through(answer: Any) -> bool:
         stand_in.replies(Reply(json=answer))
         try:
             attempt(
-                closed_after_test(Database(stand_in.url, "key", 5)),
+                closed_after_test(Database(stand_in.url, "key", 60)),
                 Principal("a user", "a token"),
                 "60/minute",
             )
@@ -167,12 +167,21 @@ def lets_through(answer: Any) -> bool:
     return True
 
 
+NOW = 1_800_000_000.5
+
+
+@pytest.fixture
+def fixed_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.access.rate_limit.time", lambda: NOW)
+
+
 def refusal(seconds: float) -> Reply:
-    """A refusal by the database, whose window resets after so many seconds."""
-    resets_at = datetime.now(UTC) + timedelta(seconds=seconds)
+    """A refusal by the database, whose window resets so many seconds after the fixed time."""
+    resets_at = datetime.fromtimestamp(NOW, UTC) + timedelta(seconds=seconds)
     return Reply(json=[{**WINDOW, "admitted": False, "resets_at": resets_at.isoformat()}])
 
 
+@pytest.mark.usefixtures("fixed_time")
 @pytest.mark.parametrize(("resets_after", "repeated_for"), [(60, 5), (2, 2)])
 def test_a_refusal_is_repeated_without_the_database_for_five_seconds_or_until_the_reset(
     resets_after: int, repeated_for: int
@@ -181,7 +190,7 @@ def test_a_refusal_is_repeated_without_the_database_for_five_seconds_or_until_th
     refusals = RefusalCache(clock=lambda: now[0])
     ann, bob = Principal("ann", "a token"), Principal("bob", "a token")
     with StandIn() as server:
-        database = closed_after_test(Database(server.url, "key", 5))
+        database = closed_after_test(Database(server.url, "key", 60))
 
         def calls(caller: Principal, bucket: str = "rag") -> int:
             """The number of database calls of one refused request."""
@@ -199,12 +208,13 @@ def test_a_refusal_is_repeated_without_the_database_for_five_seconds_or_until_th
         assert calls(ann) == 1
 
 
+@pytest.mark.usefixtures("fixed_time")
 def test_a_repeated_refusal_has_the_headers_of_the_first():
     request = Request({"type": "http", "method": "POST", "path": "/", "headers": [], "state": {}})
     refusals = RefusalCache()
     with StandIn() as server:
         server.replies(refusal(60))
-        database = closed_after_test(Database(server.url, "key", 5))
+        database = closed_after_test(Database(server.url, "key", 60))
         headers = []
         for _ in range(2):
             check = RateLimitCheck(
@@ -212,7 +222,8 @@ def test_a_repeated_refusal_has_the_headers_of_the_first():
             )
             with pytest.raises(RateLimited) as refused:
                 check_rate_limit(request, check, refusals)
-            assert 58 <= int(refused.value.headers["Retry-After"]) <= 61
+            # Rounded up to the next second.
+            assert refused.value.headers["Retry-After"] == "61"
             headers.append(request.state.rate_limit.headers())
     assert headers[0] == headers[1]
 
@@ -222,10 +233,11 @@ def test_a_window_in_the_database_s_form_is_admitted():
     assert lets_through([WINDOW])
 
 
+@pytest.mark.usefixtures("short_pauses")
 def test_a_database_outage_admits_no_request():
     with pytest.raises(DatabaseFailed):
         attempt(
-            closed_after_test(Database("http://127.0.0.1:9", "key", 0.05)),
+            closed_after_test(Database("http://127.0.0.1:9", "key", 60)),
             Principal("a user", "a token"),
             "60/minute",
         )

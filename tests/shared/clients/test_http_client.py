@@ -2,9 +2,10 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
-from time import monotonic, sleep
+from time import monotonic
+from types import SimpleNamespace
 
 import httpcore
 import httpcore2
@@ -27,31 +28,44 @@ from tests.stand_in_server import Reply, StandIn
 
 @pytest.fixture
 def dripping() -> Iterator[StandIn]:
+    """Its reply takes 50 seconds, and no single wait is long."""
     with StandIn() as server:
         server.replies(Reply(json="x" * 1000, drip=0.05))
         yield server
 
 
 def test_a_slow_server_is_abandoned_at_the_deadline(dripping: StandIn):
-    with http_client(10) as client:
-        started = monotonic()
-        with pytest.raises(httpx.ReadTimeout), deadline(0.4):
-            client.get(dripping.url)
-        assert 0.3 < monotonic() - started < 2
+    with http_client(60) as client, pytest.raises(httpx.TimeoutException), deadline(0.4):
+        client.get(dripping.url)
 
 
 def test_a_slow_server_behind_the_openai_package_is_abandoned_at_the_deadline(dripping: StandIn):
-    with closing(openai_client("a key", dripping.url, 10)) as client:
-        started = monotonic()
-        with pytest.raises(APITimeoutError), deadline(0.4):
-            client.models.list()
-        assert 0.3 < monotonic() - started < 2
+    with (
+        closing(openai_client("a key", dripping.url, 60)) as client,
+        pytest.raises(APITimeoutError),
+        deadline(0.4),
+    ):
+        client.models.list()
 
 
-def test_without_a_deadline_only_single_waits_are_bounded(dripping: StandIn):
-    with http_client(0.2) as client, client.stream("GET", dripping.url) as answer:
+@pytest.fixture
+def skip(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the clock of all deadlines forward, by so many seconds."""
+
+    def skip(seconds: float) -> None:
+        later = SimpleNamespace(monotonic=lambda: monotonic() + seconds)
+        monkeypatch.setattr("shared.clients.http_transport.time", later)
+        monkeypatch.setattr("shared.clients.http_client.time", later)
+
+    return skip
+
+
+def test_without_a_deadline_only_single_waits_are_bounded(dripping: StandIn, skip: Callable[[float], None]):
+    with http_client(60) as client, client.stream("GET", dripping.url) as answer:
         pieces = answer.iter_raw(1)
-        assert b"".join(next(pieces) for _ in range(8)) == b'"xxxxxxx'
+        assert next(pieces) == b'"'
+        skip(61)
+        assert next(pieces) == b"x"
 
 
 @pytest.fixture
@@ -67,55 +81,59 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
+# The client's own time-out raises the same errors as a deadline, after a minute.
+
+
 def test_a_silent_address_is_abandoned_at_the_deadline(silent: str):
-    with http_client(10) as client:
+    with http_client(60) as client:
         started = monotonic()
         with pytest.raises(httpx.ConnectTimeout), deadline(0.4):
             client.get(silent)
-        assert 0.3 < monotonic() - started < 2
+        assert monotonic() - started < 60
 
 
 def test_a_full_connection_pool_is_abandoned_at_the_deadline(dripping: StandIn):
     transport = http_transport(httpx.Limits(max_connections=1))
-    with http_client(10, transport) as client, client.stream("GET", dripping.url):
+    with http_client(60, transport) as client, client.stream("GET", dripping.url):
         started = monotonic()
         with pytest.raises(httpx.PoolTimeout), deadline(0.4):
             client.get(dripping.url)
-        assert 0.3 < monotonic() - started < 2
+        assert monotonic() - started < 60
 
 
 def test_an_unknown_host_is_a_connection_error():
-    with http_client(10) as client, pytest.raises(httpx.ConnectError), deadline(5):
+    with http_client(60) as client, pytest.raises(httpx.ConnectError), deadline(60):
         client.get("http://nowhere.invalid/")
 
 
 def test_a_host_with_two_addresses_is_reached_at_the_working_one():
     """localhost is ::1 as well on most machines, where the stand-in does not listen."""
-    with StandIn() as server, http_client(5) as client:
+    with StandIn() as server, http_client(60) as client:
         server.replies(Reply(json=1))
-        with deadline(2):
+        with deadline(60):
             assert client.get(server.url.replace("127.0.0.1", "localhost")).json() == 1
 
 
 def test_an_inner_deadline_only_shortens():
-    with deadline(5):
+    with deadline(500):
+        with deadline(1000):
+            assert remaining_seconds() <= 500
         with deadline(100):
-            assert remaining_seconds() <= 5
-        with deadline(1):
-            assert remaining_seconds() <= 1
-        assert remaining_seconds() > 4
+            assert remaining_seconds() <= 100
+        assert remaining_seconds() > 200
     assert remaining_seconds() == float("inf")
 
 
-def test_a_connection_is_reused_after_a_deadline():
-    with StandIn() as server, http_client(5) as client:
+def test_a_connection_is_reused_after_a_deadline(skip: Callable[[float], None]):
+    with StandIn() as server, http_client(60) as client:
         server.replies(Reply(json=1))
-        with deadline(0.2):
+        with deadline(60):
             assert client.get(server.url).json() == 1
-        sleep(0.25)
-        with deadline(1):
+        skip(61)
+        with deadline(60):
             assert client.get(server.url).json() == 1
         assert client.get(server.url).json() == 1
+        assert server.connections == 1
 
 
 def test_each_error_of_both_generations_of_httpcore_becomes_one_of_httpx():

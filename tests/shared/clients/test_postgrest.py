@@ -66,12 +66,6 @@ def test_an_unsent_call_is_retried(subtests: pytest.Subtests):
             assert len(server.requests) == 2
 
 
-@pytest.fixture
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries without the waits, for a test that counts the retries."""
-    monkeypatch.setattr("shared.clients.postgrest.PAUSES", (0.001,) * len(PAUSES))
-
-
 @pytest.mark.usefixtures("short_pauses")
 def test_retries_are_limited(server: StandIn, database: Database):
     server.replies(refusal("PGRST000"))

@@ -122,7 +122,7 @@ def test_a_slow_object_is_abandoned_at_the_deadline(
     server.replies(Reply(body=b"x" * 100, drip=0.05))
     with pytest.raises(StorageFailed) as failed:
         storage.download(ANN, PATH)
-    assert failed.value.log_reason == "ReadTimeout"
+    assert str(failed.value.log_reason).endswith("Timeout")
 
 
 def test_an_unreachable_storage_is_a_failure(server: StandIn):

@@ -18,7 +18,7 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.process_faults import wait_for_waiters
+from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.shared.webhook_documents import (
     OF_COLLECTIONS,
     OF_DOCUMENTS,
@@ -181,10 +181,15 @@ def test_a_concurrently_deleted_webhook_blocks_no_writer(
 ):
     going = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS)
     staying = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
-    with psycopg.connect(people.ann.stack.database_url()) as deleting, ThreadPoolExecutor(1) as beside:
+    stack = world.stack
+    with (
+        long_lock_waits(stack),
+        psycopg.connect(stack.database_url()) as deleting,
+        ThreadPoolExecutor(1) as beside,
+    ):
         deleting.execute("delete from rag.webhooks where id = %s", [going["id"]])
         writing = beside.submit(bring, core, people.ann, home)
-        wait_for_waiters(world.stack, 1)
+        wait_for_waiters(stack, 1)
         deleting.commit()
         writing.result()
     assert world.sql("select webhook_id::text from rag.deliveries") == [(staying["id"],)]

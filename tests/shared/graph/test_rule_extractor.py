@@ -39,7 +39,7 @@ def bounded(extraction: Extraction) -> None:
     assert len(extraction.relations) <= MAX_RELATIONS
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     some.sampled_from(["", "Notes", "Rosa Keane", "billing-service"]) | texts, some.lists(texts, max_size=3)
 )

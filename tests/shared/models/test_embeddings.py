@@ -6,12 +6,12 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from local import ROOT
-from shared.clients.http_client import SERVICE_PAUSES
 from shared.errors import EmbeddingFailed
 from shared.models.embeddings import (
     DIMENSIONS,
@@ -32,12 +32,6 @@ AT_ONCE = {"retry-after-ms": "1"}
 def api() -> Iterator[StandIn]:
     with StandIn() as server:
         yield server
-
-
-@pytest.fixture
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries without the waits, for a test that counts the retries."""
-    monkeypatch.setattr("shared.clients.http_client.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
 
 
 def hosted(api: StandIn, **fields: Any) -> Embedder:
@@ -241,9 +235,10 @@ def test_an_invalid_key_or_request_fails_at_once_without_a_fallback(subtests: py
 
 
 def test_a_time_out_is_a_failure(api: StandIn):
-    api.replies(Reply(delay=30))
-    failure(api, rag_embedding_timeout_seconds=0.05)
-    assert len(api.requests) == 1
+    api.replies(replace(vectors([1.0]), delay=30))
+    failure(api, rag_embedding_timeout_seconds=0.5)
+    # On a machine that is busy for half a second, the time is over before the request.
+    assert len(api.requests) <= 1
 
 
 @pytest.mark.usefixtures("short_pauses")

@@ -41,7 +41,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 def line_of(stack: Stack, request_id: str) -> dict[str, Any]:
     """The one line of that request, which is written after its response was sent."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     results: list[dict[str, Any]] = []
     while not results and time.monotonic() < end:
         results = [line for line in lines(log_of(stack)) if line.get("request_id") == request_id]
@@ -190,13 +190,13 @@ def records(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [record for record in results if record["msg"] == "request"]
 
 
+@pytest.mark.usefixtures("short_pauses")
 def test_a_database_outage_is_an_error_with_its_cause(
     people: People, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     gone = {
         "SUPABASE_URL": "http://127.0.0.1:9",
         "SUPABASE_JWT_ISSUER": f"{people.ann.stack.url}/auth/v1",
-        "RAG_DATABASE_TIMEOUT_SECONDS": "0.05",
     }
     with started_client(rag_search.app, people.ann.stack, monkeypatch, **gone) as client:
         answer = client.post("/api/rag/search", json={"query_text": QUESTION}, headers=people.ann.headers())

@@ -19,12 +19,14 @@ def trace():
 
 
 def test_a_step_has_the_duration_of_its_block(trace: Trace):
+    before = time.time_ns()
     with step("match"):
         time.sleep(0.02)
+    after = time.time_ns()
     (only,) = trace.steps
     assert only.name == "match"
     assert trace.started <= only.started < only.ended <= time.time_ns()
-    assert 20 <= only.milliseconds < 2000
+    assert 20 <= only.milliseconds <= (after - before) / 1e6
     assert trace.milliseconds() == {"match": round(only.milliseconds, 1)}
 
 

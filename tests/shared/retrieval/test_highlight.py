@@ -1,6 +1,6 @@
 """The passage shown of a match: verbatim, where it says that it stands, and about the question."""
 
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -112,10 +112,10 @@ def test_fifty_highlights_take_a_small_share_of_a_search():
     matches = [match("".join(words.format(place) for place in range(20)), str(each)) for each in range(50)]
     best = 1.0
     for _ in range(5):
-        started = perf_counter()
+        started = thread_time()
         for each in matches:
             highlight(each, "At how many degrees does kettle number 7 switch off its water?")
-        best = min(best, perf_counter() - started)
+        best = min(best, thread_time() - started)
     assert best < 0.09
 
 

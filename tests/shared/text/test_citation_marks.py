@@ -59,9 +59,9 @@ def test_the_search_for_markers_is_linear():
         "according to " * 30_000,
     )
     for text in units:
-        started = time.perf_counter()
+        started = time.thread_time()
         assert escape_marks(text) == text
-        assert time.perf_counter() - started < 2
+        assert time.thread_time() - started < 2
 
 
 def test_an_excerpt_s_number_cannot_be_forged_by_a_document():

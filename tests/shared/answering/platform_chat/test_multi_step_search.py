@@ -70,7 +70,7 @@ def run(
     max_queries: int = 6,
     max_seconds: float = 60,
     tokens: int = 20_000,
-    seconds: float = 20,
+    seconds: float = 60,
 ) -> tuple[list[Any], list[str], BudgetedModel]:
     looked: list[str] = []
 
@@ -79,7 +79,7 @@ def run(
         return NOTHING
 
     async def reasoned() -> tuple[list[Any], BudgetedModel]:
-        query_model = BudgetedModel(ChatGateway("key", gateway.url, "m", 5, 5), "m", tokens, seconds)
+        query_model = BudgetedModel(ChatGateway("key", gateway.url, "m", 60, 60), "m", tokens, seconds)
         results = search_in_steps(
             QUESTION, look, query_model, SubQueryResults(), max_queries=max_queries, seconds=max_seconds
         )
@@ -152,7 +152,7 @@ def test_an_exhausted_budget_or_time_ends_the_planning(gateway: StandIn):
     assert len(run(gateway, tokens=10)[1]) == 3
     assert len(gateway.requests) == 1
     with StandIn() as late:
-        late.replies(Reply(json=plan("late"), delay=5))
+        late.replies(Reply(json=plan("late"), delay=60))
         assert len(run(late, seconds=0.05)[1]) == 3
     # The first part is always looked for.
     assert len(run(gateway, max_seconds=0.0, tokens=0)[1]) == 1

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from local.seed_demo import demo_files
@@ -214,7 +214,6 @@ def test_invalid_sizes_are_refused(subtests: pytest.Subtests):
             chunk("A text.", size=size, overlap=overlap, count=words)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(TEXTS, st.integers(8, 40))
 def test_no_chunk_exceeds_the_size_in_the_local_model_s_tokens(embedder: Embedder, text: str, size: int):
     chunks = chunk(text, size=size, overlap=size // 10, count=embedder.count_tokens)

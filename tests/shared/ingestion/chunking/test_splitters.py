@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import get_args, get_type_hints
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.ingestion.chunking.chunk_packer import CountTokens, chunk
@@ -51,7 +51,7 @@ def test_every_plan_keeps_spans_sizes_and_all_visible_text(
 
 
 @given(TEXTS, st.sampled_from(["python", "javascript", "html"]), sizes(), COUNTERS)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 def test_code_keeps_them_too_although_it_may_be_invalid(
     text: str, language: str, limits: tuple[int, int], count: CountTokens
 ):

@@ -312,9 +312,9 @@ SLOW = (
 def test_an_adversarial_text_is_routed_quickly(subtests: pytest.Subtests):
     for part in SLOW:
         with subtests.test(part=part):
-            started = time.monotonic()
+            started = time.thread_time()
             plan_for(part * (MAX_LENGTH // len(part)))
-            assert time.monotonic() - started < 3
+            assert time.thread_time() - started < 3
 
 
 def test_a_similarity_query_is_not_interpreted():

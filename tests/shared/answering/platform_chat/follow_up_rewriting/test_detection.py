@@ -73,6 +73,6 @@ def test_an_adversarial_text_takes_no_time(subtests: pytest.Subtests):
     for unit in units:
         for beginning in ("", "Is ", "Ist ", "Est-ce ", "¿Es "):
             with subtests.test(unit=unit, beginning=beginning):
-                started = time.perf_counter()
+                started = time.thread_time()
                 is_follow_up(beginning + unit * 50_000)
-                assert time.perf_counter() - started < 0.5
+                assert time.thread_time() - started < 0.5
