@@ -66,7 +66,7 @@ class ProjectServer:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        self._client = httpx.Client(base_url=self._stack.url, timeout=30)
+        self._client = httpx.Client(base_url=self._stack.url)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
         return self

@@ -138,7 +138,7 @@ def proxy_to(address: str, below: str = "", lost: Collection[int] = ()) -> Itera
     """An address that passes every POST on to another one, which serves paths `below` a path, and the paths
     that were asked for. `lost`: of which POSTs, counted from 0, the connection breaks before the answer."""
     requests: list[str] = []
-    with httpx.Client(base_url=address, timeout=30) as client:
+    with httpx.Client(base_url=address) as client:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:

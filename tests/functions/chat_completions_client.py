@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 from fastapi.testclient import TestClient
@@ -100,7 +101,7 @@ DONE = b"data: [DONE]\n\n"
 STREAM = [*encode(piece("At "), piece("100 degrees."), piece()), DONE]
 
 
-def streams(chunks: Sequence[bytes | float] = STREAM, **more: Any) -> Reply:
+def streams(chunks: Sequence[bytes | float | Event] = STREAM, **more: Any) -> Reply:
     return Reply(chunks=chunks, **more)
 
 

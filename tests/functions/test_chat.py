@@ -1,8 +1,8 @@
 """The platform's chat over HTTP, whole: requests, the model's input, and memory."""
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -473,13 +473,14 @@ def test_the_contract_s_other_errors(settings: Settings, core: Services, own_hom
 def test_an_answer_survives_the_deletion_of_its_session(settings: Settings, core: Services, home: Workspace):
     with chat_client(settings, None) as client:
         session = result_of(say(client, home.actor))["metadata"]["session_id"]
-    slow = Reply(json=reply_of(ANSWER).json, delay=1.0)
+    release = Event()
+    slow = Reply(json=reply_of(ANSWER).json, after=release)
     with StandIn() as model, chat_client(settings, model) as client, ThreadPoolExecutor(1) as pool:
         model.replies(slow)
         answering = pool.submit(say, client, home.actor, session_id=session)
-        while not model.requests:
-            time.sleep(0.01)
+        model.wait_for_requests(1)
         core.database.call(home.actor.principal, "rag_delete_session", {"session_id": session})
+        release.set()
         body = result_of(answering.result())
     assert (body["response"], body["metadata"]["kept"]) == (ANSWER, False)
     assert body["metadata"]["session_id"] == session
@@ -489,14 +490,15 @@ def test_an_answer_survives_the_deletion_of_its_session(settings: Settings, core
 def test_an_answer_without_a_session_has_the_nil_uuid(settings: Settings, core: Services, home: Workspace):
     """Its collection was deleted meanwhile. With the nil UUID the next turn begins a session."""
     collection = home.id.removeprefix("ws_")
-    slow = Reply(json=reply_of(ANSWER).json, delay=1.0)
+    release = Event()
+    slow = Reply(json=reply_of(ANSWER).json, after=release)
     with StandIn() as model, chat_client(settings, model) as client, ThreadPoolExecutor(1) as pool:
         model.replies(slow)
         answering = pool.submit(say, client, home.actor, collection_id=collection)
-        while not model.requests:
-            time.sleep(0.01)
+        model.wait_for_requests(1)
         arguments = {"collection_id": collection, "cascade": True}
         core.database.call(home.actor.principal, "rag_delete_collection", arguments)
+        release.set()
         metadata = result_of(answering.result())["metadata"]
         assert (metadata["kept"], metadata["session_id"]) == (False, NIL)
         begun = result_of(say(client, home.actor, session_id=NIL))["metadata"]

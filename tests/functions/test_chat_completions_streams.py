@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from threading import Event
 from typing import Any
 
 import httpx
@@ -43,7 +44,7 @@ def opened(url: str, actor: Actor, **body: Any) -> Iterator[httpx.Response]:
     """A stream that a client begins to read, and leaves when this is left."""
     request = {"messages": ASKING, "stream": True, **body}
     with (
-        httpx.Client(timeout=20) as client,
+        httpx.Client() as client,
         client.stream("POST", f"{url}{PATH}", json=request, headers=actor.headers()) as answer,
     ):
         yield answer
@@ -119,28 +120,31 @@ def test_without_a_model_an_index_streams_extracted_sentences(people: People, co
 
 
 def test_chunks_arrive_as_they_are_generated(people: People, settings: Settings, gateway: StandIn):
-    gateway.replies(streams([*STREAM[:1], 1.0, *STREAM[1:]]))
+    release = Event()
+    gateway.replies(streams([*STREAM[:1], release, *STREAM[1:]]))
     with (
         with_model(settings, gateway) as core,
         live(chat_completions.app, core) as url,
         opened(url, people.ann) as answer,
     ):
-        arrived = [(time.monotonic(), line) for line in answer.iter_lines() if line]
-    assert words(events_of("\n".join(line for _, line in arrived))) == "At 100 degrees."
-    data = [at for at, line in arrived if line.startswith("data: ")]
-    assert data[1] - data[0] > 0.8, "the first part came before the second was said"
+        lines = answer.iter_lines()
+        first = next(lines)
+        release.set()
+        events = events_of("\n".join([first, *lines]))
+    assert words(events_of(first)) == "At "
+    assert words(events) == "At 100 degrees."
 
 
 def test_a_disconnected_client_ends_the_generation(
     people: People, settings: Settings, gateway: StandIn, world: World
 ):
-    gateway.replies(streams([*STREAM[:1], 20.0, *STREAM[1:]]))
+    gateway.replies(streams([*STREAM[:1], Event(), *STREAM[1:]]))
     with with_model(settings, gateway) as core, live(chat_completions.app, core) as url:
         with opened(url, people.ann) as answer:
             assert next(answer.iter_lines()).startswith("data: ")
-        assert gateway.left.wait(5), "the model's endpoint is told"
+        assert gateway.left.wait(60), "the model's endpoint is told"
         counted = "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
-        end = time.monotonic() + 5
+        end = time.monotonic() + 60
         while not (rows := world.sql(counted, people.ann.id)) and time.monotonic() < end:
             time.sleep(0.02)
         assert rows == [("failure",)]
@@ -149,15 +153,15 @@ def test_a_disconnected_client_ends_the_generation(
 def test_a_client_that_disconnects_before_the_first_chunk_ends_the_generation(
     people: People, settings: Settings, gateway: StandIn
 ):
-    gateway.replies(streams([20.0, *STREAM]))
+    gateway.replies(streams([Event(), *STREAM]))
     with with_model(settings, gateway) as core, live(chat_completions.app, core) as url:
         with opened(url, people.ann) as answer:
             assert answer.status_code == 200
-        assert gateway.left.wait(5)
+        assert gateway.left.wait(60)
 
 
 GIANT = b'data: {"choices": [], "secret": "' + b"x" * 1_100_000
-DRIPS: list[bytes | float] = [b": hm\n", 0.1] * 80
+DRIPS: list[bytes | float] = [b": hm\n", 0.1] * 3000
 FAULTS = {
     "breaks off": (streams(STREAM[:2], drop=True), "generation_failed"),
     "ends early": (streams(STREAM[:3]), "generation_failed"),
@@ -172,7 +176,7 @@ FAULTS = {
         streams([*STREAM[:1], *([b"data: " + b"x" * 70_000 + b"\n"] * 16)]), "generation_failed"),
     "no end": (
         streams([*STREAM[:1], *(encode({"choices": [], "x": "x" * 900_000}) * 20)]), "generation_failed"),
-    "silent too long": (streams([*STREAM[:1], 5.0, *STREAM[1:]]), "generation_timeout"),
+    "silent too long": (streams([*STREAM[:1], Event(), *STREAM[1:]]), "generation_timeout"),
     "drips for ever": (streams([*STREAM[:1], *DRIPS]), "generation_timeout"),
 }  # fmt: skip
 
@@ -181,14 +185,17 @@ def test_a_broken_stream_ends_with_an_error_and_without_done(
     subtests: pytest.Subtests, settings: Settings, world: World
 ):
     for name, (reply, code) in FAULTS.items():
-        # The time-outs are short only where one of them is what ends the stream.
-        short = {"rag_llm_timeout_seconds": 0.5, "rag_stream_timeout_seconds": 1.5}
-        waits = short if code == "generation_timeout" else {}
         with subtests.test(name=name), StandIn() as gateway:
             gateway.replies(reply)
-            actor = world.user(world.org())
-            with chat_client(settings, gateway, **waits) as client:
-                answer = ask(client, actor, stream=True)
+            # The time-outs are short only where one of them is what ends the stream. On a busy machine the
+            # shortest may end the request before the stream begins.
+            for seconds in (0.5, 5.0, 50.0) if code == "generation_timeout" else (50.0,):
+                waits = {"rag_llm_timeout_seconds": seconds, "rag_stream_timeout_seconds": 3 * seconds}
+                actor = world.user(world.org())
+                with chat_client(settings, gateway, **waits) as client:
+                    answer = ask(client, actor, stream=True)
+                if answer.status_code == 200:
+                    break
             assert answer.status_code == 200
             events = events_of(answer.text)
             assert set(events[-1]) == {"error"}
@@ -224,7 +231,7 @@ def test_a_response_that_is_not_a_stream_is_an_error_with_a_status(
 
 def test_forty_idle_streams_do_not_block_other_requests(people: People, settings: Settings, gateway: StandIn):
     """The threads that wait for the database are forty; streams wait in none."""
-    gateway.replies(streams([9.0, *STREAM]))
+    gateway.replies(streams([Event(), *STREAM]))
     with (
         with_model(settings, gateway) as core,
         live(chat_completions.app, core) as url,
@@ -232,9 +239,8 @@ def test_forty_idle_streams_do_not_block_other_requests(people: People, settings
     ):
         for _ in range(45):
             assert streaming.enter_context(opened(url, people.ann)).status_code == 200
-        started = time.monotonic()
         refused = httpx.post(f"{url}{PATH}", json={"messages": []}, headers=people.ann.headers())
-        assert (refused.status_code, time.monotonic() - started < 1) == (400, True)
+        assert refused.status_code == 400
 
 
 def test_behind_api_gateway_a_stream_arrives_in_one_piece(

@@ -4,6 +4,7 @@ ends."""
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import httpx
@@ -182,14 +183,18 @@ def test_an_error_before_the_sources_has_a_status(settings: Settings, home: Work
 def test_a_disconnected_client_ends_the_model_call_and_stores_nothing(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
-    gateway.replies(Reply(chunks=[*encode(piece("Stripe ")), 30.0, *encode(piece("webhooks"))]))
+    gateway.replies(Reply(chunks=[*encode(piece("Stripe ")), Event(), *encode(piece("webhooks"))]))
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     body = {"message": QUESTION}
-    with services(settings, **model) as made_core, live(chat.app, made_core) as url, httpx.Client() as client:
+    with (
+        services(settings, **model) as made_core,
+        live(chat.app, made_core) as url,
+        httpx.Client() as client,
+    ):
         with client.stream("POST", f"{url}{PATH}", json=body, headers=home.actor.headers()) as answer:
             lines = answer.iter_lines()
             assert any('"type":"delta"' in line for line in lines)
-        assert gateway.left.wait(10)
+        assert gateway.left.wait(60)
     # The app is gone by now, and with it whatever it still had to do.
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 

@@ -3,8 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from time import monotonic
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -24,17 +23,15 @@ from tests.stand_in_server import Reply, StandIn
 QUESTION = "How hot may the kiln become?"
 TEXT = "The kiln may become 1180 degrees hot. Above that the glaze runs off and the shelves bend."
 SECRET = "a detail of the service"
-TIMEOUT = 1.0
-# What one step may wait beyond its time-out: a busy machine, and the steps before it.
-SLACK = 4.0
+# Of a service that is slow, and of one that answers.
+SHORT, LONG = 0.5, 30.0
 
 
 @dataclass
 class Ended:
-    """A response, how long it took, and the lines logged meanwhile."""
+    """A response, and the lines logged meanwhile."""
 
     answer: httpx2.Response
-    seconds: float
     lines: list[dict[str, Any]]
 
 
@@ -49,12 +46,10 @@ def ask(caplog: pytest.LogCaptureFixture) -> Ask:
         core = Services(settings)
         function.app.dependency_overrides[services_dependency] = lambda: core
         caplog.clear()
-        started = monotonic()
         try:
             with_token = {"Authorization": f"Bearer {actor.token()}"}
             client = TestClient(function.app, raise_server_exceptions=False)
             answer = client.post(path, json={"query_text": QUESTION}, headers=with_token)
-            seconds = monotonic() - started
         finally:
             function.app.dependency_overrides.clear()
             core.close()
@@ -63,7 +58,7 @@ def ask(caplog: pytest.LogCaptureFixture) -> Ask:
             for record in caplog.records
             if record.name == "rag" and record.getMessage() == "request"
         ]
-        return Ended(answer, seconds, lines)
+        return Ended(answer, lines)
 
     return put
 
@@ -74,7 +69,6 @@ LINE = {"request_id", "function", "method", "route", "status", "ms", "steps", "e
 def assert_failed_well(ended: Ended, status: int, code: str, step: str, actor: Actor) -> None:
     """The contract's envelope; neither body nor log says what the service said; the log says where."""
     assert (ended.answer.status_code, ended.answer.json()["error"]["code"]) == (status, code)
-    assert ended.seconds < TIMEOUT + SLACK
     (line,) = ended.lines
     assert (line["status"], line["error"]) == (status, code)
     assert line["request_id"] == ended.answer.headers["x-request-id"]
@@ -93,9 +87,12 @@ def vectors(*vectors: list[Any]) -> Reply:
     return Reply(body=body.encode())
 
 
+# After its slowness each service answers well, so that only the time-out makes an error of it.
+SLOW_EMBEDDINGS = {
+    "slow": replace(vectors([0.1] * 1536), delay=30),
+    "dripping": replace(vectors([0.1] * 1536), drip=0.01),
+}
 EMBEDDING_FAULTS = {
-    "slow": Reply(delay=30),
-    "dripping": Reply(json={"data": SECRET}, drip=0.3),
     "busy for a minute": Reply(status=429, headers={"Retry-After": "60"}, json={"error": SECRET}),
     "busy for a moment": Reply(status=429, headers={"Retry-After": "0"}, json={"error": SECRET}),
     "broken": Reply(status=500, json={"error": SECRET}),
@@ -115,10 +112,12 @@ EMBEDDING_FAULTS = {
 def test_an_embedding_error_is_reported(
     subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings
 ):
-    for fault, reply in EMBEDDING_FAULTS.items():
+    for fault, reply in {**SLOW_EMBEDDINGS, **EMBEDDING_FAULTS}.items():
         with subtests.test(fault=fault), StandIn() as service:
             service.replies(reply)
-            remote = with_embeddings(settings, f"{service.url}/v1")
+            remote = with_embeddings(
+                settings, f"{service.url}/v1", SHORT if fault in SLOW_EMBEDDINGS else LONG
+            )
             ended = ask(rag_search, "/api/rag/search", remote, people.ann)
             assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
 
@@ -135,13 +134,13 @@ def test_a_busy_embedding_service_is_retried(gateway: StandIn, ask: Ask, people:
     assert len(gateway.requests) == 2
 
 
-def with_embeddings(settings: Settings, url: str) -> Settings:
+def with_embeddings(settings: Settings, url: str, timeout: float = LONG) -> Settings:
     return Settings(
         **{
             **settings.model_dump(exclude_unset=True),
             "openai_api_key": "sk-of-the-tests",
             "rag_embedding_url": url,
-            "rag_embedding_timeout_seconds": TIMEOUT,
+            "rag_embedding_timeout_seconds": timeout,
         }
     )
 
@@ -163,8 +162,8 @@ GATEWAY_FAULTS = {
     "broken": (Reply(status=500, json={"error": SECRET}), 500, "generation_failed"),
     "refusing the key": (Reply(status=401, json={"error": SECRET}), 500, "generation_failed"),
     "not JSON": (Reply(body=f"<html>{SECRET}</html>".encode()), 500, "generation_failed"),
-    "slow": (Reply(delay=30), 500, "generation_timeout"),
-    "dripping": (Reply(json={"choices": SECRET * 9}, drip=0.3), 500, "generation_timeout"),
+    "slow": (replace(completion(TEXT), delay=30), 500, "generation_timeout"),
+    "dripping": (replace(completion(TEXT), drip=0.2), 500, "generation_timeout"),
     "dropping the connection": (Reply(drop=True), 500, "generation_failed"),
     "silent": (completion(""), 500, "generation_failed"),
     "blank": (completion(" \n"), 500, "generation_failed"),
@@ -181,22 +180,25 @@ def test_a_gateway_error_is_reported(
     for fault, (reply, status, code) in GATEWAY_FAULTS.items():
         with subtests.test(fault=fault), StandIn() as service:
             service.replies(reply)
-            ended = ask(rag_answer, "/api/rag/answer", with_gateway(settings, service), people.ann)
+            is_slow = code == "generation_timeout"
+            remote = with_gateway(settings, service, SHORT if is_slow else LONG)
+            ended = ask(rag_answer, "/api/rag/answer", remote, people.ann)
             assert_failed_well(ended, status, code, "generate", people.ann)
             assert set(ended.lines[0]["steps"]) == STEPS
-            assert len(service.requests) == 1
+            # On a machine that is busy for half a second, the time is over before the request.
+            assert len(service.requests) == 1 or is_slow
             assert "x-ratelimit-remaining" in ended.answer.headers
             if status == 503:
                 assert ended.answer.headers["retry-after"] == reply.headers.get("Retry-After", "30")
 
 
-def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
+def with_gateway(settings: Settings, gateway: StandIn, timeout: float) -> Settings:
     return Settings(
         **{
             **settings.model_dump(exclude_unset=True),
             "rag_llm_api_key": "sk-of-the-tests",
             "rag_llm_url": f"{gateway.url}/v1",
-            "rag_llm_timeout_seconds": TIMEOUT,
+            "rag_llm_timeout_seconds": timeout,
         }
     )
 

@@ -18,6 +18,7 @@ from tests.conftest import People
 from tests.functions.app_server import client_of, proxy_to, services
 from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import collection
+from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.upload_client import Uploads, page
 
 KEY = "import-7 of ann"
@@ -124,13 +125,15 @@ def test_a_malformed_key_is_refused_and_an_empty_one_is_ignored(people: People, 
 
 def test_a_repeat_of_a_running_request_is_told_to_wait(people: People, world: World):
     """ann asks twice; the database keeps her first request waiting."""
-    with psycopg.connect(people.ann.stack.database_url()) as connection, ThreadPoolExecutor(1) as pool:
+    stack = people.ann.stack
+    with (
+        long_lock_waits(stack),
+        ThreadPoolExecutor(1) as pool,
+        psycopg.connect(stack.database_url()) as connection,
+    ):
         connection.execute("lock table rag.collections in share mode")
         request = pool.submit(create, people.ann, "", **HEADER)
-        for _ in range(1000):
-            if world.sql("select 1 from rag.stored_responses where org_id = %s", people.acme.id):
-                break
-            time.sleep(0.01)
+        wait_for_waiters(stack, 1)
         second = create(people.ann, "", **HEADER)
         connection.rollback()
         once = request.result()

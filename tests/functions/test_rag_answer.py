@@ -169,12 +169,7 @@ def test_relevance_is_of_the_chunks_that_the_request_retrieved(people: People, c
 
 
 def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
-    return Settings(
-        **settings.model_dump(exclude_unset=True),
-        rag_llm_api_key=SecretStr("sk-secret"),
-        rag_llm_url=gateway.url,
-        rag_llm_timeout_seconds=0.5,
-    )
+    return settings.model_copy(update={"rag_llm_api_key": SecretStr("sk-secret"), "rag_llm_url": gateway.url})
 
 
 def completion(text: str) -> Reply:

@@ -418,7 +418,7 @@ def test_twenty_concurrent_equal_requests_call_the_model_once(
     changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
 
     def once(url: str) -> httpx.Response:
-        return httpx.post(f"{url}/v1/answer", json=request, headers=headers, timeout=30)
+        return httpx.post(f"{url}/v1/answer", json=request, headers=headers)
 
     with (
         services(settings, **changes) as core,

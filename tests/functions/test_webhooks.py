@@ -158,7 +158,7 @@ def test_the_worker_sends_deliveries(people: People):
     world.sql("update rag.endpoints set url = 'http://127.0.0.1:9/'")
     world.close()
     headers = {"Authorization": f"Bearer {people.ann.stack.state.worker_token}"}
-    answer = httpx.post(f"{people.ann.stack.url}/functions/v1/ingest", headers=headers, timeout=30).json()
+    answer = httpx.post(f"{people.ann.stack.url}/functions/v1/ingest", headers=headers).json()
     assert (answer["completed"], answer["delivered"], answer["undelivered"]) == (1, 0, 1)
     (row,) = body_of(people.ada.request("GET", f"{PATH}/{webhook['id']}/deliveries"))["data"]
     assert (row["status"], row["attempts"], row["error"]) == ("waiting", 1, "address_refused")

@@ -13,7 +13,7 @@ from tests.isolation.victim_documents import SECRETS, Library, store
 
 @pytest.fixture(scope="session")
 def client(stack: Stack) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=stack.url, timeout=30) as pooled:
+    with httpx.Client(base_url=stack.url) as pooled:
         yield pooled
 
 

