@@ -59,7 +59,7 @@ def sdk(stack: Stack, people: People) -> Sdk:
 
 def work(stack: Stack) -> None:
     headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
-    answer = httpx.post(f"{stack.url}/functions/v1/ingest", headers=headers, timeout=30)
+    answer = httpx.post(f"{stack.url}/functions/v1/ingest", headers=headers)
     assert answer.status_code == 200, answer.text
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 
 import httpx
 import pytest
@@ -30,7 +31,7 @@ from tests.stand_in_server import StandIn
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
 IGNORED = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 def instructions(name: str) -> list[str]:
@@ -218,20 +219,21 @@ def test_sigterm_finishes_running_requests_and_accepts_no_more(
     image: Path, settings_given: dict[str, str], embeddings: StandIn, people: People
 ):
     people.ann.put([vector(1)], embedding_model="text-embedding-3-small")
-    embeddings.replies(embedding_reply(vector(1), delay=1.5))
+    release = Event()
+    embeddings.replies(embedding_reply(vector(1)), embedding_reply(vector(1), after=release))
     with started(image, settings_given) as container, ThreadPoolExecutor(1) as pool:
         ready(container)
         assert search(container, people.ann).status_code == 200
         slow = pool.submit(search, container, people.ann, "And what does it not say?")
-        wait_for(lambda: len(embeddings.requests) == 2, "the slow request is under way")
+        embeddings.wait_for_requests(2)
         container.process.send_signal(signal.SIGTERM)
         wait_for(lambda: not container.takes_connections(), "it takes no more connections")
         assert not slow.done()
         assert container.process.poll() is None
+        release.set()
         answer = slow.result(timeout=PATIENCE)
         assert (answer.status_code, len(answer.json()["results"])) == (200, 1)
-        started_at = time.monotonic()
         code, output = container.end()
     assert code == 0, output
-    assert time.monotonic() - started_at < 5
     assert "Traceback" not in output
+    assert "timeout graceful shutdown exceeded" not in output

@@ -8,7 +8,7 @@ import pytest
 from functions.server import SLUGS
 from local import ROOT
 from shared.config import ServerSettings, Settings
-from shared.models import query_embedding_cache
+from shared.models.query_embedding_cache import CACHE_TIMEOUT_SECONDS
 from tests.deploy.conftest import CONFIGURATION, Package
 
 every_function = pytest.mark.parametrize("slug", SLUGS)
@@ -54,7 +54,7 @@ def test_every_function_runs_on_the_wheels_platform(packaged: Package):
 def test_no_function_ends_before_its_own_time_outs(packaged: Package):
     public_keys = 6
     asking = DEFAULTS.rag_database_timeout_seconds
-    embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * query_embedding_cache.CACHE_TIMEOUT_SECONDS
+    embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * CACHE_TIMEOUT_SECONDS
     search = public_keys + asking + embedding + asking + DEFAULTS.rag_rerank_timeout_seconds
     timeouts = {slug: entry["Timeout"] for slug, entry in packaged.functions.items()}
     assert timeouts["rag-search"] > search

@@ -21,7 +21,7 @@ def server() -> Iterator[StandIn]:
 
 @pytest.fixture
 def api(server: StandIn) -> Iterator[ApiClient]:
-    with httpx.Client(base_url=server.url, timeout=5) as client:
+    with httpx.Client(base_url=server.url) as client:
         yield ApiClient(client)
 
 

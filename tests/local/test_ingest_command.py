@@ -184,11 +184,11 @@ def test_an_interrupted_run_can_be_continued(people: People, world: World, tmp_p
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while len(documents(world, people)) < 8 and time.monotonic() < deadline:
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
-    printed, complaints = running.communicate(timeout=20)
+    printed, complaints = running.communicate(timeout=120)
     assert running.returncode == 130, complaints
     assert "Run the same command again to continue." in printed
     half = documents(world, people)

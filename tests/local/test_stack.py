@@ -33,7 +33,7 @@ def run_program(folder: Path, *arguments: str) -> subprocess.CompletedProcess[st
         text=True,
         check=False,
         cwd=ROOT,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -45,7 +45,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    return wait_for_end(processes, seconds=15)
+    return wait_for_end(processes, seconds=60)
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +277,7 @@ def test_serve_prints_commands_restarts_its_worker_and_stops_every_child(
         assert f"The worker runs again (process {restarted.pid})." in output.read_text()
         running = processes_of(served)
         serve.send_signal(signal.Signals[name])
-        assert serve.wait(30) == 0, output.read_text()
+        assert serve.wait(120) == 0, output.read_text()
     assert len(running) == 4
     assert gone(running)
     text = output.read_text()

@@ -11,7 +11,7 @@ const given = await json(process.stdin);
 const browser = await chromium.connect(given.browser);
 try {
   const context = await browser.newContext({ viewport: { width: 1360, height: 860 } });
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   const faults = [];
   page.on("pageerror", (raised) => faults.push(raised.stack));

@@ -67,7 +67,7 @@ async def _read(gateway: StandIn) -> None:
     async with AsyncMnemosyne(KEY, gateway.url) as client:
         stream = await client.chat.completions.create(HOME, MESSAGES, stream=True)
         assert len([chunk async for chunk in stream]) == 2
-        assert await asyncio.to_thread(gateway.left.wait, 5)
+        assert await asyncio.to_thread(gateway.left.wait, 60)
 
 
 @pytest.mark.parametrize("after", [COMMENTS, [30.0]])
@@ -81,7 +81,7 @@ def test_a_finished_stream_does_not_wait_for_the_server_to_close(
         return
     with Mnemosyne(KEY, gateway.url) as client:
         assert len(list(client.chat.completions.create(HOME, MESSAGES, stream=True))) == 2
-        assert gateway.left.wait(5)
+        assert gateway.left.wait(60)
 
 
 async def _never() -> str:

@@ -63,6 +63,7 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
         ("wait", Reply(json={**DOCUMENT, "error": ECHO})),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("quick_sleep")
 def test_no_error_shows_the_key_although_the_server_echoes_it(
     gateway: StandIn, client: Mnemosyne, call: str, reply: Reply
 ):
@@ -71,7 +72,7 @@ def test_no_error_shows_the_key_although_the_server_echoes_it(
         "get": lambda: client.collections.get(HOME),
         "health": client.health,
         "stream": lambda: list(client.chat.completions.create(HOME, MESSAGES, stream=True)),
-        "wait": lambda: client.documents.wait_until_ready("d1", timeout=0.1),
+        "wait": lambda: client.documents.wait_until_ready("d1", timeout=60),
     }
     with pytest.raises((APIError, APIConnectionError, DocumentFailedError)) as raised:
         calls[call]()

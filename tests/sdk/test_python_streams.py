@@ -218,7 +218,7 @@ def test_leaving_a_stream_early_closes_the_connection(gateway: StandIn, client: 
     else:
         next(stream)
         stream.close()
-    assert gateway.left.wait(5)
+    assert gateway.left.wait(60)
 
 
 def test_a_refused_stream_raises_before_it_begins(gateway: StandIn, client: Mnemosyne):
@@ -246,7 +246,7 @@ async def _first(gateway: StandIn, leave: bool) -> list[str]:
                 break
         if leave:
             # Before the client is closed, which closes all open ones.
-            assert await asyncio.to_thread(gateway.left.wait, 5)
+            assert await asyncio.to_thread(gateway.left.wait, 60)
     return texts
 
 
@@ -261,7 +261,7 @@ def test_a_response_that_is_not_a_stream_is_closed_unread(gateway: StandIn, clie
     gateway.replies(Reply(chunks=[b"<p>", LONG], headers={"Content-Type": kind}))
     with pytest.raises(UnexpectedResponseError, match="not a stream of this API"):
         streamed(client)
-    assert gateway.left.wait(5)
+    assert gateway.left.wait(60)
 
 
 def test_a_stream_must_be_requested(gateway: StandIn, client: Mnemosyne):

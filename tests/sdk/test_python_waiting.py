@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from local.child_processes import free_port
 from mnemosyne import APITimeoutError, AsyncMnemosyne, DocumentFailedError, Mnemosyne, NotFoundError
 from tests.sdk.python_client import DOCUMENT, KEY, ran
 from tests.stand_in_server import Reply, StandIn
@@ -42,11 +43,10 @@ def test_the_next_poll_respects_retry_after(gateway: StandIn, monkeypatch: pytes
 
 
 def test_waiting_survives_a_server_outage():
-    with StandIn() as first, ThreadPoolExecutor(1) as pool, Mnemosyne(KEY, first.url) as client:
+    with StandIn(free_port()) as first, ThreadPoolExecutor(1) as pool, Mnemosyne(KEY, first.url) as client:
         first.replies(PROCESSING)
         waiting = pool.submit(client.documents.wait_until_ready, "d1", 60)
-        while not first.requests:
-            time.sleep(0.01)
+        first.wait_for_requests(1)
         first.__exit__()
         time.sleep(0.6)
         assert not waiting.done()
@@ -62,14 +62,15 @@ def test_a_failed_document_raises_its_reason(gateway: StandIn):
     assert (why.value.document_id, why.value.code) == ("d1", "processing_failed")
 
 
+@pytest.mark.usefixtures("quick_sleep")
 def test_a_time_out_reports_the_document_s_state(gateway: StandIn):
     gateway.replies(UNSURE)
     with Mnemosyne(KEY, gateway.url) as client:
         with pytest.raises(APITimeoutError, match=r"d1 .* processing \(url_unreachable: Again later"):
-            client.documents.wait_until_ready("d1", timeout=0.3)
+            client.documents.wait_until_ready("d1", timeout=60)
         gateway.__exit__()
         with pytest.raises(APITimeoutError, match="could not be reached"):
-            client.documents.wait_until_ready("d1", timeout=0.3)
+            client.documents.wait_until_ready("d1", timeout=60)
 
 
 def test_a_permanent_error_is_raised_at_once(gateway: StandIn):

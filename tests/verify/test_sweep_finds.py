@@ -61,7 +61,7 @@ def schema_change(world: World, plant: str, restore: str, exposed: str | None = 
 def reload_schema(world: World, path: str, *, is_there: bool) -> None:
     world.sql("notify pgrst, 'reload schema'")
     actor = world.user()
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while (path in actor.request("GET", "/rest/v1/").json()["paths"]) is not is_there:
         assert time.monotonic() < until
         time.sleep(0.05)
