@@ -43,7 +43,7 @@ READING: dict[str, dict[str, Any]] = {
 @cache
 def client() -> httpx.Client:
     """One for all actors, since making one takes longer than most requests; conftest.py closes it."""
-    return httpx.Client(timeout=120)
+    return httpx.Client(timeout=300)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("repeatable", profile)
     hypothesis.settings.load_profile("repeatable")
     # The five seconds of httpx would end a request of a busy machine.
-    vars(httpx._config.DEFAULT_TIMEOUT_CONFIG).update(vars(httpx.Timeout(120)))
+    vars(httpx._config.DEFAULT_TIMEOUT_CONFIG).update(vars(httpx.Timeout(300)))
     # A new httpx client reads the certificate authorities, for 20 ms, and tests make thousands of clients.
     pytest.MonkeyPatch().setattr(ssl, "create_default_context", cache(ssl.create_default_context))
     if (worker := getattr(config, "workerinput", None)) is not None:
