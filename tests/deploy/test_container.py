@@ -31,7 +31,7 @@ from tests.stand_in_server import StandIn
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
 IGNORED = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 def instructions(name: str) -> list[str]:

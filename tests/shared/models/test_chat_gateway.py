@@ -21,7 +21,7 @@ REFUSED = Reply(status=400, json={"error": {"message": "unknown parameter: strea
 
 @pytest.fixture
 def endpoint(gateway: StandIn) -> ChatGateway:
-    return ChatGateway("key", gateway.url, "m", 60, 60)
+    return ChatGateway("key", gateway.url, "m", 600, 600)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
