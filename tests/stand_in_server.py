@@ -135,7 +135,7 @@ class StandIn:
     def wait_for_requests(self, number: int) -> None:
         """Until there were so many."""
         with self._arrival:
-            assert self._arrival.wait_for(lambda: len(self.requests) >= number, 60)
+            assert self._arrival.wait_for(lambda: len(self.requests) >= number, 300)
 
     def _serve(self, handler: BaseHTTPRequestHandler) -> None:
         length = int(handler.headers.get("Content-Length", 0))
