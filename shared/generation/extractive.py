@@ -40,7 +40,7 @@ MIN_SHARE_OF_DECIDER, MIN_SHARE_OF_REASON = 0.85, 0.3
 # An answer whose best score is lower begins with INDIRECT.
 DIRECT_SCORE = 0.5
 INDIRECT = "These passages come closest:"
-SIMILARITY_WEIGHT, WORD_WEIGHT = 0.6, 0.4
+SIMILARITY_WEIGHT, WORD_WEIGHT = 0.55, 0.45
 # Factors of a statement's score: for a sibling's identifier (E-55 for E-17); for a missing number that the
 # question asks for.
 SHARE_OF_SIBLING, SHARE_WITHOUT_VALUE = 0.3, 0.7
@@ -193,7 +193,12 @@ def _scores(form: QuestionForm, candidates: _Candidates, embed: Embed, vector: l
     else:
         vectors = embed(texts)
     frequency = Counter(word for candidate in candidates for word in candidate.words)
-    rarity = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in form.words}
+    # Words of the previous question alone are context.
+    weights = dict.fromkeys(form.words, SHARE_OF_CONTEXT) | dict.fromkeys(content_words(form.text), 1.0)
+    rarity = {
+        word: weight * math.log(1 + len(candidates) / (1 + frequency[word]))
+        for word, weight in weights.items()
+    }
     total = sum(rarity.values()) or 1.0
 
     def coverage(sentence: ExtractedSentence, item: Statement) -> float:
