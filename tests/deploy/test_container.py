@@ -220,7 +220,7 @@ def test_sigterm_finishes_running_requests_and_accepts_no_more(
 ):
     people.ann.put([vector(1)], embedding_model="text-embedding-3-small")
     release = Event()
-    embeddings.replies(embedding_reply(vector(1)), embedding_reply(vector(1), after=release))
+    embeddings.replies(embedding_reply(vector(1), after=release))
     with started(image, settings_given) as container, ThreadPoolExecutor(1) as pool:
         ready(container)
         assert search(container, people.ann).status_code == 200

@@ -160,7 +160,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_retry_after(typescript: Package, 
 
 
 def test_a_rate_limit_with_a_date_is_waited_for_until_then(typescript: Package, gateway: StandIn):
-    date = formatdate(time.time() + 20, usegmt=True)
+    date = formatdate(time.time() + 8, usegmt=True)
     gateway.replies(refusal(429, "rate_limit_exceeded", {"Retry-After": date}), RETRIEVAL_REPLY)
     (created,) = typescript.results({"baseUrl": gateway.url}, CREATE, hurried=True)
     assert (created["asked"], created["value"]["id"]) == (2, "c")

@@ -33,7 +33,7 @@ for (const step of given.steps) {
 const shown = inspect(client, { depth: 9, showHidden: true }) + JSON.stringify(client);
 process.stdout.write(JSON.stringify({ results, waits, shown }));
 
-/** The SDK's waits between attempts are fifty times as fast, its time-outs of half a minute and more are not: on a busy
+/** The SDK's waits between attempts are fifty times as fast, its time-outs of ten seconds and more are not: on a busy
  * machine a request would exceed them. Returns the milliseconds of each timer. */
 function hurry() {
   const set = globalThis.setTimeout;
@@ -41,7 +41,7 @@ function hurry() {
   globalThis.setTimeout = (run, milliseconds, ...more) => {
     if (!new Error().stack.includes("@mnemosyne-ai")) return set(run, milliseconds, ...more);
     seen.push(milliseconds);
-    return set(run, milliseconds < 30_000 ? milliseconds / 50 : milliseconds);
+    return set(run, milliseconds < 10_000 ? milliseconds / 50 : milliseconds);
   };
   return seen;
 }
