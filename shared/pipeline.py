@@ -34,11 +34,11 @@ from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusals import missing_note
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import Reranker, rerank
-from shared.observability.tracing import milliseconds_since, step
 from shared.retrieval.chunk_search import has_identifier, match, widen
 from shared.retrieval.chunk_search import similar as match_similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
+from shared.tracing import milliseconds_since, step
 from shared.types import (
     Answer,
     Confidence,

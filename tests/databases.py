@@ -124,6 +124,10 @@ class ProcessStack(Stack):
     def postgres(self) -> Postgres:
         return self._server
 
+    def _gateway_environment(self) -> dict[str, str]:
+        """Without request metrics, which the gateway would record a second after a test's request."""
+        return {**super()._gateway_environment(), "RAG_REQUEST_METRICS": "false"}
+
     def _start_database(self, *, durable: bool, seed: bool) -> None:
         self.state.postgres_port = self._server.port
         if (postmaster := self._server.postmaster()) is not None:

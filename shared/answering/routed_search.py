@@ -10,7 +10,6 @@ from shared.answering.search_fallbacks import Search, extend
 from shared.errors import ContentFlagged
 from shared.graph.graph_of_rows import restrict_to_chunks
 from shared.models.moderation import Moderator, require_moderator
-from shared.observability.tracing import current, milliseconds_since, step
 from shared.retrieval.chunk_search import widen
 from shared.retrieval.concatenated_context import concatenate
 from shared.retrieval.highlight import highlight
@@ -20,6 +19,7 @@ from shared.retrieval.query.types import Route, RouterInput, SearchMode
 from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
 from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
+from shared.tracing import current, milliseconds_since, step
 from shared.types import Graph, Match, Principal, ResultKind, SearchResult, SimilarTo
 
 # Source types that `contributions` counts separately.

@@ -34,16 +34,18 @@ from shared.config import on_lambda, read_server_settings
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.observability import opentelemetry
 from shared.observability.request_log import configure
-from shared.observability.tracing import Trace
+from shared.observability.request_metrics import request_metrics
 from shared.services import Services
+from shared.tracing import Trace
 
-CORS_HEADERS = ["authorization", "x-client-info", "apikey", "content-type", "x-request-id"]
+CORS_HEADERS = ["authorization", "x-client-info", "apikey", "content-type", "x-request-id", "traceparent"]
 EXPOSED_HEADERS = [
     "X-RateLimit-Limit",
     "X-RateLimit-Remaining",
     "X-RateLimit-Reset",
     "Retry-After",
     "X-Request-Id",
+    "X-Trace-Id",
     "Idempotency-Replayed",
 ]
 # FastAPI's own spans contain whole paths and queries; opentelemetry.py exports spans without them.
@@ -195,6 +197,7 @@ async def _start(app: FastAPI) -> AsyncIterator[None]:
     gateway = core.chat_gateway
     async with gateway.keeping_connections() if gateway else nullcontext():
         yield
+    request_metrics.flush()
     core.close()
     opentelemetry.start(None)
     # A later start in this process creates new services.
@@ -228,6 +231,7 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
             return adapter(event, context)
         finally:
             # Lambda freezes the process between two requests.
+            request_metrics.flush()
             opentelemetry.flush()
 
     return handler

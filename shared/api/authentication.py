@@ -29,9 +29,9 @@ from shared.errors import (
     RateLimited,
     Unauthorized,
 )
-from shared.observability.tracing import step
 from shared.services import Services
 from shared.text.prefixed_ids import id_of
+from shared.tracing import step
 from shared.types import Principal, Scope
 
 Authorization = Annotated[str | None, Header()]
@@ -205,6 +205,8 @@ def _key_or_user(core: Services, authorization: str | None) -> Principal:
 
 def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
     function: str = request.app.state.function
+    if core.settings.rag_request_metrics:
+        request.state.metrics_target = core.database, caller
     with step("limit"):
         check = RateLimitCheck(core.database, caller, function, bucket, parse(rate))
         check_rate_limit(request, check, core.refusals)

@@ -19,7 +19,7 @@ from shared.access.idempotency_keys import Reservation, StoredResponse, begin
 from shared.api.authentication import FreshCaller
 from shared.api.dependencies import Core
 from shared.clients.postgrest import Database
-from shared.observability.tracing import Trace
+from shared.tracing import Trace
 from shared.types import PrincipalSource, Scope
 
 # Longer than Storage, the database, a search or an answer without a model may take.

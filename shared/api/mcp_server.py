@@ -31,9 +31,9 @@ from shared.api.health import VERSION
 from shared.api.middleware import location_of
 from shared.config import PRODUCT
 from shared.errors import InvalidRequest, NotFound, RagError
-from shared.observability.tracing import current
 from shared.services import Services
 from shared.text.validation_message import validation_message
+from shared.tracing import current
 from shared.types import Principal, Scope
 
 # The URI of a part of a document.

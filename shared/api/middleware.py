@@ -5,7 +5,6 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
-from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -15,19 +14,27 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.access.api_keys import holds_key
 from shared.clients.postgrest import SECRET_HEADER
+from shared.config import on_lambda
 from shared.errors import BodyTooLarge, RagError
 from shared.observability.opentelemetry import export
 from shared.observability.request_log import request_ended
-from shared.observability.tracing import Trace, current
+from shared.observability.request_metrics import request_metrics
+from shared.tracing import Trace, current, ids_of_client, new_id
 
 _SECRET_HEADER = SECRET_HEADER.lower().encode()
 MAX_BODY_BYTES = 256 * 1024
+# Other methods may be any text: OpenTelemetry's name for them gets into the log and the traces.
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
 class RequestContextMiddleware:
-    """The outermost middleware: creates the request's trace, adds the request id and the rate limit's headers
-    to the response, and logs the request at its end."""
+    """The outermost middleware: creates the request's trace, adds its ids and the rate limit's headers to the
+    response, and logs the request at its end.
+
+    The trace id is that of the client's `traceparent`, or a new one. The request id is that of the client's
+    `X-Request-Id`, or the trace id.
+    """
 
     def __init__(self, app: ASGIApp, function: str) -> None:
         self._app = app
@@ -39,11 +46,15 @@ class RequestContextMiddleware:
             return
         # Only the functions themselves send this header, to PostgREST.
         scope["headers"] = [item for item in scope["headers"] if item[0] != _SECRET_HEADER]
-        request_id_of_client = Headers(scope=scope).get("x-request-id", "")
+        headers_of_client = Headers(scope=scope)
+        trace_id, parent_id = ids_of_client(headers_of_client.getlist("traceparent"))
+        trace_id = trace_id or new_id(128)
+        request_id_of_client = headers_of_client.get("x-request-id", "")
         # An API key in the wrong header has the form of an id, and must not get into the log.
         own = _REQUEST_ID.fullmatch(request_id_of_client) and not holds_key(request_id_of_client)
-        request_id = request_id_of_client if own else str(uuid4())
-        trace = Trace(request_id, self._function, scope["method"])
+        request_id = request_id_of_client if own else trace_id
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"
+        trace = Trace(request_id, self._function, method, trace_id, parent_id)
         state = scope.setdefault("state", {})
         state["trace"] = trace
         status = 0
@@ -54,8 +65,9 @@ class RequestContextMiddleware:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
+                headers["X-Trace-Id"] = trace_id
                 location = urlsplit(headers.get("Location", ""))
-                if location.netloc and location.netloc == Headers(scope=scope).get("host"):
+                if location.netloc and location.netloc == headers_of_client.get("host"):
                     # Starlette redirects to the path without a slash, on any host that the request names.
                     headers["Location"] = urlunsplit(("", "", location.path, location.query, ""))
                 if (rate_limit := state.get("rate_limit")) is not None:
@@ -70,7 +82,8 @@ class RequestContextMiddleware:
             route = scope.get("route")
             trace.end(getattr(route, "path", None), status)
             request_ended(trace)
-            export(trace, Headers(scope=scope))
+            export(trace)
+            request_metrics.add(trace, state.get("metrics_target"), soon=not on_lambda())
 
 
 class Cors(CORSMiddleware):

@@ -10,7 +10,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from shared.errors import GenerationFailed, RagError
-from shared.observability.tracing import current
+from shared.tracing import current
 
 # Proxies close connections that are silent for a minute, some for half a minute.
 KEEP_ALIVE_SECONDS = 15.0

@@ -4,6 +4,7 @@ Calls share a connection pool. Each call has its own client object with the call
 could send one user's token with another user's request.
 """
 
+import re
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,7 @@ from postgrest.exceptions import APIError
 from shared.clients.http_client import deadline, http_client, http_transport, retry
 from shared.clients.lenient_row_reading import LenientResponse
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_details, error_from_sql
+from shared.tracing import Attribute, call, current, server_attributes
 from shared.types import Principal, PrincipalSource
 
 # Time limit of long writes.
@@ -41,6 +43,7 @@ INVALID_TOKEN = "PGRST30"  # noqa: S105  # a code
 UNKNOWN_FUNCTION = {"PGRST202", "PGRST106", "42883", "3F000"}
 # The connection was lost during the call, perhaps after the commit.
 POSSIBLY_EXECUTED = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
+_CODE = re.compile(r"[0-9A-Z]{5,8}", re.ASCII)
 # Arguments that name the subject of a call, with their names in the details of its errors.
 SUBJECTS = {
     **{name: name for name in ("collection_id", "document_id", "webhook_id", "session_id", "delivery_id")},
@@ -72,6 +75,7 @@ class Database:
         self, supabase_url: str, anon_key: str, timeout_seconds: float, functions_secret: str | None = None
     ) -> None:
         self._address = f"{supabase_url}/rest/v1"
+        self._attributes = {"db.system.name": "postgresql", **server_attributes(supabase_url)}
         self._anon_key = anon_key
         self._secret = {SECRET_HEADER: functions_secret} if functions_secret else {}
         self._seconds = timeout_seconds
@@ -111,28 +115,23 @@ class Database:
                 raise unavailable.error from unavailable.__cause__
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
-        client = SyncPostgrestClient(
-            self._address,
-            headers=self._headers(caller.token),
-            http_client=self._session,  # type: ignore[arg-type]  # as much of a client as it uses
-        )
-        try:
-            return client.rpc(function, arguments).execute().data
-        except APIError as refused:
-            error = error_from_sql(refused.code, refused.message, refused.details)
-            if error.code == "duplicate_document" and refused.hint:
-                # The only hint that is for callers: the id of the document.
-                error.details["document_id"] = refused.hint
-            not_executed = refused.code in NOT_EXECUTED | ROLLED_BACK or error.code == TOO_MANY_WRITES
-            if not_executed or refused.code in POSSIBLY_EXECUTED | GATEWAY_FAILURES:
-                raise _Unavailable(error, executed=not not_executed) from None
-            raise error from None
-        except httpx.ConnectError as broken:
-            raise _Unavailable(DatabaseFailed(), executed=False) from broken
-        except httpx.TimeoutException as timeout:
-            raise DatabaseTimedOut from timeout
-        except httpx.TransportError as broken:
-            raise _Unavailable(DatabaseFailed(), executed=True) from broken
+        with call(function, {**self._attributes, "db.stored_procedure.name": function}) as span:
+            client = SyncPostgrestClient(
+                self._address,
+                headers=self._headers(caller.token) | _traceparent(span.span_id),
+                http_client=self._session,  # type: ignore[arg-type]  # as much of a client as it uses
+            )
+            try:
+                return client.rpc(function, arguments).execute().data
+            except APIError as refused:
+                span.attributes |= _status_code(refused.code)
+                raise _error_of(refused) from None
+            except httpx.ConnectError as broken:
+                raise _Unavailable(DatabaseFailed(), executed=False) from broken
+            except httpx.TimeoutException as timeout:
+                raise DatabaseTimedOut from timeout
+            except httpx.TransportError as broken:
+                raise _Unavailable(DatabaseFailed(), executed=True) from broken
 
     def status(self, signed: Principal | None = None) -> DatabaseStatus:
         """The result of a probe with the anon key. `signed` is a caller whose token the project trusts, to
@@ -239,6 +238,28 @@ def _parsed(url: str) -> httpx.URL:
     return httpx.URL(url)
 
 
+def _traceparent(span_id: str) -> dict[str, str]:
+    """The header from which rag.check_request sets application_name to the trace id."""
+    trace = current.get()
+    return {"traceparent": f"00-{trace.trace_id}-{span_id}-01"} if trace else {}
+
+
+def _status_code(code: str | None) -> dict[str, Attribute]:
+    """The code of Postgres or PostgREST. Another server may send any text."""
+    return {"db.response.status_code": code} if code and _CODE.fullmatch(code) else {}
+
+
+def _error_of(refused: APIError) -> Exception:
+    error = error_from_sql(refused.code, refused.message, refused.details)
+    if error.code == "duplicate_document" and refused.hint:
+        # The only hint that is for callers: the id of the document.
+        error.details["document_id"] = refused.hint
+    not_executed = refused.code in NOT_EXECUTED | ROLLED_BACK or error.code == TOO_MANY_WRITES
+    if not_executed or refused.code in POSSIBLY_EXECUTED | GATEWAY_FAILURES:
+        return _Unavailable(error, executed=not not_executed)
+    return error
+
+
 def _status_of(code: str, status: int) -> DatabaseStatus:
     if code == PERMISSION_DENIED:
         return DatabaseStatus.SERVES
@@ -256,10 +277,10 @@ def _status_of(code: str, status: int) -> DatabaseStatus:
     )
 
 
-class _Unavailable(Exception):
+class _Unavailable(RagError):
     """A call without a response of the database. `executed`: the database may have executed it."""
 
     def __init__(self, error: RagError, *, executed: bool) -> None:
-        super().__init__()
+        super().__init__(code=error.code)
         self.error = error
         self.executed = executed

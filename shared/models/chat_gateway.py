@@ -9,7 +9,14 @@ import asyncio
 import json
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    suppress,
+)
 from typing import Any
 
 import httpx
@@ -27,6 +34,7 @@ from shared.models.chat_stream import (
     read_completion,
     translate_http_errors,
 )
+from shared.tracing import Call, call, model_attributes, usage_attributes
 
 # Statuses for a fault of the request: the model's name, a parameter, a message.
 REFUSED = frozenset({400, 404, 413, 422})
@@ -38,7 +46,17 @@ class ChatGateway:
     """Raises GenerationBusy, GenerationRefused, GenerationTimedOut or GenerationFailed, before and within a
     stream, without the error messages of the endpoint."""
 
-    def __init__(self, key: str, address: str, model: str, seconds: float, stream_seconds: float) -> None:
+    def __init__(
+        self,
+        key: str,
+        address: str,
+        model: str,
+        seconds: float,
+        stream_seconds: float,
+        other_model: str | None = None,
+    ) -> None:
+        """`other_model`: a further one that the settings name."""
+        self._names = (model, other_model)
         self._address = f"{address}/chat/completions"
         self._list_address = f"{address}/models"
         # Uncompressed, so that the bound on bytes is also a bound on the text.
@@ -88,12 +106,21 @@ class ChatGateway:
 
     async def complete(self, request: Body) -> Body:
         """The answer, unchanged."""
-        with translate_http_errors():
-            async with asyncio.timeout(self._seconds), self._post(request) as answer:
-                content = bytearray()
-                async for data in bounded(answer):
-                    content += data
-        return read_completion(bytes(content))
+        with self._call(request) as span:
+            with translate_http_errors():
+                async with asyncio.timeout(self._seconds), self._post(request) as answer:
+                    content = bytearray()
+                    async for data in bounded(answer):
+                        content += data
+            completion = read_completion(bytes(content))
+            span.attributes |= usage_attributes(completion)
+            return completion
+
+    def _call(self, request: Body) -> AbstractContextManager[Call]:
+        # The caller of a chat completion may choose the model.
+        model = name if (name := request.get("model")) in self._names else None
+        attributes = model_attributes("chat", "openai", model, self._address)
+        return call(" ".join(filter(None, ("chat", model))), attributes)
 
     @asynccontextmanager
     async def stream(self, request: Body, *, counted: bool = False) -> AsyncIterator[AsyncGenerator[Body]]:
@@ -101,13 +128,14 @@ class ChatGateway:
         endpoint has accepted the request when the context begins. The end of the context ends the stream."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
         async with AsyncExitStack() as until:
+            span = until.enter_context(self._call(request))
             with translate_http_errors():
                 async with asyncio.timeout(self._seconds):
                     answer = await self._open(request, counted, until)
             kind = answer.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "text/event-stream":
                 raise GenerationFailed(log_reason="the answer is no stream")
-            yield await until.enter_async_context(aclosing(parts(answer, deadline)))
+            yield await until.enter_async_context(aclosing(_counted(parts(answer, deadline), span)))
 
     async def _open(self, request: Body, counted: bool, until: AsyncExitStack) -> httpx.Response:
         if counted and self._takes_stream_options:
@@ -156,6 +184,15 @@ class ChatGateway:
         return await until.enter_async_context(sending(own))
 
 
+async def _counted(replies: AsyncGenerator[Body], span: Call) -> AsyncGenerator[Body]:
+    """The parts; the counts of tokens are added to the call."""
+    async with aclosing(replies):
+        async for part in replies:
+            if part.get("usage"):
+                span.attributes |= usage_attributes(part)
+            yield part
+
+
 def chat_gateway_for(settings: Settings) -> ChatGateway | None:
     """The gateway that the settings name, or None. Raises ConfigurationError for one without a key."""
     if settings.rag_llm_api_key is None:
@@ -171,4 +208,5 @@ def chat_gateway_for(settings: Settings) -> ChatGateway | None:
         settings.rag_llm_model,
         settings.rag_llm_timeout_seconds,
         settings.rag_stream_timeout_seconds,
+        settings.rag_query_rewrite_model,
     )

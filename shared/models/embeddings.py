@@ -22,6 +22,7 @@ from shared.models.chunk_size_and_window import MINILM, OPENAI, EmbedderLimits
 from shared.models.embedder_window import reported_window
 from shared.models.openai_model import OpenAIModel
 from shared.text.token_count import count_tokens
+from shared.tracing import call, model_attributes, usage_attributes
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -86,6 +87,7 @@ class OpenAIEmbedder(OpenAIModel):
         self, client: "OpenAI", model: str, seconds: float, read_window: Callable[[], int | None]
     ) -> None:
         super().__init__(client, model, seconds)
+        self._attributes = model_attributes("embeddings", "openai", model, str(client.base_url))
         self.read_window = read_window
         # Durations of the last requests, in seconds.
         self._recent: deque[float] = deque(maxlen=FAST_REQUESTS)
@@ -125,17 +127,20 @@ class OpenAIEmbedder(OpenAIModel):
             # The raw response: the package's own types make an object of every number.
             return self._client.post("/embeddings", cast_to=httpx2.Response, body=body)
 
-        try:
-            response = retry_service(create, lost=APIConnectionError)
-            vectors = _vectors_of(json.loads(response.content))
-        except APIStatusError as error:
-            raise EmbeddingFailed(log_reason=f"status {error.status_code}") from error
-        except (OpenAIError, ValueError, TypeError, LookupError, struct.error) as error:
-            # An endpoint may send any content with status 200.
-            raise EmbeddingFailed from error
-        if len(vectors) != len(texts):
-            raise EmbeddingFailed
-        return vectors
+        with call(f"embeddings {self.model}", self._attributes) as span:
+            try:
+                response = retry_service(create, lost=APIConnectionError)
+                reply = json.loads(response.content)
+                vectors = _vectors_of(reply)
+            except APIStatusError as error:
+                raise EmbeddingFailed(log_reason=f"status {error.status_code}") from error
+            except (OpenAIError, ValueError, TypeError, LookupError, struct.error) as error:
+                # An endpoint may send any content with status 200.
+                raise EmbeddingFailed from error
+            if len(vectors) != len(texts):
+                raise EmbeddingFailed
+            span.attributes |= usage_attributes(reply)
+            return vectors
 
     def count_tokens(self, text: str) -> int:
         return count_tokens(text)

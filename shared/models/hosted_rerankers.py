@@ -13,6 +13,7 @@ import httpx
 
 from shared.clients.http_client import deadline, http_client, retry_service
 from shared.errors import RerankFailed
+from shared.tracing import call, model_attributes
 
 # Errors that are retried. (After a time-out no time is left.)
 BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
@@ -22,6 +23,7 @@ BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
 class Api:
     """Defaults of one provider, and the names of fields in its requests and responses."""
 
+    provider: str
     url: str
     model: str
     batch: int  # passages in a request, at most
@@ -35,14 +37,16 @@ class Api:
 # As documented: docs.cohere.com/reference/rerank, jina.ai/reranker, docs.voyageai.com/reference/reranker-api,
 # mixedbread.com/api-reference. Jina documents no maximum of passages; searches return at most 100.
 APIS = {
-    "cohere": Api("https://api.cohere.com/v2/rerank", "rerank-english-v3.0", batch=1000),
+    "cohere": Api("cohere", "https://api.cohere.com/v2/rerank", "rerank-english-v3.0", batch=1000),
     "jina": Api(
+        "jina",
         "https://api.jina.ai/v1/rerank",
         "jina-reranker-v1-base-en",
         batch=100,
         options={"return_documents": False},
     ),
     "voyage": Api(
+        "voyage",
         "https://api.voyageai.com/v1/rerank",
         "rerank-2.5",
         batch=1000,
@@ -51,6 +55,7 @@ APIS = {
         options={"return_documents": False, "truncation": True},
     ),
     "mixedbread": Api(
+        "mixedbread",
         "https://api.mixedbread.com/v1/reranking",
         "mixedbread-ai/mxbai-rerank-large-v2",
         batch=1000,
@@ -70,6 +75,7 @@ class HostedReranker:
         self._api = api
         self._url = url
         self._headers = {"Authorization": f"Bearer {key}", "Accept": "application/json"}
+        self._attributes = model_attributes("rerank", api.provider, model, url)
         self._seconds = timeout_seconds
         self._client = http_client(timeout_seconds)
         self.model = model
@@ -90,6 +96,10 @@ class HostedReranker:
             self._api.limit: len(passages),
             **self._api.options,
         }
+        with call(f"rerank {self.model}", self._attributes):
+            return self._request(body, len(passages))
+
+    def _request(self, body: dict[str, Any], count: int) -> list[float]:
         try:
             response = retry_service(partial(self._post, body), lost=BROKEN)
         except httpx.HTTPStatusError as error:
@@ -98,7 +108,7 @@ class HostedReranker:
         except (httpx.HTTPError, ValueError) as error:
             raise RerankFailed(log_reason=type(error).__name__) from None
         try:
-            return self._scores(response.json(), len(passages))
+            return self._scores(response.json(), count)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
             raise RerankFailed(log_reason="malformed answer") from None
 

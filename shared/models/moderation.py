@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from shared.clients.http_client import deadline
 from shared.errors import InvalidRequest, ModerationFailed
 from shared.models.openai_model import OpenAIModel
-from shared.observability.tracing import step
+from shared.tracing import step
 
 
 class Moderator(OpenAIModel):

@@ -1,1 +1,1 @@
-"""Request tracing, structured logs, OpenTelemetry export, usage counters. Imports text and clients."""
+"""Structured logs, OpenTelemetry export, request metrics, usage counters. Imports tracing and clients."""

@@ -1,82 +1,111 @@
-"""Export of request traces as OpenTelemetry spans, one for each step.
+"""Export of request traces as OpenTelemetry spans: the request, its steps, and their calls of services.
 
 SDK and exporter are imported only when a collector is configured. The spans are created after the end of the
-request, from the times in its trace.
+request, from the times in its trace. Calls have the attributes of OpenTelemetry's conventions for databases
+(db.*) and generative AI (gen_ai.*), without the queries, prompts and answers that those permit.
 """
 
 from collections.abc import Mapping
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from shared.observability.tracing import Trace
+from shared.tracing import Attribute, Trace
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 FLUSH_SECONDS = 2
-_provider: "TracerProvider | None" = None
+# Calls of one request that are exported: a worker's request makes thousands.
+MAX_CALLS = 500
+_processor: "BatchSpanProcessor | None" = None
+_resource: "Resource | None" = None
 
 
 def start(endpoint: str | None) -> None:
     """Send spans to the collector, over HTTP in the background. None stops the export."""
-    global _provider  # noqa: PLW0603  # a process has one
-    if _provider is not None:
-        _provider.shutdown()
-        _provider = None
+    global _processor, _resource  # noqa: PLW0603  # a process has one of each
+    if _processor is not None:
+        _processor.shutdown()  # type: ignore[no-untyped-call]
+        _processor = None
     if endpoint is None:
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-    provider = TracerProvider(
-        # The caller's traceparent does not decide which requests are sampled.
-        sampler=ALWAYS_ON,
-        resource=Resource.create({"service.name": "rag"}),
-        shutdown_on_exit=False,
-    )
-    provider.add_span_processor(
-        BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", timeout=FLUSH_SECONDS))
-    )
-    _provider = provider
+    _resource = Resource.create({"service.name": "rag"})
+    _processor = BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", timeout=FLUSH_SECONDS))
 
 
 def flush() -> None:
     """Send the finished spans, within FLUSH_SECONDS, before Lambda freezes the process."""
-    if _provider is not None:
+    if _processor is not None:
         # The SDK's own time-out has no effect yet.
-        sending = Thread(target=_provider.force_flush, daemon=True)
+        sending = Thread(target=_processor.force_flush, daemon=True)
         sending.start()
         sending.join(FLUSH_SECONDS)
 
 
-def export(trace: Trace, headers: Mapping[str, str]) -> None:
-    """Export the spans of a request that has ended, as children of the caller's `traceparent`, if any."""
-    if _provider is None:
+def export(trace: Trace) -> None:
+    """Export the spans of a request that has ended, as children of the client's span, if any. Every request
+    is exported: the client's sampling flag does not decide."""
+    if _processor is None:
         return
-    from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-    tracer = _provider.get_tracer("rag")
-    parent = TraceContextTextMapPropagator().extract({name.lower(): value for name, value in headers.items()})
-    request = tracer.start_span(
+    processor = _processor
+
+    def context_of(span_id: str, *, is_remote: bool = False) -> SpanContext:
+        flags = TraceFlags(TraceFlags.SAMPLED)
+        return SpanContext(int(trace.trace_id, 16), int(span_id, 16), is_remote, flags)
+
+    def send(
+        name: str,
+        span_id: str,
+        parent: SpanContext | None,
+        kind: SpanKind,
+        attributes: Mapping[str, Attribute],
+        error: str | None,
+        times: tuple[int, int],
+    ) -> None:
+        failed = {"error.type": error} if error else {}
+        processor.on_end(
+            ReadableSpan(
+                name,
+                context_of(span_id),
+                parent,
+                _resource,
+                {**attributes, **failed},
+                kind=kind,
+                status=Status(StatusCode.ERROR) if error else Status(),
+                start_time=times[0],
+                end_time=times[1],
+            )
+        )
+
+    request = context_of(trace.span_id)
+    route: dict[str, Attribute] = {"http.route": trace.route} if trace.route else {}
+    steps = {step.span_id: context_of(step.span_id) for step in trace.steps}
+    for call in trace.calls[:MAX_CALLS]:
+        parent = steps.get(call.parent_id or "", request)
+        times = call.started, call.ended
+        send(call.name, call.span_id, parent, SpanKind.CLIENT, call.attributes, call.error, times)
+    for step in trace.steps:
+        send(step.name, step.span_id, request, SpanKind.INTERNAL, {}, None, (step.started, step.ended))
+    send(
         f"{trace.method} {trace.route or 'no route'}",
-        parent,
+        trace.span_id,
+        context_of(trace.parent_id, is_remote=True) if trace.parent_id else None,
         SpanKind.SERVER,
         {
             "faas.name": trace.function,
             "http.request.method": trace.method,
-            "http.route": trace.route or "",
             "http.response.status_code": trace.status,
             "rag.request_id": trace.request_id,
+            **route,
         },
-        start_time=trace.started,
+        (trace.error or str(trace.status)) if trace.status >= 500 else None,
+        (trace.started, trace.ended),
     )
-    if trace.status >= 500:
-        request.set_status(Status(StatusCode.ERROR, trace.error))
-    inside = set_span_in_context(request)
-    for step in trace.steps:
-        tracer.start_span(step.name, inside, start_time=step.started).end(step.ended)
-    request.end(trace.ended)

@@ -1,11 +1,14 @@
-"""Request log: one JSON line for each request, without tokens and texts."""
+"""Request log: one JSON line for each request, without tokens and texts.
+
+Warnings within a request have its trace id, too.
+"""
 
 import logging
 from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
-from shared.observability.tracing import Trace
+from shared.tracing import Trace, current
 
 log = logging.getLogger("rag")
 
@@ -21,13 +24,21 @@ def configure() -> None:
     handler.setFormatter(
         JsonFormatter("%(levelname)s %(message)s", rename_fields={"levelname": "level"}, timestamp="time")
     )
+    handler.addFilter(_with_trace_id)
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
 
 
+def _with_trace_id(record: logging.LogRecord) -> bool:
+    if trace := current.get():
+        record.trace_id = trace.trace_id
+    return True
+
+
 def request_ended(trace: Trace) -> None:
     line: dict[str, Any] = {
+        "trace_id": trace.trace_id,
         "request_id": trace.request_id,
         "function": trace.function,
         "method": trace.method,

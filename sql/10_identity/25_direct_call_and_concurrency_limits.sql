@@ -24,6 +24,24 @@ comment on function rag.check_direct_size is
   'Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A '
   'request with neither header has no body, unless it is a POST of HTTP/2.';
 
+create function rag.name_trace()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  trace_id constant text := substring(current_setting('request.headers')::json ->> 'traceparent'
+    from '^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$');
+begin
+  if trace_id is not null then
+    perform set_config('application_name', 'rag ' || trace_id, true);
+  end if;
+end;
+$$;
+
+comment on function rag.name_trace is
+  'Set application_name of a call by the functions to the trace id of its request, for this transaction: '
+  'pg_stat_activity and the log of Postgres name it. Any other header than hexadecimal digits is ignored.';
+
 -- PostgREST's pre-request function (db-pre-request), which runs before PostgREST hands the body to Postgres. A function
 -- can check a size only after the conversion of its arguments, and Postgres needs a gigabyte to convert 38 MB. A path
 -- with percent-encoding may name any function, so the check covers it. anon and service_role may not execute
@@ -37,6 +55,7 @@ begin
     -- Nested, because Postgres may check the privileges of both conditions of an "and" first.
     if current_user = 'authenticated' then
       if not rag.is_direct_call() then
+        perform rag.name_trace();
         return;
       end if;
     end if;
@@ -49,7 +68,7 @@ comment on function rag.check_request is
   'Pre-request function of PostgREST: rag.check_direct_size for this project''s exposed functions, before Postgres '
   'converts the body. It ignores calls of authenticated with the functions'' secret, and requests for other tables and '
   'functions, except functions with a percent-encoded name. Calls of all other roles are limited, even with the '
-  'secret. docs/install.md has the statement that sets it.';
+  'secret. A call with the secret gets its trace id (rag.name_trace). docs/install.md has the statement that sets it.';
 
 create function rag.require_org()
 returns void

@@ -63,7 +63,7 @@ def ask(caplog: pytest.LogCaptureFixture) -> Ask:
     return put
 
 
-LINE = {"request_id", "function", "method", "route", "status", "ms", "steps", "error", "because"}
+LINE = {"trace_id", "request_id", "function", "method", "route", "status", "ms", "steps", "error", "because"}
 
 
 def assert_failed_well(ended: Ended, status: int, code: str, step: str, actor: Actor) -> None:

@@ -44,6 +44,7 @@ GRANTS = {
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
     "request_counts": {"SELECT", "INSERT", "UPDATE"},
     "api_metrics": {"SELECT", "INSERT", "UPDATE"},
+    "request_metrics": {"SELECT", "INSERT", "UPDATE"},
     "org_calls": {"SELECT", "INSERT", "UPDATE"},
     # No update, no delete: what happened stays as it was noted.
     "audit_events": {"SELECT"},
@@ -275,6 +276,7 @@ UNIQUE_ACROSS_ORGS = {
     "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
     "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
     "api_metrics_pkey": "the same of what their requests did",
+    "request_metrics_pkey": "sums over all callers, which only the operator reads",
     "query_embeddings_pkey": "a user's own questions, seen by no other user, whichever orgs they belong to",
 }
 MEMBERSHIP = (
@@ -396,6 +398,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_put_documents(text,jsonb,boolean)",
         "rag_delete_named(text,text[])",
         "rag_record_metrics(jsonb)",
+        "rag_record_requests(jsonb)",
         "rag.count_changed_terms()",
         "rag.delete_term_counts()",
         "rag.count_hits(uuid,text,integer,integer,integer)",

@@ -13,11 +13,11 @@ from shared.errors import GenerationFailed
 from shared.generation.prompt import is_abstention, may_be_abstention
 from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body, choices, completion_text, content_of
-from shared.observability.tracing import step
 from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
 from shared.services import Services
 from shared.text.chat_messages_and_history import count_usage
 from shared.text.token_count import count_tokens
+from shared.tracing import step
 from shared.types import Filters, GeneratedText, Judgement, Match, Mode, Principal, Query, Usage
 
 

@@ -21,11 +21,11 @@ from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.generation.prompt import CITED_QUESTION, chat_request
 from shared.generation.refusals import insufficient, missing_note
-from shared.observability.tracing import milliseconds_since
 from shared.retrieval.highlight import highlight
 from shared.services import Services
 from shared.text.citation_marks import escape_marks
 from shared.text.token_count import count_tokens
+from shared.tracing import milliseconds_since
 from shared.types import GeneratedText, Match, Principal, Sampling, TextDelta, Usage
 
 

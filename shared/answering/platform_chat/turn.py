@@ -22,9 +22,9 @@ from shared.answering.platform_chat.types import Event, Message, Sources, Turn, 
 from shared.errors import RagError
 from shared.generation.citations import best_of_documents
 from shared.generation.refusals import insufficient
-from shared.observability.tracing import milliseconds_since, step
 from shared.services import Services
 from shared.text.prefixed_ids import NIL
+from shared.tracing import milliseconds_since, step
 from shared.types import Confidence, Judgement, TextDelta, Usage
 
 log = logging.getLogger("rag")

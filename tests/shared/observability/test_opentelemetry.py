@@ -7,12 +7,13 @@ import sys
 import time
 from threading import Event
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from functions import api_keys, rag_answer, rag_search
+from functions import api_keys, chat_completions, collections, rag_answer, rag_search, v1_answer
 from local import ROOT
 from local.stack import Stack
 from shared.api.app import lambda_handler
@@ -20,10 +21,12 @@ from shared.api.dependencies import get_services
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.observability import opentelemetry
 from shared.services import Services
+from tests.actors import vector
 from tests.conftest import People
 from tests.shared.app_lifespan import started_client
 from tests.stand_in_server import Reply, StandIn
 
+EMBEDDER = "text-embedding-3-small"
 STEPS = ["authenticate", "limit", "embed", "match", "judge", "generate"]
 TRACE_ID, PARENT_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT_ID}-01"
@@ -54,7 +57,13 @@ def values(holder: Any) -> dict[str, Any]:
 
 def request_and_steps(spans: list[Span]) -> tuple[Span, list[Span]]:
     (request,) = [span for span in spans if span.kind == Span.SPAN_KIND_SERVER]
-    return request, sorted((span for span in spans if span is not request), key=by_start)
+    return request, sorted((span for span in spans if span.kind == Span.SPAN_KIND_INTERNAL), key=by_start)
+
+
+def calls_of(spans: list[Span], attribute: str) -> list[Span]:
+    """The calls of services with that attribute."""
+    calls = [span for span in spans if span.kind == Span.SPAN_KIND_CLIENT]
+    return sorted((span for span in calls if attribute in values(span)), key=by_start)
 
 
 def by_start(span: Span) -> int:
@@ -79,6 +88,7 @@ def test_an_answer_is_one_server_span_with_a_child_per_step_in_the_caller_s_trac
         spans = spans_of(stand_in)
     request, steps = request_and_steps(spans)
     assert request.name == "POST /api/rag/answer"
+    assert {span.trace_id.hex() for span in spans} == {TRACE_ID}
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == (TRACE_ID, PARENT_ID)
     assert values(request) == {
         "faas.name": "rag-answer",
@@ -99,7 +109,8 @@ def test_without_a_caller_s_trace_each_request_starts_its_own(
     subtests: pytest.Subtests, people: People, monkeypatch: pytest.MonkeyPatch
 ):
     headers: dict[str, dict[str, str]] = {"none": {}}
-    for value in ("", "garbage", "00-0-0-01", TRACEPARENT.upper() + "x"):
+    zero = f"00-{TRACE_ID}-{'0' * 16}-01"
+    for value in ("", "garbage", "00-0-0-01", TRACEPARENT.upper(), zero, f"{TRACEPARENT}-x"):
         headers[value or "empty"] = {"traceparent": value}
     with StandIn() as stand_in:
         with started_client(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
@@ -115,7 +126,8 @@ def test_without_a_caller_s_trace_each_request_starts_its_own(
             own = [span for span in servers if values(span)["rag.request_id"] == case]
             assert [span.parent_span_id for span in own] == [b"", b""]
             for server in own:
-                names = [span.name for span in spans if span.parent_span_id == server.span_id]
+                own_spans = [span for span in spans if span.parent_span_id == server.span_id]
+                names = [span.name for span in own_spans]
                 assert sorted(names) == sorted(STEPS[:4])
 
 
@@ -124,7 +136,8 @@ def test_an_unsampled_trace_of_the_caller_is_exported_anyway(people: People, mon
         with started_client(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
             headers = {**people.ann.headers(), "traceparent": TRACEPARENT[:-1] + "0"}
             assert client.post("/api/rag/search", json=QUESTION, headers=headers).status_code == 200
-        assert len(spans_of(stand_in)) == 5  # the request and its four steps
+        request, steps = request_and_steps(spans_of(stand_in))
+    assert (request.trace_id.hex(), len(steps)) == (TRACE_ID, 4)
 
 
 def test_the_route_is_the_template_and_no_token_or_text_is_exported(
@@ -139,13 +152,16 @@ def test_the_route_is_the_template_and_no_token_or_text_is_exported(
             client.delete(f"/api/keys/{key['id']}?x=ZEBRAFISH", headers=people.ann.headers())
             client.get("/api/keys", headers={"Authorization": f"Bearer {key['key']}"})
             client.get("/ZEBRAFISH", headers=people.ann.headers())
+            client.request("ZEBRAFISH", "/api/keys", headers=people.ann.headers())
+            told = {"traceparent": TRACEPARENT, "tracestate": "a=ZEBRAFISH", "baggage": "b=ZEBRAFISH"}
+            client.get("/api/keys", headers={**people.ann.headers(), **told})
         with started_client(rag_answer.app, people.ann.stack, monkeypatch, **settings) as client:
             client.post("/api/rag/answer", json=QUESTION, headers=people.ann.headers())
         spans, sent = spans_of(stand_in), b"".join(request.body for request in stand_in.requests)
     names = {span.name for span in spans if span.kind == Span.SPAN_KIND_SERVER}
     assert names == {
         "POST /api/keys", "DELETE /api/keys/{key_id}", "GET /api/keys", "GET no route",
-        "POST /api/rag/answer",
+        "POST /api/rag/answer", "_OTHER /api/keys",
     }  # fmt: skip
     for hidden in (key["key"], key["id"], people.ann.id, "ZEBRAFISH", "QUARTZ", "eyJ", "mn_live"):
         assert hidden.encode() not in sent
@@ -176,12 +192,121 @@ def test_a_client_error_is_not_a_span_error_and_a_server_error_is(
     assert request.status.code == code
 
 
+# -- calls of services ------------------------------------------------------------------------------------
+
+
+def test_database_calls_are_children_of_their_step_by_the_conventions(
+    people: People, document: str, monkeypatch: pytest.MonkeyPatch
+):
+    with StandIn() as stand_in:
+        settings = collector(stand_in)
+        with started_client(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
+            assert client.post("/api/rag/search", json=QUESTION, headers=people.ann.headers()).is_success
+        spans = spans_of(stand_in)
+    _, steps = request_and_steps(spans)
+    name_of = {step.span_id: step.name for step in steps}
+    calls = calls_of(spans, "db.system.name")
+    assert [(call.name, name_of[call.parent_span_id]) for call in calls] == [
+        ("rag_check_rate_limit", "limit"),
+        ("rag_match", "match"),
+    ]
+    stack = urlsplit(people.ann.stack.url)
+    assert values(calls[1]) == {
+        "db.system.name": "postgresql",
+        "db.stored_procedure.name": "rag_match",
+        "server.address": stack.hostname,
+        "server.port": stack.port,
+    }
+
+
+def test_a_failing_database_call_has_its_codes(people: People, monkeypatch: pytest.MonkeyPatch):
+    with StandIn() as stand_in:
+        settings = collector(stand_in)
+        with started_client(collections.app, people.ann.stack, monkeypatch, **settings) as client:
+            path = "/api/v1/collections/col_11111111111111111111111111111111"
+            assert client.get(path, headers=people.ann.headers()).status_code == 404
+        (call,) = [span for span in spans_of(stand_in) if span.name == "rag_get_collection"]
+    assert call.status.code == Status.STATUS_CODE_ERROR
+    codes = values(call)
+    assert (codes["db.response.status_code"], codes["error.type"]) == ("PT404", "collection_not_found")
+
+
+def test_model_calls_have_their_model_and_counts_of_tokens_and_no_text(
+    people: People, monkeypatch: pytest.MonkeyPatch
+):
+    """An embedder, a reranker and a gateway that quote the question in all their fields."""
+    people.ann.put([vector(1)], embedding_model=EMBEDDER, title="Door")
+    echo = {"model": "ZEBRAFISH", "id": "ZEBRAFISH"}
+    embedding = {"object": "embedding", "index": 0, "embedding": vector(1)}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "ZEBRAFISH."},
+        "finish_reason": "ZEBRAFISH",
+    }
+    with StandIn() as stand_in, StandIn() as embedder, StandIn() as reranker, StandIn() as gateway:
+        embedder.replies(Reply(json={**echo, "data": [embedding], "usage": {"prompt_tokens": 7}}))
+        reranker.replies(Reply(json={**echo, "results": [{"index": 0, "relevance_score": 0.9}]}))
+        usage = {"prompt_tokens": 120, "completion_tokens": 8}
+        gateway.replies(Reply(json={**echo, "choices": [choice], "usage": usage}))
+        settings = {
+            **collector(stand_in),
+            "OPENAI_API_KEY": "sk-1", "RAG_EMBEDDING_URL": f"{embedder.url}/v1",
+            "RAG_EMBEDDING_MODEL": EMBEDDER,
+            "RAG_RERANK_PROVIDER": "cohere", "RAG_RERANK_API_KEY": "sk-2", "RAG_RERANK_URL": reranker.url,
+            "RAG_RERANK_MODEL": "m-rank", "RAG_RERANK_ENABLED": "true",
+            "RAG_LLM_API_KEY": "sk-3", "RAG_LLM_URL": f"{gateway.url}/v1", "RAG_LLM_MODEL": "m-chat",
+        }  # fmt: skip
+        with started_client(v1_answer.app, people.ann.stack, monkeypatch, **settings) as client:
+            body = {"question": QUESTION["query_text"], "scope": "org", "quality": {"rerank": True}}
+            answer = client.post("/v1/answer", json=body, headers=people.ann.headers())
+            assert answer.status_code == 200, answer.text
+        with started_client(chat_completions.app, people.ann.stack, monkeypatch, **settings) as client:
+            body = {"model": "ZEBRAFISH", "messages": [{"role": "user", "content": "ZEBRAFISH"}]}
+            told = client.post("/v1/chat/completions", json=body, headers=people.ann.headers())
+            assert told.status_code == 200, told.text
+        spans, sent = spans_of(stand_in), b"".join(request.body for request in stand_in.requests)
+    assert b"ZEBRAFISH" not in sent
+    calls = calls_of(spans, "gen_ai.operation.name")
+    by_name = {call.name: values(call) for call in calls}
+    assert [call.name for call in calls] == [f"embeddings {EMBEDDER}", "rerank m-rank", "chat m-chat", "chat"]
+    steps = {span.span_id: span.name for span in spans if span.kind == Span.SPAN_KIND_INTERNAL}
+    assert [steps[call.parent_span_id] for call in calls] == ["embed", "rerank", "generate", "generate"]
+    assert by_name["chat m-chat"] == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "m-chat",
+        "gen_ai.usage.input_tokens": 120,
+        "gen_ai.usage.output_tokens": 8,
+        "server.address": "127.0.0.1",
+        "server.port": urlsplit(gateway.url).port,
+    }
+    assert by_name[f"embeddings {EMBEDDER}"]["gen_ai.usage.input_tokens"] == 7
+    assert by_name["rerank m-rank"]["gen_ai.provider.name"] == "cohere"
+    # The caller chose this model's name.
+    assert "gen_ai.request.model" not in by_name["chat"]
+
+
+def test_a_streamed_answer_s_call_ends_with_its_tokens(people: People, monkeypatch: pytest.MonkeyPatch):
+    delta = {"choices": [{"index": 0, "delta": {"content": "Yes."}, "finish_reason": "stop"}]}
+    usage = {"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 2}}
+    events = [f"data: {json.dumps(part)}\n\n".encode() for part in (delta, usage)]
+    with StandIn() as stand_in, StandIn() as gateway:
+        gateway.replies(Reply(chunks=[events[0], 0.05, events[1], b"data: [DONE]\n\n"]))
+        settings = {**collector(stand_in), "RAG_LLM_API_KEY": "sk-3", "RAG_LLM_URL": f"{gateway.url}/v1"}
+        with started_client(chat_completions.app, people.ann.stack, monkeypatch, **settings) as client:
+            body = {"messages": [{"role": "user", "content": "x"}], "stream": True}
+            assert "Yes." in client.post("/v1/chat/completions", json=body, headers=people.ann.headers()).text
+        (call,) = calls_of(spans_of(stand_in), "gen_ai.operation.name")
+    assert values(call)["gen_ai.usage.output_tokens"] == 2
+    assert call.end_time_unix_nano - call.start_time_unix_nano >= 50_000_000
+
+
 # -- without a collector ------------------------------------------------------------------------------
 
 IMPORTED = """
 import json, sys
 from fastapi.testclient import TestClient
-from functions import api_keys, health, metrics, rag_answer, rag_search
+from functions import api_keys, health, metrics, rag_answer, rag_search, v1_answer
 with TestClient(rag_search.app) as client:
     status = client.post("/api/rag/search", json={"query_text": "x"}).status_code
 heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.proto")

@@ -22,7 +22,19 @@ from tests.actors import Actor
 from tests.conftest import People
 from tests.shared.app_lifespan import started_client
 
-FIELDS = {"level", "message", "time", "request_id", "function", "method", "route", "status", "ms", "steps"}
+FIELDS = {
+    "level",
+    "message",
+    "time",
+    "trace_id",
+    "request_id",
+    "function",
+    "method",
+    "route",
+    "status",
+    "ms",
+    "steps",
+}
 SEARCH_STEPS = ["authenticate", "limit", "embed", "match"]
 ANSWER_STEPS = [*SEARCH_STEPS, "judge", "generate"]
 DOCUMENT = "The code of the vault door is QUARTZ-5521, and nobody else may know it."

@@ -5,7 +5,7 @@ from typing import Any
 
 from shared.api.contracts.search.camel_case import WireModel
 from shared.errors import RagError
-from shared.observability.tracing import current
+from shared.tracing import current
 
 CODES = {
     400: "INVALID_ARGUMENT",

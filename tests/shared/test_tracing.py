@@ -7,7 +7,7 @@ from contextvars import copy_context
 
 import pytest
 
-from shared.observability.tracing import Step, Trace, current, step
+from shared.tracing import Step, Trace, current, step
 
 
 @pytest.fixture
