@@ -261,8 +261,8 @@ def test_model_calls_have_their_model_and_counts_of_tokens_and_no_text(
             answer = client.post("/v1/answer", json=body, headers=people.ann.headers())
             assert answer.status_code == 200, answer.text
         with started_client(chat_completions.app, people.ann.stack, monkeypatch, **settings) as client:
-            body = {"model": "ZEBRAFISH", "messages": [{"role": "user", "content": "ZEBRAFISH"}]}
-            told = client.post("/v1/chat/completions", json=body, headers=people.ann.headers())
+            chat = {"model": "ZEBRAFISH", "messages": [{"role": "user", "content": "ZEBRAFISH"}]}
+            told = client.post("/v1/chat/completions", json=chat, headers=people.ann.headers())
             assert told.status_code == 200, told.text
         spans, sent = spans_of(stand_in), b"".join(request.body for request in stand_in.requests)
     assert b"ZEBRAFISH" not in sent
