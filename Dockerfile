@@ -10,7 +10,7 @@ RUN python -m venv --without-pip /venv \
  && python -m pip --python /venv/bin/python install --no-cache-dir --only-binary=:all: \
       --constraint constraints.txt --requirement requirements-server.txt
 
-FROM python:3.11-slim-trixie
+FROM python:3.11-slim-trixie AS server
 COPY --from=packages /venv /venv
 COPY shared /app/shared
 COPY functions /app/functions
@@ -26,3 +26,11 @@ HEALTHCHECK --interval=30s --timeout=15s --start-period=20s \
   CMD ["python", "-c", "import os, urllib.request as r; r.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/health')"]
 # The exec form, without a shell: the server receives SIGTERM and finishes running requests.
 CMD ["python", "-m", "functions.server"]
+
+# The image for functions of AWS Lambda that stream: docker build --target lambda. The adapter is an extension of Lambda
+# that passes calls on to the server as HTTP requests.
+FROM server AS lambda
+COPY --from=public.ecr.aws/awsguru/aws-lambda-adapter:1.0.0 /lambda-adapter /opt/extensions/lambda-adapter
+
+# The default image.
+FROM server

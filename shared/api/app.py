@@ -226,15 +226,7 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
     gc.freeze()
     gc.enable()
 
-    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-        try:
-            return adapter(event, context)
-        finally:
-            # Lambda freezes the process between two requests.
-            request_metrics.flush()
-            opentelemetry.flush()
-
-    return handler
+    return adapter
 
 
 def _invalid(status: int, invalid: RequestValidationError) -> RagError:

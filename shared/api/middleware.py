@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -16,7 +17,7 @@ from shared.access.api_keys import holds_key
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import on_lambda
 from shared.errors import BodyTooLarge, RagError
-from shared.observability.opentelemetry import export
+from shared.observability import opentelemetry
 from shared.observability.request_log import request_ended
 from shared.observability.request_metrics import request_metrics
 from shared.tracing import Trace, current, ids_of_client, new_id
@@ -59,6 +60,14 @@ class RequestContextMiddleware:
         state["trace"] = trace
         status = 0
 
+        def end() -> None:
+            if trace.ended:
+                return
+            trace.end(getattr(scope.get("route"), "path", None), status)
+            request_ended(trace)
+            opentelemetry.export(trace)
+            request_metrics.add(trace, state.get("metrics_target"), soon=not on_lambda())
+
         async def respond(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
@@ -72,18 +81,19 @@ class RequestContextMiddleware:
                     headers["Location"] = urlunsplit(("", "", location.path, location.query, ""))
                 if (rate_limit := state.get("rate_limit")) is not None:
                     headers.update(rate_limit.headers())
+            elif on_lambda() and not message.get("more_body"):
+                # Lambda freezes the process after the last part of a response.
+                end()
+                await run_in_threadpool(request_metrics.flush)
+                await run_in_threadpool(opentelemetry.flush)
             await send(message)
 
         token = current.set(trace)
         try:
             await self._app(scope, receive, respond)
         finally:
+            end()
             current.reset(token)
-            route = scope.get("route")
-            trace.end(getattr(route, "path", None), status)
-            request_ended(trace)
-            export(trace)
-            request_metrics.add(trace, state.get("metrics_target"), soon=not on_lambda())
 
 
 class Cors(CORSMiddleware):

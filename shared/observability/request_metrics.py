@@ -111,7 +111,7 @@ class RequestMetrics:
                 self._timer.start()
 
     def flush(self) -> None:
-        """Send what was counted until now, if a caller was authenticated since the last batch."""
+        """Send the counts, if a caller was authenticated since the last batch."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()

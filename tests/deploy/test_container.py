@@ -141,7 +141,8 @@ def search(container: Container, actor: Actor, text: str = "What does 1 say?") -
 
 
 def test_the_image_has_the_tested_python_by_tag():
-    images = {image.split(" AS ")[0] for image in instructions("FROM")}
+    stages = [image.partition(" AS ") for image in instructions("FROM")]
+    images = {image for image, _, _ in stages} - {name for _, _, name in stages}
     assert len(images) == 1
     assert re.fullmatch(rf"python:{python_version()}-slim-[a-z]+", images.pop())
 

@@ -17,7 +17,7 @@ from local import ROOT
 from shared.config import Settings
 from shared.observability.request_metrics import RequestMetrics
 from shared.services import Services
-from shared.tracing import Call, Step, Trace
+from shared.tracing import Attribute, Call, Step, Trace
 from tests.actors import hit_arguments
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
@@ -53,7 +53,8 @@ def anchors(page: str) -> set[str]:
 
 def selectors(expression: str) -> list[tuple[str, set[str]]]:
     """The metrics of an expression, and the labels that their selectors name."""
-    found = re.findall(r"\b(up|(?:rag|db|gen_ai|gateway)_\w+)\b(?:\{([^}]*)\})?(?=[\[\s)]|$)", expression)
+    ungrouped = re.sub(r"by \([^)]*\)", "", expression)
+    found = re.findall(r"\b(up|(?:rag|db|gen_ai|gateway)_\w+)\b(?:\{([^}]*)\})?(?=[\[\s)]|$)", ungrouped)
     return [(name, set(re.findall(r"(\w+)\s*[=!]~?", labels))) for name, labels in found if name != "up"]
 
 
@@ -63,7 +64,7 @@ def exposed(settings: Settings, core: Services, people: People) -> dict[str, set
     people.ann.rpc("rag_check_rate_limit", hit_arguments())
     trace = Trace("r", "rag-answer", "POST")
     trace.steps.append(Step("match", 0, 1))
-    model = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 1}
+    model: dict[str, Attribute] = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 1}
     trace.calls += [Call("rag_match", {}, 0, None), Call("chat", model, 0, None)]
     trace.end("/x", 200)
     recorder = RequestMetrics()

@@ -236,6 +236,7 @@ def test_model_calls_have_their_model_and_counts_of_tokens_and_no_text(
 ):
     """An embedder, a reranker and a gateway that quote the question in all their fields."""
     people.ann.put([vector(1)], embedding_model=EMBEDDER, title="Door")
+    question, org = QUESTION["query_text"], people.acme.id
     echo = {"model": "ZEBRAFISH", "id": "ZEBRAFISH"}
     embedding = {"object": "embedding", "index": 0, "embedding": vector(1)}
     choice = {
@@ -257,7 +258,8 @@ def test_model_calls_have_their_model_and_counts_of_tokens_and_no_text(
             "RAG_LLM_API_KEY": "sk-3", "RAG_LLM_URL": f"{gateway.url}/v1", "RAG_LLM_MODEL": "m-chat",
         }  # fmt: skip
         with started_client(v1_answer.app, people.ann.stack, monkeypatch, **settings) as client:
-            body = {"question": QUESTION["query_text"], "scope": "org", "quality": {"rerank": True}}
+            where = {"scope": "org", "organizationId": org}
+            body = {"question": question, "quality": {"rerank": True}, **where}
             answer = client.post("/v1/answer", json=body, headers=people.ann.headers())
             assert answer.status_code == 200, answer.text
         with started_client(chat_completions.app, people.ann.stack, monkeypatch, **settings) as client:
@@ -453,7 +455,8 @@ def handled(stack: Stack, monkeypatch: pytest.MonkeyPatch, settings: dict[str, s
     """How long the Lambda handler takes for a request, spans and all."""
     from functions import health
 
-    for name, value in {**stack.function_environment(), **settings}.items():
+    on_lambda = {"AWS_LAMBDA_FUNCTION_NAME": "health"}
+    for name, value in {**stack.function_environment(), **on_lambda, **settings}.items():
         monkeypatch.setenv(name, value)
     get_services.cache_clear()
     core = get_services()
