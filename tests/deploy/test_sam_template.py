@@ -42,7 +42,7 @@ def test_the_template_is_generated_from_serverless_yml():
 
 def test_cfn_lint_accepts_it():
     program = Path(sys.executable).with_name("cfn-lint")
-    command = [program, "--regions", "eu-central-1", "--", ROOT / "template.yaml"]
+    command = [str(program), "--regions", "eu-central-1", "--", str(ROOT / "template.yaml")]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (process.returncode, process.stdout) == (0, ""), process.stdout + process.stderr
 
