@@ -124,10 +124,6 @@ class ProcessStack(Stack):
     def postgres(self) -> Postgres:
         return self._server
 
-    def _gateway_environment(self) -> dict[str, str]:
-        """Without request metrics, which the gateway would record a second after a test's request."""
-        return {**super()._gateway_environment(), "RAG_REQUEST_METRICS": "false"}
-
     def _start_database(self, *, durable: bool, seed: bool) -> None:
         self.state.postgres_port = self._server.port
         if (postmaster := self._server.postmaster()) is not None:
@@ -144,7 +140,8 @@ class ProcessStack(Stack):
         migrations.drop_database(self._server, self.state.database)
 
     def _gateway_environment(self) -> dict[str, str]:
-        return {**super()._gateway_environment(), **LONG_TIME_OUTS}
+        # The gateway would record request metrics a second after a test's request.
+        return {**super()._gateway_environment(), **LONG_TIME_OUTS, "RAG_REQUEST_METRICS": "false"}
 
     def remove(self) -> None:
         """Stop its processes, drop its database and delete its folder; Postgres goes on."""
