@@ -43,7 +43,10 @@ def catalogue_findings(
     bucket = _bucket(connection)
     if bucket is None:
         # Without a bucket nothing is stored in Storage, and the migration creates no policies for it.
-        release = {name: entry for name, entry in release.items() if "storage.objects" not in name}
+        release, actual = (
+            {name: entry for name, entry in objects.items() if "storage.objects" not in name}
+            for objects in (release, actual)
+        )
     findings = [
         finding
         for name in sorted(release.keys() | actual.keys())

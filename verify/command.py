@@ -10,6 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
+import httpx
+import psycopg
+
 from local import ROOT
 from local.child_processes import StackError, free_port, is_responding, start, wait_until_ready
 from shared.config import Settings, read_settings
@@ -59,8 +62,11 @@ def run(options: argparse.Namespace, database_url: str, target: Target, secrets:
     try:
         return _run(options, database_url, target, secrets)
     except (SetupFailed, ConfigurationError, StackError, RagError) as error:
-        print(without_secrets(f"error: {error}", secrets), file=sys.stderr)
-        return FAILED
+        message = str(error)
+    except (psycopg.Error, httpx.HTTPError, OSError) as error:
+        message = f"The run failed: {type(error).__name__}: {' '.join(str(error).split())}"
+    print(without_secrets(f"error: {message}", secrets), file=sys.stderr)
+    return FAILED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,6 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, database_url: str, target: Target, secrets: Sequence[str]) -> int:
+    folder = options.report.parent
+    if not (options.dry_run or options.clean or (folder.is_dir() and os.access(folder, os.W_OK))):
+        raise SetupFailed(f"The report cannot be written to the directory {folder}. Set --report.")
     memberships = Memberships.from_text(_read(options.members)) if options.members else RAG_MEMBERS
     if options.catalogue:
         return _end(options, verify_catalogue(database_url, own_memberships=bool(options.members)), secrets)

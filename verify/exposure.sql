@@ -1,5 +1,5 @@
--- Faults beyond the objects of the release: roles, schemas, settings, and objects of others that open schema rag. One row
--- for each, with what is at fault, the property, and what was found.
+-- Faults outside the objects of the release: roles, schemas, settings, and other objects that give access to schema rag.
+-- Each row is one fault: the object, its property, and a sentence about it.
 
 with api_roles as (
   select * from pg_roles where rolname in ('anon', 'authenticated', 'rag_worker')
@@ -7,11 +7,15 @@ with api_roles as (
 relations as (
   select oid from pg_class where relnamespace = 'rag'::regnamespace
 ),
-rest_settings as (
-  select split_part(setting, '=', 1) as name, substring(setting from '=(.*)') as value
+role_settings as (
+  select setrole, setdatabase, split_part(setting, '=', 1) as name, substring(setting from '=(.*)') as value
   from pg_db_role_setting cross join unnest(setconfig) as setting
-  where setrole = to_regrole('authenticator')
-    and setdatabase in (0, (select oid from pg_database where datname = current_database()))
+  where setdatabase in (0, (select oid from pg_database where datname = current_database()))
+),
+-- As PostgREST reads them: a value for this database overrides one for every database.
+rest_settings as (
+  select distinct on (name) name, value
+  from role_settings where setrole = to_regrole('authenticator') order by name, setdatabase desc
 )
 select format('role %s', rolname) as target, 'attributes' as property, format('the role has %s', attribute) as finding
 from pg_roles
@@ -50,13 +54,14 @@ where grantee in (select 0 union select oid from pg_roles where rolname in ('ano
 
 union all
 select format('function %s', pg_proc.oid::regprocedure), 'security definer',
-  format('it refers to schema rag, runs as %s, and %s may execute it', proowner::regrole,
+  format('it refers to schema rag or its exposed functions, runs as %s, and %s may execute it', proowner::regrole,
     (select string_agg(rolname, ', ' order by rolname) from api_roles
       where has_function_privilege(api_roles.oid, pg_proc.oid, 'execute')))
 from pg_proc
 where prosecdef and pronamespace <> 'rag'::regnamespace
   and not (pronamespace = 'public'::regnamespace and (proname like 'rag\_%' or proname = 'is_org_member'))
-  and (coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc) ~ '\mrag\M' or array_to_string(proconfig, ' ') ~ '\mrag\M')
+  and concat_ws(' ', coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc), array_to_string(proconfig, ' '))
+    ~* '\mrag\M|\mrag_|\mis_org_member\M'
   and exists (select from api_roles where has_function_privilege(api_roles.oid, pg_proc.oid, 'execute'))
 
 union all
@@ -66,6 +71,21 @@ from pg_depend join pg_rewrite on pg_rewrite.oid = objid join pg_class on pg_cla
 where classid = 'pg_rewrite'::regclass and refclassid = 'pg_class'::regclass and refobjid in (select oid from relations)
   and pg_class.oid not in (select oid from relations)
   and (pg_class.relkind = 'm' or not coalesce(array_to_string(reloptions, ',') ~ 'security_invoker=(true|on|1)', false))
+
+union all
+-- A query of the parent reads the child's rows under the parent's policies.
+select format('table %s', inhrelid::regclass), 'inheritance', format('its rows are also rows of %s', inhparent::regclass)
+from pg_inherits where inhrelid in (select oid from relations) and inhparent not in (select oid from relations)
+
+union all
+-- The defaults of Postgres and of Supabase are no fault.
+select coalesce('role ' || nullif(setrole, 0)::regrole, 'database ' || current_database()), 'search_path',
+  format('it is %s', value)
+from role_settings
+where name = 'search_path' and (setrole = 0 or setrole in (select oid from api_roles))
+  and exists (
+    select from string_to_table(value, ',') as entry
+    where btrim(entry, ' "') not in ('$user', 'public', 'extensions', ''))
 
 union all
 select format('publication %s', pubname), 'tables', format('it publishes rag.%s', tablename)
@@ -82,6 +102,10 @@ from rag.settings where open_to_direct_callers
 union all
 select 'PostgREST', 'pgrst.db_schemas', format('it exposes schema rag: %s', value)
 from rest_settings where name = 'pgrst.db_schemas' and value ~ '\mrag\M'
+
+union all
+select 'PostgREST', 'pgrst.db_anon_role', format('requests without a token run as %s', value)
+from rest_settings where name = 'pgrst.db_anon_role' and value <> 'anon'
 
 union all
 select 'PostgREST', 'pgrst.db_pre_request', 'rag.check_request is not set as the pre-request function, nor called by it'

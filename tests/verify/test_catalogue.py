@@ -148,6 +148,32 @@ HOLES = [
         "security definer",
     ),
     Hole(
+        "a function of the adopter's that calls an exposed function as its owner",
+        "create function public.names() returns setof text language sql security definer "
+        "set search_path = '' as 'SELECT name FROM public.RAG_LIST_NAMES() AS name'; "
+        "grant execute on function public.names() to authenticated",
+        "function public.names()",
+        "security definer",
+    ),
+    Hole(
+        "a parent table that reads the release's rows",
+        "create table public.titles (title text); alter table rag.documents inherit public.titles",
+        "table rag.documents",
+        "inheritance",
+    ),
+    Hole(
+        "a search_path of a role",
+        "create schema planted; alter role authenticated set search_path = planted, public",
+        "role authenticated",
+        "search_path",
+    ),
+    Hole(
+        "another role for requests without a token",
+        "alter role authenticator set pgrst.db_anon_role = 'service_role'",
+        "PostgREST",
+        "pgrst.db_anon_role",
+    ),
+    Hole(
         "a view that reads as its owner",
         "create view public.titles as select title from rag.documents",
         "view public.titles",
@@ -184,6 +210,13 @@ HOLES = [
         "alter role authenticator set pgrst.db_schemas = 'public, rag'",
         "PostgREST",
         "pgrst.db_schemas",
+    ),
+    Hole(
+        "no pre-request function for this database",
+        "do $$ begin execute format('alter role authenticator in database %I set pgrst.db_pre_request = %L', "
+        "current_database(), 'public.other'); end $$",
+        "PostgREST",
+        "pgrst.db_pre_request",
     ),
     Hole(
         "no pre-request function",
@@ -291,3 +324,12 @@ def test_an_adopters_membership_function_is_no_difference_if_it_is_declared(supe
         superuser.execute(plant.encode())
         assert [finding.target for finding in catalogue_findings(superuser)] == ["function rag.memberships()"]
         assert catalogue_findings(superuser, own_memberships=True) == []
+
+
+def test_without_the_bucket_storage_is_no_difference(superuser: Connection):
+    with superuser.transaction(force_rollback=True):
+        superuser.execute("set local session_replication_role = replica")
+        superuser.execute("set local storage.allow_delete_query = 'true'")
+        superuser.execute("delete from storage.objects where bucket_id = 'rag-originals'")
+        superuser.execute("delete from storage.buckets where id = 'rag-originals'")
+        assert catalogue_findings(superuser) == []

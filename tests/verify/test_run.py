@@ -275,6 +275,22 @@ def test_the_exit_status_tells_whether_anything_differs(
     assert run() == command.SAME
 
 
+def test_a_failed_run_has_its_own_status_and_no_traceback(
+    deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    def run(report: Path, url: str) -> int:
+        arguments = options("--catalogue", "--report", str(report))
+        return command.run(arguments, url, lambda _: nullcontext(deployment), [])
+
+    assert run(tmp_path / "missing" / "report", deployment.database_url) == command.FAILED
+    assert f"The report cannot be written to the directory {tmp_path}/missing." in capsys.readouterr().err
+    (tmp_path / "report.json").mkdir()
+    assert run(tmp_path / "report", deployment.database_url) == command.FAILED
+    error = capsys.readouterr().err
+    assert error.startswith("error: The run failed: IsADirectoryError: ")
+    assert error.count("\n") == 1
+
+
 def test_the_report_has_no_secret_that_a_response_repeats():
     report = Report(datetime.now(UTC), "1", "18")
     report.attacks.append(
