@@ -19,7 +19,7 @@ select not exists (select from pg_roles where rolname = 'authenticator') as fres
   alter role authenticator set statement_timeout = '8s';
 \endif
 
--- PostgREST reads it when it starts, which is after the migrations (docs/install.md).
+-- PostgREST reads this setting at its start, after the migrations (docs/install.md).
 select not exists (
   select from pg_db_role_setting
   where setrole = 'authenticator'::regrole and 'pgrst.db_pre_request=rag.check_request' = any (setconfig)

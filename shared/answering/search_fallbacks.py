@@ -61,9 +61,8 @@ class Search:
 
     def evidence(self) -> tuple[Match, ...]:
         """The matches of the evidence query in the scope of the last search. Raises a RagError."""
-        request = self.request
-        filters = narrow_filters(request.filters, self.place, self.scope)
-        query = pipeline.evidence_query(request.text, filters, request.rerank)
+        filters = narrow_filters(self.request.filters, self.place, self.scope)
+        query = pipeline.evidence_query(self.request.text, filters, self.request.rerank)
         # The result stays the last of the results.
         self.results.insert(0, pipeline.search(self.core, self.caller, query, self.vector))
         return self.results[0].matches
@@ -115,7 +114,9 @@ def _search_without_time_range(search: Search) -> None:
     if not may_drop or (reason := _low_recall(search)) is None:
         return
     search.time_range = None
-    search.add_rule("time_range_dropped", f"From the time “{time_range.text}” {reason}: no time range.")
+    search.add_rule(
+        "time_range_dropped", f"With the time “{time_range.text}” {reason}: the search has no time range."
+    )
     search.run()
 
 

@@ -17,19 +17,19 @@ _PIECES = re.compile(r" ?[^\W\d_]+|\d| ?[^\w\s]+|_+|\s+")
 
 # A length in characters that exceeds most words.
 _SHORT = 24
-_MAX_STORED = 2**14
+_CACHE_SIZE = 2**14
 
 # The scripts of India and South-East Asia; kana, Chinese, Korean.
 _WIDELY_USED = re.compile("[\u0900-\u0eff\u3040-\ud7af]+")
 
 
 class _Costs(dict[str, int]):
-    """The costs of pieces. Short ones recur: they are stored, and all deleted when they are too many."""
+    """Cache of the costs of pieces. Only short pieces are cached; a full cache is cleared."""
 
     def __missing__(self, piece: str) -> int:
         cost = _cost(piece)
         if len(piece) <= _SHORT:
-            if len(self) >= _MAX_STORED:
+            if len(self) >= _CACHE_SIZE:
                 self.clear()
             self[piece] = cost
         return cost

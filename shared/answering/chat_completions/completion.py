@@ -131,7 +131,8 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
 
 def _search(core: Services, caller: Principal, query: Query) -> JudgedMatches:
     result, evidence = pipeline.search_with_evidence(core, caller, query)
-    return JudgedMatches(result.matches, pipeline.judge_evidence(core, caller, evidence, query.text))
+    judgement = pipeline.judge_evidence(core, caller, evidence, query.text, matches=result.matches)
+    return JudgedMatches(result.matches, judgement)
 
 
 async def _extract(
