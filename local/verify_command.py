@@ -29,6 +29,8 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
     stack.require_up()
     deployment = deployment_of(stack)
     key = stack.signing_key
-    secrets = [deployment.functions_secret, deployment.anon_key, stack.state.password]
+    state = stack.state
+    secrets = [deployment.functions_secret, deployment.anon_key, state.password, state.jwt_secret]
+    secrets += [state.metrics_token, state.worker_token, state.playground_secret]
     secrets.append(key if isinstance(key, str) else json.dumps(dict(key)))
     sys.exit(command.run(options, deployment.database_url, lambda _: nullcontext(deployment), secrets))

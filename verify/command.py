@@ -9,24 +9,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import psycopg
 
 from local import ROOT
 from local.child_processes import StackError, free_port, is_responding, start, wait_until_ready
-from shared.config import Settings, read_settings
+from shared.config import CONTRACT_NAMES, Settings, read_settings
 from shared.errors import ConfigurationError, RagError
 from verify.actors import RAG_MEMBERS
-from verify.report import Report, without_secrets
-from verify.run import clean, preview, verify, verify_catalogue
+from verify.report import Report, private_members, without_secrets
+from verify.run import PartFailed, clean, preview, verify, verify_catalogue
 from verify.target_deployment import Deployment, SetupFailed
 from verify.temporary_rows import Memberships, TemporaryRows
 
 DATABASE_URL = "RAG_DATABASE_URL"
 # Exit statuses.
 SAME, DIFFERS, FAILED = 0, 1, 2
-SHOWN = 20
+MAX_FINDINGS_PRINTED = 20
 
 # The deployment; with True, its functions are served too.
 Target = Callable[[bool], AbstractContextManager[Deployment]]
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     part.add_argument(
         "--dry-run", action="store_true", help="check the settings and list what a run would create"
     )
-    part.add_argument("--clean", action="store_true", help="only remove what killed runs left")
+    part.add_argument("--clean", action="store_true", help="only remove the rows of killed runs")
     parser.add_argument(
         "--members",
         type=Path,
@@ -58,9 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, database_url: str, target: Target, secrets: Iterable[str]) -> int:
     """Run the chosen part. Returns the exit status."""
-    secrets = [*secrets, database_url]
+    secrets = [*secrets, database_url, *_passwords(database_url)]
+    secrets += [member for secret in secrets for member in private_members(secret)]
     try:
-        return _run(options, database_url, target, secrets)
+        try:
+            return _run(options, database_url, target, secrets)
+        except PartFailed as error:
+            return _end(options, error.report, secrets)
     except (SetupFailed, ConfigurationError, StackError, RagError) as error:
         message = str(error)
     except (psycopg.Error, httpx.HTTPError, OSError) as error:
@@ -90,9 +95,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not database_url:
         print(f"error: Set {DATABASE_URL} to the URL of the database, of the role postgres.", file=sys.stderr)
         return FAILED
-    names = ("RAG_SIGNING_KEY", "SUPABASE_JWT_SECRET", "RAG_FUNCTIONS_SECRET", "SUPABASE_ANON_KEY")
-    secrets = [os.environ[name] for name in names if os.environ.get(name)]
-    return run(options, database_url, partial(_deployment, options.url, database_url), secrets)
+    return run(options, database_url, partial(_deployment, options.url, database_url), _secrets())
+
+
+def _passwords(database_url: str) -> list[str]:
+    """The password of the URL, also in the form of a URL."""
+    try:
+        password = psycopg.conninfo.conninfo_to_dict(database_url).get("password")
+    except psycopg.ProgrammingError:
+        return []
+    return [str(password), quote(str(password), safe="")] if password else []
+
+
+def _secrets() -> list[str]:
+    """The values of all secret settings that the environment has."""
+    fields = Settings.model_fields.items()
+    names = [name.upper() for name, field in fields if "SecretStr" in str(field.annotation)]
+    names += [CONTRACT_NAMES[name] for name in names if name in CONTRACT_NAMES]
+    return [os.environ[name] for name in names if os.environ.get(name)]
 
 
 def _run(options: argparse.Namespace, database_url: str, target: Target, secrets: Sequence[str]) -> int:
@@ -122,13 +142,18 @@ def _end(options: argparse.Namespace, report: Report, secrets: Sequence[str]) ->
     for suffix, text in files.items():
         options.report.with_name(options.report.name + suffix).write_text(text)
     findings = report.findings
-    lines = [*report.summary(), *map(str, findings[:SHOWN])]
+    lines = [*report.summary(), *map(str, findings[:MAX_FINDINGS_PRINTED])]
+    if report.in_use:
+        lines += [f"changed during the run: {text}" for text in report.changed_tables]
     if report.removed:
         lines.insert(0, _removed(report.removed))
-    if len(findings) > SHOWN:
-        lines.append(f"and {len(findings) - SHOWN} more")
-    lines.append(f"{len(findings) or 'no'} differences; report: {options.report}.html and .json")
+    if len(findings) > MAX_FINDINGS_PRINTED:
+        lines.append(f"and {len(findings) - MAX_FINDINGS_PRINTED} more")
+    incomplete = "incomplete, " if report.failure else ""
+    lines.append(f"{incomplete}{len(findings) or 'no'} differences; report: {options.report}.html and .json")
     print(without_secrets("\n".join(lines), secrets))
+    if report.failure:
+        return FAILED
     return DIFFERS if findings else SAME
 
 

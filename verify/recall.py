@@ -16,8 +16,9 @@ from verify.target_deployment import Finding
 
 Connection = psycopg.Connection[Any]
 
-# Upper bounds of an org's chunks; orgs of each size, and queries for each org.
-SIZES = (100, 1_000, 10_000, 100_000, 10_000_000)
+# Upper bounds of an org's chunks, of which the last is above any table's; orgs of each size, and queries for
+# each org.
+SIZES = (100, 1_000, 10_000, 100_000, 10_000_000, 10_000_000_000)
 ORGS, QUERIES, TOP_K = 3, 5, 10
 LEAST_RECALL = 0.95
 # Similarities are stored as 32-bit numbers.

@@ -15,6 +15,8 @@ from verify.temporary_rows import TemporaryRows
 
 # A secret's shortest length that is looked for in the report.
 SHORTEST_SECRET = 6
+# Members of a JWK that only its owner has (RFC 7518).
+PRIVATE_MEMBERS = ("d", "p", "q", "dp", "dq", "qi", "k")
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
     "table{border-collapse:collapse;width:100%}.same{color:#116329}.differs{color:#a40e26}td,th{text-align:left;"
@@ -39,6 +41,8 @@ class Report:
     changed_tables: list[str] = field(default_factory=list)
     in_use: bool = False
     removed: TemporaryRows | None = None
+    # The part that failed, and its error. Later parts did not run.
+    failure: str | None = None
 
     def end(self) -> None:
         self.ended_at = datetime.now(UTC)
@@ -52,7 +56,7 @@ class Report:
 
     def targets(self) -> list[dict[str, Any]]:
         """For each target the numbers of attacks that were tried, refused and answered, and of findings."""
-        found = {finding.target for finding in self.attacks}
+        targets_with_findings = {finding.target for finding in self.attacks}
         counts: dict[str, list[int]] = {}
         for attempt in self.attempts:
             counts.setdefault(attempt.target, [0, 0])[attempt.status < 400] += 1
@@ -60,7 +64,7 @@ class Report:
             {
                 "target": target, "tried": refused + answered, "refused": refused,
                 # A success that shows and changes nothing of the victim's, unless there is a finding.
-                "answered": answered, "differs": target in found,
+                "answered": answered, "differs": target in targets_with_findings,
             }
             for target, (refused, answered) in counts.items()
         ]  # fmt: skip
@@ -69,6 +73,12 @@ class Report:
         """One line for each part."""
         tried = f"{len(self.attempts):,} attacks on {len(self.targets())} targets"
         rows = f"{len(self.changed_tables)} tables with rows that changed during the run"
+        if self.failure:
+            return [
+                f"incomplete: {self.failure}",
+                f"catalogue: {len(self.catalogue)} differences from release {self.release} so far",
+                f"attacks: {tried}, {len(self.attacks)} differences so far",
+            ]
         return [
             f"catalogue: {len(self.catalogue)} differences from release {self.release}",
             *(
@@ -77,11 +87,13 @@ class Report:
                 else ["attacks: not part of this run"]
             ),
             *(f"recall: {_recall_text(result)}" for result in self.recall),
+            *([] if self.recall else ["recall: not measured, because no org has chunks"]),
         ]
 
     def to_json(self, secrets: Iterable[str] = ()) -> str:
         document = {
             "differs": bool(self.findings),
+            "failure": self.failure,
             "began_at": self.began_at.isoformat(),
             "ended_at": self.ended_at.isoformat() if self.ended_at else None,
             "release": self.release,
@@ -99,6 +111,9 @@ class Report:
     def to_html(self, secrets: Iterable[str] = ()) -> str:
         findings = self.findings
         verdict = f"{len(findings)} differences" if findings else "No difference"
+        kind = "differs" if findings or self.failure else "same"
+        if self.failure:
+            verdict = f"Incomplete, {verdict.lower()} so far"
         rows = [[finding.target, finding.attack, finding.detail] for finding in findings]
         targets = [
             [
@@ -116,19 +131,33 @@ class Report:
         ]
         parts = [
             f"{HEAD}<title>verify: {verdict}</title><style>{STYLE}</style>",
-            f"<h1>verify: <span class={'differs' if findings else 'same'}>{verdict}</span></h1>",
+            f"<h1>verify: <span class={kind}>{verdict}</span></h1>",
             f"<p>Release {escape(self.release)}, Postgres {escape(self.postgres)}, "
             f"{self.began_at:%Y-%m-%d %H:%M} UTC</p>",
             *(f"<p>{escape(line)}</p>" for line in self.summary()),
-            _table("Differences", ("Object or target", "Property or attack", "Found"), rows),
+            _table("Differences", ("Object or target", "Property or attack", "Detail"), rows),
+            _table(
+                "Rows that changed during the run, in use by others",
+                ("Table",),
+                [[text] for text in self.changed_tables if self.in_use],
+            ),
             _table(
                 "Recall by size of org",
-                ("Chunks", "Orgs", "Queries", "Recall", "Orgs skipped"),
+                ("Chunks", "Orgs", "Queries", "Recall", "Orgs not measured"),
                 sizes,
             ),
             _table("Attacks", ("Target", "Tried", "Refused", "Answered", "Differs"), targets),
         ]
         return without_secrets("\n".join(parts), secrets)
+
+
+def private_members(secret: str) -> list[str]:
+    """The private members of a JWK; none of another secret."""
+    try:
+        key = json.loads(secret)
+    except ValueError:
+        return []
+    return [str(key[name]) for name in PRIVATE_MEMBERS if name in key] if isinstance(key, dict) else []
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
@@ -147,7 +176,10 @@ def _figure(result: Recall) -> str:
 
 def _recall_text(result: Recall) -> str:
     orgs = f"{result.orgs} org{'' if result.orgs == 1 else 's'}"
-    return f"{_figure(result)} for {orgs} of less than {result.chunks:,} chunks"
+    skipped = f", not measured for {result.skipped}, of which no member is known" if result.skipped else ""
+    if not result.orgs:
+        return f"not measured for {result.skipped} of less than {result.chunks:,} chunks: no member is known"
+    return f"{_figure(result)} for {orgs} of less than {result.chunks:,} chunks{skipped}"
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -1,4 +1,4 @@
-"""Whether any row of the database was written: a digest of each table's row versions."""
+"""Digest of each table's row versions, which shows any write."""
 
 from typing import Any
 

@@ -1,5 +1,4 @@
-"""Proof that a deployment keeps its orgs apart: catalogue, attacks, recall, and the removal of all that was
-created."""
+"""Run of all parts: catalogue, recall, attacks, and removal of the temporary rows."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -27,12 +26,22 @@ Connection = psycopg.Connection[Any]
 TRANSACTION_POOLER = 6543
 
 
+class PartFailed(SetupFailed):
+    """A part of a run failed. `report` has the findings of the parts before it, and names the part."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report.failure)
+        self.report = report
+
+
 def verify_catalogue(database_url: str, *, own_memberships: bool = False) -> Report:
-    """The read-only part: the catalogue and the recall. Raises SetupFailed."""
+    """The read-only part: the catalogue and the recall. Raises SetupFailed and PartFailed."""
     with _connect(database_url, read_only=True) as database:
         report = _begin(database)
-        report.catalogue = catalogue_findings(database, own_memberships=own_memberships)
-        report.recall = recall.measure(database)
+        with _part(report, "catalogue"):
+            report.catalogue = catalogue_findings(database, own_memberships=own_memberships)
+        with _part(report, "recall"):
+            report.recall = recall.measure(database)
     report.end()
     return report
 
@@ -48,26 +57,32 @@ def verify(
     """All parts. Attacks are limited to the routes, functions and tables whose name `only` accepts.
     `in_use`: rows that others change meanwhile are no difference.
 
-    Raises SetupFailed if a part cannot begin; whatever the run created is removed."""
+    Raises SetupFailed if the run cannot begin, and PartFailed with the report so far if a part fails. All
+    rows that the run created are removed."""
     with _connect(deployment.database_url) as database, _only_run(database):
         report = _begin(database)
         _require_access(database, deployment)
         report.removed = _remove_all(database, memberships, deployment)
         before = row_states(database)
-        progress("catalogue")
-        report.catalogue = catalogue_findings(database, own_memberships=memberships != RAG_MEMBERS)
-        progress("recall")
-        report.recall = recall.measure(database)
-        progress("attacks on routes")
-        with open_route_sweep(deployment, memberships) as sweep:
+        with _part(report, "catalogue", progress):
+            report.catalogue = catalogue_findings(database, own_memberships=memberships != RAG_MEMBERS)
+        with _part(report, "recall", progress):
+            report.recall = recall.measure(database)
+        with (
+            _part(report, "attacks on routes", progress),
+            open_route_sweep(deployment, memberships) as sweep,
+        ):
             report.attacks += sweep_routes(sweep, only=only)
             report.attempts += sweep.attempts
-        progress("attacks on SQL functions and tables")
-        with open_sql_sweep(deployment, memberships) as sweep:
+        with (
+            _part(report, "attacks on SQL functions and tables", progress),
+            open_sql_sweep(deployment, memberships) as sweep,
+        ):
             report.attacks += sweep_functions(sweep, only)
             report.attacks += sweep_tables(sweep, only)
             report.attempts += sweep.attempts
-        report.changed_tables, report.in_use = changed_tables(before, row_states(database)), in_use
+        with _part(report, "rows"):
+            report.changed_tables, report.in_use = changed_tables(before, row_states(database)), in_use
     report.end()
     return report
 
@@ -75,7 +90,7 @@ def verify(
 def clean(
     database_url: str, *, memberships: Memberships = RAG_MEMBERS, deployment: Deployment | None = None
 ) -> TemporaryRows:
-    """Remove what killed runs left. Returns the rows that were removed. Raises SetupFailed."""
+    """Remove the rows of killed runs, and return their ids. Raises SetupFailed."""
     with _connect(database_url) as database, _only_run(database):
         require_release(database)
         return _remove_all(database, memberships, deployment)
@@ -87,7 +102,7 @@ def preview(deployment: Deployment, memberships: Memberships = RAG_MEMBERS) -> l
     with _connect(deployment.database_url, read_only=True) as database:
         _begin(database)
         _require_access(database, deployment)
-        left = temporary_rows.find(database)
+        remaining = temporary_rows.find(database)
         triggers = [name for name, _ in temporary_rows.triggers_of_users(database)]
     lines = [
         "A run creates twice, for the routes and for the SQL functions, and removes at its end:",
@@ -97,11 +112,26 @@ def preview(deployment: Deployment, memberships: Memberships = RAG_MEMBERS) -> l
         f"  5 memberships, by: {' '.join(memberships.add.split())}",
         "  in these orgs, as their users: documents, chunks, sessions, API keys, paused webhooks",
         "  in Storage, if RAG_STORAGE_BUCKET is set: files below the ids of these orgs",
-        f"Left by killed runs, removed first: {len(left.org_ids)} orgs, {len(left.user_ids)} users",
+        f"Rows of killed runs, removed first: {len(remaining.org_ids)} orgs, {len(remaining.user_ids)} users",
     ]
     if triggers:
         lines.append(f"Triggers of auth.users that will not run for these users: {', '.join(triggers)}")
     return lines
+
+
+@contextmanager
+def _part(report: Report, name: str, progress: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Raises PartFailed, with the report so far, for any error of the part."""
+    progress(name)
+    try:
+        yield
+    except Exception as error:
+        text = " ".join(str(error).split())
+        if not isinstance(error, SetupFailed):
+            text = f"{type(error).__name__}: {text}"
+        report.failure = f'The part "{name}" failed: {text}'
+        report.end()
+        raise PartFailed(report) from error
 
 
 def _remove_all(
@@ -179,7 +209,8 @@ def _require_access(database: Connection, deployment: Deployment) -> None:
         token = deployment.signer.token(TOKEN_SECONDS, sub=str(uuid4()))
     except (JOSEError, KeyError, TypeError, ValueError):
         raise SetupFailed(
-            "RAG_SIGNING_KEY is no private JWK with alg and kid, nor SUPABASE_JWT_SECRET a secret."
+            "The signing key cannot sign. Set RAG_SIGNING_KEY to a private JWK with alg and kid, or "
+            "SUPABASE_JWT_SECRET."
         ) from None
     address = f"{deployment.project_url}/rest/v1/rpc/is_org_member"
     headers = {**deployment.project_headers, "Authorization": f"Bearer {token}"}
@@ -192,11 +223,11 @@ def _require_access(database: Connection, deployment: Deployment) -> None:
         raise SetupFailed("The project refuses SUPABASE_ANON_KEY: use the project's own.")
     if response.is_error or response.text != "false":
         raise SetupFailed(
-            f"{deployment.project_url} does not answer as a project with this schema "
-            f"({response.status_code}): check SUPABASE_URL."
+            f"The call of is_org_member at {deployment.project_url} failed ({response.status_code}). "
+            "Check SUPABASE_URL."
         )
     if _request("the functions' URL", "GET", f"{deployment.url}/health").is_error:
-        raise SetupFailed(f"{deployment.url}/health is no answer of the functions: check --url.")
+        raise SetupFailed(f"{deployment.url}/health returned an error. Check --url.")
 
 
 def _request(name: str, method: str, address: str, **options: Any) -> httpx.Response:

@@ -74,17 +74,19 @@ def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Itera
 def _attack_scopes(sweep: Sweep, function: sql_functions.SqlFunction, owner: Person) -> Iterator[Finding]:
     """Call with one scope, which must not suffice, then with every scope that the refusal does not name. Row
     security refuses some calls without naming a scope: for these, only the first call is checked."""
+    attack = "a key token with one scope"
     for scope in SCOPES:
-        response, effect = sweep.effect(function, bearer(sweep.actors.key_token(owner, [scope])))
+        response, effect = sweep.effect(function, bearer(sweep.actors.key_token(owner, [scope])), attack)
         if not effect:
             break
     else:
-        yield Finding(function.name, "a key token with one scope", "every scope suffices")
+        yield Finding(function.name, attack, "every scope suffices")
         return
     named = {scope for scope in SCOPES if response.is_error and re.search(rf"\b{scope}\b", response.text)}
     others = sorted({*SCOPES} - {*named, "admin"})
-    if named and sweep.effect(function, bearer(sweep.actors.key_token(owner, others)))[1]:
-        yield Finding(function.name, f"a key token with {', '.join(others)}", "the scopes suffice")
+    attack = f"a key token with {', '.join(others)}"
+    if named and sweep.effect(function, bearer(sweep.actors.key_token(owner, others)), attack)[1]:
+        yield Finding(function.name, attack, "the scopes suffice")
 
 
 def _call_without_secret(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:

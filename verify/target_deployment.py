@@ -1,4 +1,4 @@
-"""Addresses and keys of the deployment under attack, findings, and the error of a run that cannot begin."""
+"""Deployment under attack, and findings about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -140,11 +140,16 @@ class Sweep:
                 control = replace(control, caller=name)
         return control
 
-    def effect(self, target: Target, headers: Mapping[str, str]) -> tuple[httpx.Response, str]:
-        """The response, and the victim's data that it shows or changes. Changed objects are created again."""
+    def effect(
+        self, target: Target, headers: Mapping[str, str], attack: str = ""
+    ) -> tuple[httpx.Response, str]:
+        """The response, and the victim's data that it shows or changes. Changed objects are created again.
+        With the name of an attack, the call is recorded."""
         before = self.rows()
         request = target.request(self.objects.shared, optional=True)
-        response = self.send(request, headers)
+        response = (
+            self.attempt(target.name, attack, request, headers) if attack else self.send(request, headers)
+        )
         markers = (self.actors.marker, self.actors.private_marker, self.actors.org_marker)
         ids = self.objects.ids - {self.actors.org_id}
         effect = leak(response, request, markers, ids) or difference(before, self.rows())

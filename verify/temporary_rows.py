@@ -1,6 +1,7 @@
-"""Temporary orgs, users and memberships of a run, and their removal by the marks that they carry.
+"""Temporary orgs, users and memberships of a run.
 
-A run creates them in one transaction, so that a run that was killed leaves all of them or none. A temporary
+A run creates them in one transaction, so that a killed run leaves all of them or none. A later run finds
+and removes them by their marks. A temporary
 org has a tier of its own, and a temporary user an address of the domain sweep.invalid, which cannot exist.
 """
 

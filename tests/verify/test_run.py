@@ -64,6 +64,7 @@ def test_a_run_finds_no_difference_and_leaves_every_row_as_it_was(stack: Stack, 
     tried = {entry["target"]: entry for entry in report.targets()}
     assert tried.keys() == (TARGETS - {"documents"}) | {"table rag.documents"}
     assert all(entry["refused"] > 10 for name, entry in tried.items() if name != "table rag.documents")
+    assert any(attempt.attack == "a key token with one scope" for attempt in report.attempts)
     document = json.loads(report.to_json())
     assert document["differs"] is False
     assert len(document["attempts"]) == sum(entry["tried"] for entry in tried.values())
@@ -197,14 +198,20 @@ def without_access(deployment: Deployment, stack: Stack) -> list[tuple[Deploymen
             "Row security binds the role",
         ),
         (replace(deployment, signing_key="x" * 40), "does not accept tokens that this signing key signs"),
-        (replace(deployment, signing_key={"alg": "ES256"}), "RAG_SIGNING_KEY is no private JWK"),
+        (
+            replace(deployment, signing_key={"alg": "ES256"}),
+            "The signing key cannot sign. Set RAG_SIGNING_KEY",
+        ),
         (replace(deployment, functions_secret="x" * 32), "RAG_FUNCTIONS_SECRET is not the secret"),
         (replace(deployment, anon_key="another"), "refuses SUPABASE_ANON_KEY"),
         (
             replace(deployment, project_url="http://127.0.0.1:1"),
             "no answer from 127.0.0.1: check SUPABASE_URL",
         ),
-        (replace(deployment, url=f"{deployment.url}/nothing"), "no answer of the functions: check --url"),
+        (
+            replace(deployment, url=f"{deployment.url}/nothing"),
+            "/nothing/health returned an error. Check --url.",
+        ),
     ]
 
 
@@ -289,6 +296,54 @@ def test_a_failed_run_has_its_own_status_and_no_traceback(
     error = capsys.readouterr().err
     assert error.startswith("error: The run failed: IsADirectoryError: ")
     assert error.count("\n") == 1
+
+
+def test_a_part_that_fails_is_named_and_the_findings_before_it_are_reported(
+    world: World, deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    world.user(world.org()).put([vector(seed) for seed in range(3)])
+    arguments = options("--catalogue", "--report", str(tmp_path / "report"))
+    plant = "grant select on rag.tiers to anon; alter function public.rag_match rename to rag_planted"
+    restore = "alter function public.rag_planted rename to rag_match; revoke select on rag.tiers from anon"
+    with schema_change(world, plant, restore):
+        status = command.run(arguments, deployment.database_url, lambda _: nullcontext(deployment), [])
+    assert status == command.FAILED
+    output = capsys.readouterr().out
+    assert 'incomplete: The part "recall" failed: UndefinedFunction: ' in output
+    assert "table rag.tiers: grants: it is" in output
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert document["failure"].startswith('The part "recall" failed')
+    assert any(finding["target"] == "table rag.tiers" for finding in document["findings"])
+    assert "Incomplete, " in (tmp_path / "report.html").read_text()
+
+
+def test_the_summary_says_which_orgs_recall_was_not_measured_for():
+    report = Report(datetime.now(UTC), "1", "18")
+    assert report.summary()[-1] == "recall: not measured, because no org has chunks"
+    report.recall = [recall.Recall(100, 0, 0, 0, 0, 2), recall.Recall(1000, 1, 5, 50, 50, 1)]
+    assert report.summary()[-2:] == [
+        "recall: not measured for 2 of less than 100 chunks: no member is known",
+        "recall: 1.000 for 1 org of less than 1,000 chunks, not measured for 1, of which no member is known",
+    ]
+
+
+def test_changed_tables_of_a_database_in_use_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    report = Report(datetime.now(UTC), "1", "18", changed_tables=["public.orders: 1 rows before, 2 after"])
+    report.in_use = True
+    assert command._end(options("--report", str(tmp_path / "report")), report, []) == command.SAME
+    assert "changed during the run: public.orders: 1 rows before, 2 after" in capsys.readouterr().out
+    assert "public.orders: 1 rows before, 2 after" in (tmp_path / "report.html").read_text()
+
+
+def test_the_password_and_the_private_key_alone_are_secrets(
+    deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    key = json.dumps({"kty": "EC", "d": "PRIVATE-MEMBER"})
+    folder = tmp_path / "PRIVATE-MEMBER, p@ssword, p%40ssword"
+    arguments = options("--report", str(folder / "report"))
+    url = "postgresql://postgres:p%40ssword@localhost/x"
+    assert command.run(arguments, url, lambda _: nullcontext(deployment), [key]) == command.FAILED
+    assert "[secret], [secret], [secret]" in capsys.readouterr().err
 
 
 def test_the_report_has_no_secret_that_a_response_repeats():
