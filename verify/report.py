@@ -28,7 +28,7 @@ HEAD = "<!doctype html><html lang=en><meta charset=utf-8>"
 @dataclass
 class Report:
     """Findings by part. `attempts` are all attacks that were tried; without any, the attacks were not part
-    of the run. `removed`: rows that killed runs had left."""
+    of the run. `removed`: rows of killed runs."""
 
     began_at: datetime
     release: str
