@@ -27,7 +27,8 @@ from tests.shared.app_lifespan import started_client
 from tests.stand_in_server import Reply, StandIn
 
 EMBEDDER = "text-embedding-3-small"
-STEPS = ["authenticate", "limit", "embed", "match", "judge", "generate"]
+# The second match finds the passages by which confidence is judged.
+STEPS = ["authenticate", "limit", "embed", "match", "match", "judge", "generate"]
 TRACE_ID, PARENT_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT_ID}-01"
 QUESTION = {"query_text": "What is the code of the vault door, ZEBRAFISH?"}
@@ -98,8 +99,7 @@ def test_an_answer_is_one_server_span_with_a_child_per_step_in_the_caller_s_trac
         "rag.request_id": "the-request",
     }
     assert request.status.code == Status.STATUS_CODE_UNSET
-    # An answer may search a second time, for the passages that confidence is judged by.
-    assert list(dict.fromkeys(step.name for step in steps)) == STEPS
+    assert [step.name for step in steps] == STEPS
     for step in steps:
         assert (step.trace_id, step.parent_span_id) == (request.trace_id, request.span_id)
         assert by_start(request) <= by_start(step) <= step.end_time_unix_nano <= request.end_time_unix_nano
