@@ -40,6 +40,7 @@ def normal(answer: httpx.Response, homes: Homes) -> tuple[int, str]:
     for name, home in homes.items():
         text = text.replace(home, "ID").replace(name, "NAME")
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID", text)
+    text = re.sub(r'"requestId":"[0-9a-f]{32}"', '"requestId":"HEX"', text)
     return answer.status_code, re.sub(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|\+00:00)?", "TIME", text)
 
 

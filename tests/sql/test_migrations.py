@@ -99,8 +99,10 @@ def migrated(stack: Stack, worker_id: str) -> Iterator[str]:
     # The template is made by the same command.
     clone(stack.postgres, database)
     with psycopg.connect(stack.database_url(database=database)) as connection:
-        # The template lists the tests' embedding model.
-        connection.execute("update rag.settings set other_embedding_models = default")
+        # The template has settings of the tests.
+        connection.execute(
+            "update rag.settings set other_embedding_models = default, graph_milliseconds = default"
+        )
     yield database
     migrations.drop_database(stack.postgres, database)
 
