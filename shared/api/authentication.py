@@ -205,8 +205,7 @@ def _key_or_user(core: Services, authorization: str | None) -> Principal:
 
 def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
     function: str = request.app.state.function
-    if core.settings.rag_request_metrics:
-        request.state.metrics_target = core.database, caller
+    request.state.metrics_target = core.database, caller
     with step("limit"):
         check = RateLimitCheck(core.database, caller, function, bucket, parse(rate))
         check_rate_limit(request, check, core.refusals)

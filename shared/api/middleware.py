@@ -66,7 +66,8 @@ class RequestContextMiddleware:
             trace.end(getattr(scope.get("route"), "path", None), status)
             request_ended(trace)
             opentelemetry.export(trace)
-            request_metrics.add(trace, state.get("metrics_target"), soon=not on_lambda())
+            if request_metrics.is_enabled:
+                request_metrics.add(trace, state.get("metrics_target"), soon=not on_lambda())
 
         async def respond(message: Message) -> None:
             nonlocal status
@@ -84,8 +85,7 @@ class RequestContextMiddleware:
             elif on_lambda() and not message.get("more_body"):
                 # Lambda freezes the process after the last part of a response.
                 end()
-                await run_in_threadpool(request_metrics.flush)
-                await run_in_threadpool(opentelemetry.flush)
+                await run_in_threadpool(_flush)
             await send(message)
 
         token = current.set(trace)
@@ -94,6 +94,11 @@ class RequestContextMiddleware:
         finally:
             end()
             current.reset(token)
+
+
+def _flush() -> None:
+    request_metrics.flush()
+    opentelemetry.flush()
 
 
 class Cors(CORSMiddleware):

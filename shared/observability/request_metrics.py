@@ -85,9 +85,12 @@ class Histogram:
 
 
 class RequestMetrics:
-    """The histograms that are not in the database yet. Safe to use from many threads."""
+    """The histograms that are not in the database yet. Safe to use from many threads.
+
+    `is_enabled`: whether the settings demand them. Otherwise middleware.py adds no request."""
 
     def __init__(self) -> None:
+        self.is_enabled = False
         self._lock = Lock()
         self._histograms: dict[Key, Histogram] = {}
         # The database and the latest caller of the batch; the timer that sends it.

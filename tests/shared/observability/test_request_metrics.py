@@ -161,6 +161,7 @@ def test_models_are_recorded_by_operation_outcome_and_tokens(
 def test_nothing_is_recorded_unless_the_settings_say_so(core: Services, people: People, world: World):
     with client_of(rag_search.app, core) as client:
         client.post("/api/rag/search", json={"query_text": "x"}, headers=people.ann.headers())
+        assert request_metrics._histograms == {}
         request_metrics.flush()
     assert world.sql("select count(*) from rag.request_metrics") == [(0,)]
 
