@@ -11,12 +11,12 @@ from typing import Any
 import psycopg
 
 from verify.target_deployment import Finding, SetupFailed
+from verify.temporary_rows import BUCKET
 
 FOLDER = Path(__file__).parent
 RELEASE = FOLDER / "catalogue.json"
 # The function that an adopter may replace (docs/install.md).
 MEMBERSHIPS = "function rag.memberships()"
-BUCKET = "rag-originals"
 
 Objects = dict[str, dict[str, Any]]
 

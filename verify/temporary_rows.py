@@ -1,8 +1,8 @@
 """Temporary orgs, users and memberships of a run.
 
 A run creates them in one transaction, so that a killed run leaves all of them or none. A later run finds
-and removes them by their marks. A temporary
-org has a tier of its own, and a temporary user an address of the domain sweep.invalid, which cannot exist.
+and removes them by their marks. A temporary org has a tier of its own, and a temporary user an address of
+the domain sweep.invalid, which cannot exist.
 """
 
 from collections.abc import Iterator, Sequence

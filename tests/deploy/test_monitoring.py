@@ -54,8 +54,8 @@ def anchors(page: str) -> set[str]:
 def selectors(expression: str) -> list[tuple[str, set[str]]]:
     """The metrics of an expression, and the labels that their selectors name."""
     ungrouped = re.sub(r"by \([^)]*\)", "", expression)
-    found = re.findall(r"\b(up|(?:rag|db|gen_ai|gateway)_\w+)\b(?:\{([^}]*)\})?(?=[\[\s)]|$)", ungrouped)
-    return [(name, set(re.findall(r"(\w+)\s*[=!]~?", labels))) for name, labels in found if name != "up"]
+    selectors = re.findall(r"\b(up|(?:rag|db|gen_ai|gateway)_\w+)\b(?:\{([^}]*)\})?(?=[\[\s)]|$)", ungrouped)
+    return [(name, set(re.findall(r"(\w+)\s*[=!]~?", labels))) for name, labels in selectors if name != "up"]
 
 
 @pytest.fixture

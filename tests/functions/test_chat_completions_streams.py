@@ -142,7 +142,7 @@ def test_a_disconnected_client_ends_the_generation(
     with with_model(settings, gateway) as core, live(chat_completions.app, core) as url:
         with opened(url, people.ann) as answer:
             assert next(answer.iter_lines()).startswith("data: ")
-        assert gateway.left.wait(60), "the model's endpoint is told"
+        assert gateway.left.wait(60), "the request to the model has not ended"
         counted = "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
         end = time.monotonic() + 60
         while not (rows := world.sql(counted, people.ann.id)) and time.monotonic() < end:

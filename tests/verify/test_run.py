@@ -117,8 +117,8 @@ def test_a_run_uses_an_adopters_memberships_and_finds_that_they_admit_strangers(
         world.sql(MEMBERSHIPS.format(security="definer", condition=admits_all))
         report = verify(deployment, memberships=memberships, only=names)
     assert report.catalogue == []
-    found = {(finding.target, finding.attack) for finding in report.findings}
-    assert ("rag_list_collections", "a user without an org") in found
+    attacks = {(finding.target, finding.attack) for finding in report.findings}
+    assert ("rag_list_collections", "a user without an org") in attacks
 
 
 def leave_rows(deployment: Deployment) -> None:

@@ -154,8 +154,8 @@ def test_the_route_is_the_template_and_no_token_or_text_is_exported(
             client.get("/api/keys", headers={"Authorization": f"Bearer {key['key']}"})
             client.get("/ZEBRAFISH", headers=people.ann.headers())
             client.request("ZEBRAFISH", "/api/keys", headers=people.ann.headers())
-            told = {"traceparent": TRACEPARENT, "tracestate": "a=ZEBRAFISH", "baggage": "b=ZEBRAFISH"}
-            client.get("/api/keys", headers={**people.ann.headers(), **told})
+            baggage = {"traceparent": TRACEPARENT, "tracestate": "a=ZEBRAFISH", "baggage": "b=ZEBRAFISH"}
+            client.get("/api/keys", headers={**people.ann.headers(), **baggage})
         with started_client(rag_answer.app, people.ann.stack, monkeypatch, **settings) as client:
             client.post("/api/rag/answer", json=QUESTION, headers=people.ann.headers())
         spans, sent = spans_of(stand_in), b"".join(request.body for request in stand_in.requests)
@@ -265,8 +265,8 @@ def test_model_calls_have_their_model_and_counts_of_tokens_and_no_text(
             assert answer.status_code == 200, answer.text
         with started_client(chat_completions.app, people.ann.stack, monkeypatch, **settings) as client:
             chat = {"model": "ZEBRAFISH", "messages": [{"role": "user", "content": "ZEBRAFISH"}]}
-            told = client.post("/v1/chat/completions", json=chat, headers=people.ann.headers())
-            assert told.status_code == 200, told.text
+            response = client.post("/v1/chat/completions", json=chat, headers=people.ann.headers())
+            assert response.status_code == 200, response.text
         spans, sent = spans_of(stand_in), b"".join(request.body for request in stand_in.requests)
     assert b"ZEBRAFISH" not in sent
     calls = calls_of(spans, "gen_ai.operation.name")
