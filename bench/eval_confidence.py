@@ -240,7 +240,7 @@ def _sample(items: Iterable[Item], limit: int | None = None) -> list[Item]:
 def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
     """More matches than are judged: hidden questions need others in the place of removed ones."""
     query = replace(
-        pipeline.evidence_query(text[:MAX_CHARACTERS], Filters(), ingested.core.reranker is not None),
+        pipeline.confidence_query(text[:MAX_CHARACTERS], Filters(), ingested.core.reranker is not None),
         top_k=2 * JUDGED_MATCHES,
     )
     return pipeline.search(ingested.core, ingested.reader, query).matches

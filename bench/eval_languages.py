@@ -116,9 +116,9 @@ def documents(ingested: IngestedSet, text: str, mode: Mode) -> list[str]:
 def judged(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:
     answered: dict[str | None, list[bool]] = {ANSWERABLE: [], "out_of_corpus": []}
     for item in labelled.questions:
-        query = pipeline.evidence_query(item.text, Filters())
-        evidence = pipeline.search(ingested.core, ingested.reader, query).matches
-        judgement = pipeline.judge_evidence(ingested.core, ingested.reader, evidence, item.text)
+        query = pipeline.confidence_query(item.text, Filters())
+        matches = pipeline.search(ingested.core, ingested.reader, query).matches
+        judgement = pipeline.judge_matches(ingested.core, ingested.reader, matches, item.text)
         answered[item.label].append(judgement.confidence is not Confidence.LOW)
     return {"refused": 1 - fmean(answered[ANSWERABLE]), "foreign_answered": fmean(answered["out_of_corpus"])}
 

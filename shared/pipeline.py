@@ -72,26 +72,26 @@ def search(
     return replace(result, milliseconds=milliseconds_since(started))
 
 
-def evidence_query(text: str, filters: Filters, rerank: bool | None = None) -> Query:
+def confidence_query(text: str, filters: Filters, rerank: bool | None = None) -> Query:
     """The search whose matches confidence is judged by, the same in every API: hybrid, without an API's own
     mode, number of matches and inferences from the question. `rerank`: that of the request, which can only
     add a reranker."""
     return Query(text, JUDGED_MATCHES, filters, Mode.HYBRID, rerank or None)
 
 
-def search_with_evidence(
+def search_with_judged_matches(
     services: Services, caller: Principal, query: Query
 ) -> tuple[SearchResult, tuple[Match, ...]]:
-    """The caller's best matches, and those of the evidence query, empty where nothing matches the caller's.
+    """The caller's best matches, and those of the confidence query, empty where nothing matches the caller's.
     One search if both queries are the same. Raises a RagError."""
-    evidence = evidence_query(query.text, query.filters, query.rerank)
-    if query.top_k <= evidence.top_k and replace(query, top_k=evidence.top_k) == evidence:
-        result = search(services, caller, evidence)
+    judged_query = confidence_query(query.text, query.filters, query.rerank)
+    if query.top_k <= judged_query.top_k and replace(query, top_k=judged_query.top_k) == judged_query:
+        result = search(services, caller, judged_query)
         return replace(result, matches=result.matches[: query.top_k]), result.matches
     result = search(services, caller, query)
     if not result.matches:
         return result, ()
-    return result, search(services, caller, evidence, result.vector).matches
+    return result, search(services, caller, judged_query, result.vector).matches
 
 
 async def answer(
@@ -107,11 +107,9 @@ async def answer(
     match what the model and the caller may not see. `has_ceiling`: the level is no higher than the rag
     contract's rule permits. Raises a RagError."""
     started = time.perf_counter()
-    result, evidence = await run_in_threadpool(search_with_evidence, services, caller, query)
-    matches, evidence = tuple(map(redact, result.matches)), tuple(map(redact, evidence))
-    judgement = await run_in_threadpool(
-        judge_evidence, services, caller, evidence, query.text, matches=matches
-    )
+    result, judged = await run_in_threadpool(search_with_judged_matches, services, caller, query)
+    matches, judged = tuple(map(redact, result.matches)), tuple(map(redact, judged))
+    judgement = await run_in_threadpool(judge_matches, services, caller, judged, query.text, matches=matches)
     if has_ceiling:
         judgement = limit_to_ceiling(judgement, matches)
     citations = cite(matches)
@@ -176,19 +174,19 @@ def similar(
     return replace(result, matches=matches, milliseconds=milliseconds_since(started))
 
 
-def judge_evidence(
+def judge_matches(
     services: Services,
     caller: Principal,
-    evidence: Sequence[Match],
+    judged: Sequence[Match],
     question: str,
     *,
     matches: Sequence[Match] = (),
 ) -> Judgement:
-    """The confidence by the evidence for the question. `matches`: those that answer; `because` says if they
-    lack the best passage, and the names that they contain are not `missing`. Reads the calibration from the
-    database once a minute."""
+    """The confidence that the judged matches answer the question. `matches`: those that answer; `because`
+    says if they lack the best passage, and the names that they contain are not `missing`. Reads the
+    calibration from the database once a minute."""
     with step("judge"):
-        judged = _with_exact_names(evidence, question)
+        judged = _with_exact_names(judged, question)
         features = features_of(question, judged)
         calibration = services.calibration(caller, is_reranked=features.relevance is not None)
         judgement = judge(features, judged, calibration)

@@ -174,7 +174,7 @@ async def query(
             raise
         draft, judgement, matches = answer.draft, answer.judgement, answer.matches
     else:
-        judgement = await run_in_threadpool(pipeline.judge_evidence, core, caller, (), request.text)
+        judgement = await run_in_threadpool(pipeline.judge_matches, core, caller, (), request.text)
     measures: list[Measure] = []
     if draft:
         tokens = {"prompt": draft.usage.prompt_tokens, "completion": draft.usage.completion_tokens}

@@ -52,26 +52,26 @@ def retrieve(
     search.run()
     extend(search)
     matches, graph = search.result.matches, search.result.graph
-    evidence = search.evidence() if request.is_judged and matches else ()
+    judged = search.judged_matches() if request.is_judged and matches else ()
     if request.neighbours:
         with step("match"):
             matches = widen(core.database, caller, matches, request.neighbours)
     if graph is not None:
         _add_graph_rules(search, graph)
     if moderator and matches:
-        flagged = _flagged(moderator, (*evidence, *matches))
+        flagged = _flagged(moderator, (*judged, *matches))
         count = len(matches)
-        matches, evidence = (
-            tuple(match for match in each if match.chunk_id not in flagged) for each in (matches, evidence)
+        matches, judged = (
+            tuple(match for match in each if match.chunk_id not in flagged) for each in (matches, judged)
         )
         if not matches:
-            evidence = ()
+            judged = ()
         if removed := count - len(matches):
             search.add_rule("moderation", f"Moderation removed {removed} of the results.")
     if moderator and graph is not None:
         # The graph may only show moderated text.
         graph = restrict_to_chunks(graph, {match.chunk_id for match in matches})
-    return _routed_result(search, matches, evidence, graph, started)
+    return _routed_result(search, matches, judged, graph, started)
 
 
 def _flagged(moderator: Moderator, matches: Sequence[Match]) -> set[str]:
@@ -123,7 +123,7 @@ def contributions(matches: Sequence[Match]) -> dict[str, float]:
 def _routed_result(
     search: Search,
     matches: tuple[Match, ...],
-    evidence: tuple[Match, ...],
+    judged: tuple[Match, ...],
     graph: Graph | None,
     started: float,
 ) -> RoutedResult:
@@ -136,7 +136,7 @@ def _routed_result(
     budget = search.core.settings.rag_context_tokens
     return RoutedResult(
         matches,
-        evidence,
+        judged,
         tuple(highlights),
         concatenate(matches, budget) if request.with_context else None,
         search.route,

@@ -59,10 +59,10 @@ class Search:
             result = pipeline.similar(self.core, self.caller, self.subject, self._query(), self.kind)
         self.results.append(result)
 
-    def evidence(self) -> tuple[Match, ...]:
-        """The matches of the evidence query in the scope of the last search. Raises a RagError."""
+    def judged_matches(self) -> tuple[Match, ...]:
+        """The matches of the confidence query in the scope of the last search. Raises a RagError."""
         filters = narrow_filters(self.request.filters, self.place, self.scope)
-        query = pipeline.evidence_query(self.request.text, filters, self.request.rerank)
+        query = pipeline.confidence_query(self.request.text, filters, self.request.rerank)
         # The result stays the last of the results.
         self.results.insert(0, pipeline.search(self.core, self.caller, query, self.vector))
         return self.results[0].matches
@@ -138,7 +138,7 @@ def _low_recall(search: Search) -> str | None:
     if all(match.similarity is None for match in matches):
         return None
     matches = matches[:JUDGED_MATCHES]
-    judgement = pipeline.judge_evidence(search.core, search.caller, matches, search.request.text)
+    judgement = pipeline.judge_matches(search.core, search.caller, matches, search.request.text)
     return "confidence is low" if judgement.confidence is Confidence.LOW else None
 
 

@@ -1,7 +1,7 @@
 """Names in scripts with case: runs of capitalized words, connected by of or von.
 
 The first word of a sentence is a name only where the document capitalizes it inside a sentence too, or more
-capitalized words follow. Text in capitals alone is no evidence.
+capitalized words follow. Text in capitals alone does not count.
 """
 
 import re
@@ -12,7 +12,7 @@ from shared.graph.mentions import Mention
 from shared.graph.relation_words import ACTIVE, PASSIVE, REVERSE
 from shared.graph.stopwords import COMMON, CONNECTORS, DEMONYMS, GERMAN_CONNECTORS, INSEPARABLE, NEVER_LAST
 from shared.graph.types import MAX_NAME_CHARACTERS
-from shared.graph.words_and_capitals import POSSESSIVE, UNIT, CaseEvidence, Token
+from shared.graph.words_and_capitals import POSSESSIVE, UNIT, DocumentWords, Token
 
 _INITIAL = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd no vs".split())  # noqa: SIM905
@@ -42,12 +42,12 @@ _HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
 
 
 class CapitalizedNames:
-    """The names of one text, by its tokens and the evidence of its document."""
+    """The names of one text, by its tokens and the words of its document."""
 
-    def __init__(self, text: str, tokens: Sequence[Token], evidence: CaseEvidence) -> None:
+    def __init__(self, text: str, tokens: Sequence[Token], document_words: DocumentWords) -> None:
         self._text = text
         self._tokens = tokens
-        self._evidence = evidence
+        self._document_words = document_words
 
     def mentions(self) -> Iterator[Mention]:
         index = 0
@@ -79,7 +79,7 @@ class CapitalizedNames:
         before, token, between = self._tokens[index - 1], self._tokens[index], self._between(index - 1)
         if index == start + 1 and before.text.endswith(("'s", "’s")) and self._is_attested(before):
             return False
-        if self._evidence.is_german and not COMMON.isdisjoint({before.folded, token.folded}):
+        if self._document_words.is_german and not COMMON.isdisjoint({before.folded, token.folded}):
             # Öffnen Sie Frostline Cloud.
             return token.folded in GERMAN_CONNECTORS and between == " "
         if between in {". ", "."} and (token.folded not in COMMON or self._is_initial(token)):
@@ -93,7 +93,7 @@ class CapitalizedNames:
         if index == start + 1 and self._tokens[index].text == "the" and first.starts_sentence:
             # Install the Frostline app.
             return None
-        connectors = GERMAN_CONNECTORS if self._evidence.is_german else CONNECTORS
+        connectors = GERMAN_CONNECTORS if self._document_words.is_german else CONNECTORS
         for place in range(index, min(index + 3, len(self._tokens) - 1)):
             if self._tokens[place].text not in connectors or self._between(place) != " ":
                 return None
@@ -128,7 +128,7 @@ class CapitalizedNames:
         return len(token.text) == 1 and self._text.startswith(".", token.end)
 
     def _is_attested(self, token: Token) -> bool:
-        return token.folded in self._evidence.capitalized
+        return token.folded in self._document_words.capitalized
 
     def _is_outside_name(self, first: int, end: int) -> bool:
         """Whether a word at the beginning of a run is no part of the name."""
@@ -140,7 +140,7 @@ class CapitalizedNames:
             return token.starts_sentence or is_alone or token.folded in {"the", "a", "an", "i"}
         if is_alone or not token.starts_sentence or token.folded in RANKS:
             return False
-        return token.folded in self._evidence.lowercase and not self._is_attested(token)
+        return token.folded in self._document_words.lowercase and not self._is_attested(token)
 
     def _may_end_name(self, first: int, end: int) -> bool:
         """Whether the last token may end a name, as in Lothair I and Studio 54."""
@@ -159,21 +159,21 @@ class CapitalizedNames:
         if len(word) < 2 or UNIT.fullmatch(word):
             return False
         has_inner_capital = not word[1:].islower()
-        if self._evidence.is_german and not kind and not token.in_capitals:
+        if self._document_words.is_german and not kind and not token.in_capitals:
             return has_inner_capital
         is_evident = not token.starts_sentence or self._is_attested(token) or self._has_verb(index)
         return is_evident or has_inner_capital or kind != "" or self._stands_alone(token)
 
     def _has_verb(self, index: int) -> bool:
         """Whether words follow that mostly follow names."""
-        if self._tokens[index].folded in self._evidence.lowercase:
+        if self._tokens[index].folded in self._document_words.lowercase:
             return False
         verb, after = [*(token.text for token in self._tokens[index + 1 : index + 3]), "", ""][:2]
         return verb in _VERBS or (verb in _COPULAS and after in _AFTER_COPULA)
 
     def _stands_alone(self, token: Token) -> bool:
         """Whether the word has a place of its own, or a clause about it follows."""
-        if token.folded in self._evidence.lowercase:
+        if token.folded in self._document_words.lowercase:
             return False
         place = _BEFORE_SOLE_WORD.search(self._text[max(0, token.start - 3) : token.start])
         line = self._text.rfind("\n", 0, token.start)

@@ -15,7 +15,7 @@ from shared.graph.quoted_names import quoted_names_in
 from shared.graph.relation_extraction import argument_kinds, relations_in
 from shared.graph.table_key_and_codeowners_relations import relation_lines_in, relations_of_lines
 from shared.graph.types import MAX_NAMES, MAX_RELATIONS, MAX_SURFACES, Extraction, Name, Relation, is_name
-from shared.graph.words_and_capitals import CaseEvidence, tokenize
+from shared.graph.words_and_capitals import DocumentWords, tokenize
 
 # The title occurs here in a text that is about its title.
 _OPENING_CHARACTERS = 400
@@ -39,10 +39,10 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
         for index, (text, prose) in enumerate(zip(texts, without_code_blocks(texts), strict=True))
     ]
     tokens = (token for chunk in read for token in chunk.tokens)
-    evidence = CaseEvidence.of(
+    document_words = DocumentWords.of(
         "\n".join(chunk.rest for chunk in read), tokens, subject.name if subject else ""
     )
-    mentions = [chunk.mentions(evidence) for chunk in read]
+    mentions = [chunk.mentions(document_words) for chunk in read]
     aliases = AliasMap((mention for each in mentions for mention in each if not mention.is_nested), subject)
     return [
         chunk.extraction([aliases.resolved(mention) for mention in each], aliases, is_first=chunk is read[0])
@@ -76,9 +76,9 @@ class _Chunk:
         self.rest = hide(text, mentions)
         self.tokens = tokenize(self.rest)
 
-    def mentions(self, evidence: CaseEvidence) -> list[Mention]:
+    def mentions(self, document_words: DocumentWords) -> list[Mention]:
         """The valid mentions in the order of the text; of two that overlap the first, or the longer one."""
-        mentions = [*self._mentions, *CapitalizedNames(self.rest, self.tokens, evidence).mentions()]
+        mentions = [*self._mentions, *CapitalizedNames(self.rest, self.tokens, document_words).mentions()]
         chosen: list[Mention] = []
         position = 0
         for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):

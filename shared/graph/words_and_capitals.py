@@ -1,4 +1,4 @@
-"""Words of a text: their capitals, and a document's evidence about them."""
+"""Words of a text and of a document, by their capitals."""
 
 import re
 from collections.abc import Iterable, Sequence, Set
@@ -33,7 +33,7 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CaseEvidence:
+class DocumentWords:
     """The words that a document writes in lowercase, and those that it capitalizes inside sentences."""
 
     lowercase: Set[str]
@@ -41,7 +41,7 @@ class CaseEvidence:
     is_german: bool
 
     @classmethod
-    def of(cls, text: str, tokens: Iterable[Token], title: str = "") -> "CaseEvidence":
+    def of(cls, text: str, tokens: Iterable[Token], title: str = "") -> "DocumentWords":
         tokens = list(tokens)
         in_title = {word.casefold() for word in WORD.findall(title) if word[0].isupper()} - COMMON
         return cls(

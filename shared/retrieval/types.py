@@ -24,8 +24,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """`workspace` and `org` are ids as clients write them; `expands`: the router may rewrite the text;
-    `neighbours` as in Query; `is_judged`: the result has `evidence`; `with_highlights`: the best passage of
-    each match; `with_context`: all matches as one text."""
+    `neighbours` as in Query; `is_judged`: the result has `judged_matches`; `with_highlights`: the best
+    passage of each match; `with_context`: all matches as one text."""
 
     text: str
     workspace: str | None = None
@@ -54,14 +54,14 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class RoutedResult:
-    """Matches, and the reasons for them. `evidence`: the matches that confidence is judged by, empty if not
+    """Matches, and the reasons for them. `judged_matches`: those that confidence is judged by, empty if not
     requested; `highlights`: one per match, None if not requested; `scope` and `time_range`: those of the last
     search; `embedding_model`: None if nothing was embedded; `shares`: the share of the score by kind of
     document; `stages`: milliseconds; `graph`: empty if not used; `vector`: the embedding of the request's
     text, None if it was not computed."""
 
     matches: tuple[Match, ...]
-    evidence: tuple[Match, ...]
+    judged_matches: tuple[Match, ...]
     highlights: tuple[Highlight | None, ...]
     context: str | None
     route: Route

@@ -41,10 +41,10 @@ def language_of(question: str) -> Language:
     text = question[:MAX_CHARACTERS].casefold()
     words = _WORD.findall(text)
 
-    def evidence(language: Language) -> tuple[int, bool]:
+    def word_and_letter_counts(language: Language) -> tuple[int, bool]:
         count = sum(map(FUNCTION_WORDS[language].__contains__, words))
         letters = _LETTERS.get(language)
         return count, bool(letters and letters.search(text))
 
     # The first of equal languages: English.
-    return max(get_args(Language), key=evidence)
+    return max(get_args(Language), key=word_and_letter_counts)

@@ -307,7 +307,7 @@ def test_a_judgement_says_if_the_answer_s_matches_lack_the_best_passage(
 
     def judged(*matches: Match) -> Judgement:
         caller = shared_people.ann.principal
-        return pipeline.judge_evidence(core, caller, [best, other], question, matches=matches)
+        return pipeline.judge_matches(core, caller, [best, other], question, matches=matches)
 
     lacking, complete = judged(other), judged(other, whole)
     assert lacking.because == (*complete.because, "The best passage is not among those of this response.")
@@ -316,12 +316,12 @@ def test_a_judgement_says_if_the_answer_s_matches_lack_the_best_passage(
 
 
 def test_names_in_the_matches_of_the_answer_are_not_missing(core: Services, shared_people: People):
-    evidence = [example("The kiln was fired in 2019.")]
+    judged = [example("The kiln was fired in 2019.")]
 
     def missing(*matches: Match) -> tuple[str, ...]:
         caller = shared_people.ann.principal
         question = "When was the kiln K-9 fired?"
-        return pipeline.judge_evidence(core, caller, evidence, question, matches=matches).missing
+        return pipeline.judge_matches(core, caller, judged, question, matches=matches).missing
 
-    assert missing(*evidence) == ("K-9",)
-    assert missing(*evidence, example("The kiln K-9 is new.", "new")) == ()
+    assert missing(*judged) == ("K-9",)
+    assert missing(*judged, example("The kiln K-9 is new.", "new")) == ()

@@ -130,8 +130,8 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
 
 
 def _search(core: Services, caller: Principal, query: Query) -> JudgedMatches:
-    result, evidence = pipeline.search_with_evidence(core, caller, query)
-    judgement = pipeline.judge_evidence(core, caller, evidence, query.text, matches=result.matches)
+    result, judged = pipeline.search_with_judged_matches(core, caller, query)
+    judgement = pipeline.judge_matches(core, caller, judged, query.text, matches=result.matches)
     return JudgedMatches(result.matches, judgement)
 
 

@@ -81,8 +81,8 @@ async def answer(
 def _retrieve(core: Services, caller: Callable[[], Principal], request: AnswerRequest) -> RetrievalDone:
     principal = caller()
     result = retrieve(core, principal, request.search)
-    judgement = pipeline.judge_evidence(
-        core, principal, result.evidence, request.search.text, matches=result.matches
+    judgement = pipeline.judge_matches(
+        core, principal, result.judged_matches, request.search.text, matches=result.matches
     )
     return RetrievalDone(result, judgement)
 

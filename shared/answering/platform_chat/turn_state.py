@@ -46,14 +46,14 @@ class TurnState:
         return await run_in_threadpool(self._search, text)
 
     def _search(self, text: str) -> SearchResult:
-        """The matches, and the judgement of the evidence. Raises a RagError."""
+        """The matches, and the judgement of those that confidence is judged by. Raises a RagError."""
         query = self.turn.retrieval
         collections = (self.session.collection_id,) if self.session.collection_id else ()
         filters = replace(query.filters, org_id=self.session.org_id, collection_ids=collections)
         query = replace(query, text=truncate_question(self.core.embedder, text), filters=filters)
         caller = self.caller()
-        result, evidence = pipeline.search_with_evidence(self.core, caller, query)
-        self.judgements[text] = pipeline.judge_evidence(
-            self.core, caller, evidence, text, matches=result.matches
+        result, judged = pipeline.search_with_judged_matches(self.core, caller, query)
+        self.judgements[text] = pipeline.judge_matches(
+            self.core, caller, judged, text, matches=result.matches
         )
         return result

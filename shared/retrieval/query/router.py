@@ -100,11 +100,11 @@ def _scope(request: RouterInput, rules: list[Rule]) -> tuple[SearchScope, bool]:
 
 
 def _family(text: str, rules: list[Rule]) -> Family | None:
-    evidence = family_of(text)
-    if evidence is None:
+    if (match := family_of(text)) is None:
         return None
-    rules.append(Rule("family", f"“{evidence[1]}” asks for {evidence[0]}: these are ranked first."))
-    return evidence[0]
+    family, keyword = match
+    rules.append(Rule("family", f"“{keyword}” asks for {family}: these are ranked first."))
+    return family
 
 
 def _time(text: str, now: datetime, rules: list[Rule]) -> TimeRange | None:

@@ -1,4 +1,4 @@
-"""Confidence by evidence, calibration and the rag contract's ceiling, on literal values."""
+"""Confidence by features, calibration and the rag contract's ceiling, on literal values."""
 
 import json
 import math
@@ -23,7 +23,7 @@ from shared.types import Confidence, Judgement, Thresholds
 from tests.shared.examples import match
 
 CONTRACT = Thresholds(high=0.75, medium=0.60)
-# The score of evidence 0.5 is one half.
+# The score of similarity 0.5 is one half.
 CALIBRATION = Calibration(10, -5, Thresholds(0.8, 0.5), Thresholds(0.4, 0.3))
 
 
@@ -32,8 +32,8 @@ def by_contract(*similarities: float) -> Confidence:
     return judge(ConfidenceFeatures(max(similarities), 1.0), matches, None).confidence
 
 
-def calibrated(evidence: ConfidenceFeatures) -> Judgement:
-    return judge(evidence, [match(similarity=evidence.similarity)], CALIBRATION)
+def calibrated(features: ConfidenceFeatures) -> Judgement:
+    return judge(features, [match(similarity=features.similarity)], CALIBRATION)
 
 
 def test_without_a_calibration_exactly_the_contract_s_threshold_is_enough(subtests: pytest.Subtests):
@@ -88,11 +88,11 @@ def test_the_score_is_a_logistic_function_of_similarity_and_half_of_the_coverage
 def test_a_reranker_s_score_counts_by_the_weight_of_its_calibration():
     reranked = replace(CALIBRATION, relevance=0.1)
     for relevance, log_odds in ((0.5, 0.0), (0.9, math.log(9)), (0.0, -math.log(999)), (1.0, math.log(999))):
-        evidence = ConfidenceFeatures(0.5, 0.0, relevance=relevance)
-        judgement = judge(evidence, [match(similarity=0.5)], reranked)
+        features = ConfidenceFeatures(0.5, 0.0, relevance=relevance)
+        judgement = judge(features, [match(similarity=0.5)], reranked)
         assert judgement.score == pytest.approx(1 / (1 + math.exp(-10 * 0.1 * log_odds)))
         assert judgement.because[-1] == f"The reranker's best score is {relevance:.2f}."
-        assert calibrated(evidence).score == pytest.approx(0.5), "an unfitted reranker counts nothing"
+        assert calibrated(features).score == pytest.approx(0.5), "an unfitted reranker counts nothing"
     assert judge(ConfidenceFeatures(0.5, 0.0), [match(similarity=0.5)], reranked).score == pytest.approx(0.5)
 
 

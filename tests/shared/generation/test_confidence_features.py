@@ -18,7 +18,7 @@ def missing(question: str) -> tuple[str, ...]:
     return features_of(question, [MANUAL]).missing
 
 
-def test_no_match_is_no_evidence():
+def test_without_matches_the_features_are_zero():
     assert features_of("How heavy is it?", []) == ConfidenceFeatures(0.0, 0.0)
 
 

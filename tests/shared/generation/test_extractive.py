@@ -203,7 +203,7 @@ def test_without_a_word_of_the_question_there_is_no_answer(subtests: pytest.Subt
 def test_words_of_another_language_or_script_do_not_prevent_an_answer(
     subtests: pytest.Subtests, embedder: Embedder
 ):
-    """Words in common would be no evidence: the embeddings of such a model compare meanings."""
+    """Words in common would not count: the embeddings of such a model compare meanings."""
     cases = {
         "language": (
             "Wie heiß wird das Wasser?",
