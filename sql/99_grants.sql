@@ -78,6 +78,8 @@ grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, du
   on rag.extractions to rag_worker;
 grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 grant select on rag.settings to rag_worker;
+grant select (id, tier) on rag.orgs to rag_worker;
+grant select (name, is_paused) on rag.tiers to rag_worker;
 
 -- Functions of schema rag. PostgREST does not expose the schema. Exposed functions run as their caller, who therefore
 -- executes the internal functions too.
@@ -91,7 +93,8 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.
   rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
-  rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
+  rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
+  rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer)
   to rag_worker;

@@ -44,16 +44,13 @@ def sweep_routes(
     sweep: Sweep,
     apps: Mapping[str, FastAPI] | None = None,
     only: Callable[[str], bool] = lambda _: True,
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """Findings about the routes of the apps, by default those of all functions, whose name `only` accepts."""
-    findings = [
-        Finding(path, "description", "the route is not described")
-        for path in route_operations.hidden_paths(apps)
-    ]
+    for path in route_operations.hidden_paths(apps):
+        yield Finding(path, "description", "the route is not described")
     for route in route_operations.routes(apps):
         if only(route.name):
-            findings += _attack_route(sweep, route)
-    return findings
+            yield from _attack_route(sweep, route)
 
 
 def _attack_route(sweep: Sweep, route: route_operations.Route) -> Iterator[Finding]:

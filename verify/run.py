@@ -19,6 +19,7 @@ from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.row_states import changed_tables, row_states
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
 from verify.target_deployment import Deployment, SetupFailed
+from verify.target_sweep import Sweep
 from verify.temporary_rows import Memberships, TemporaryRows
 
 Connection = psycopg.Connection[Any]
@@ -71,16 +72,16 @@ def verify(
         with (
             _part(report, "attacks on routes", progress),
             open_route_sweep(deployment, memberships) as sweep,
+            _attempts(report, sweep),
         ):
-            report.attacks += sweep_routes(sweep, only=only)
-            report.attempts += sweep.attempts
+            report.attacks.extend(sweep_routes(sweep, only=only))
         with (
             _part(report, "attacks on SQL functions and tables", progress),
             open_sql_sweep(deployment, memberships) as sweep,
+            _attempts(report, sweep),
         ):
-            report.attacks += sweep_functions(sweep, only)
-            report.attacks += sweep_tables(sweep, only)
-            report.attempts += sweep.attempts
+            report.attacks.extend(sweep_functions(sweep, only))
+            report.attacks.extend(sweep_tables(sweep, only))
         with _part(report, "rows"):
             report.changed_tables, report.in_use = changed_tables(before, row_states(database)), in_use
     report.end()
@@ -155,6 +156,15 @@ def _begin(database: Connection) -> Report:
     release = require_release(database)
     (version,) = database.execute("select current_setting('server_version')").fetchone() or ("",)
     return Report(datetime.now(UTC), release, str(version))
+
+
+@contextmanager
+def _attempts(report: Report, sweep: Sweep) -> Iterator[None]:
+    """Adds the attacks of the sweep to the report, also of one that fails."""
+    try:
+        yield
+    finally:
+        report.attempts += sweep.attempts
 
 
 @contextmanager

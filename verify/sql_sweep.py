@@ -25,15 +25,13 @@ def open_sql_sweep(
     return open_sweep(deployment, deployment.project_url, deployment.project_headers, memberships)
 
 
-def sweep_functions(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> list[Finding]:
+def sweep_functions(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> Iterator[Finding]:
     """Findings about the SQL functions, called straight through PostgREST, whose name `only` accepts."""
-    findings: list[Finding] = []
     for function in sql_functions.sql_functions(sweep.actors):
         if only(function.name):
-            findings += _attack_function(sweep, function)
+            yield from _attack_function(sweep, function)
             if function.name == "is_org_member":
-                findings += _send_large_body(sweep)
-    return findings
+                yield from _send_large_body(sweep)
 
 
 def _send_large_body(sweep: Sweep) -> Iterator[Finding]:
@@ -132,9 +130,8 @@ def _callers_of_functions(sweep: Sweep) -> dict[str, dict[str, str]]:
     return {name: bearer(token) for name, token in tokens.items()}
 
 
-def sweep_tables(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> list[Finding]:
+def sweep_tables(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> Iterator[Finding]:
     """Findings about the tables, reached through PostgREST, whose name `only` accepts."""
-    findings: list[Finding] = []
     actors = sweep.actors
     before = sweep.rows()
     callers = {
@@ -147,10 +144,9 @@ def sweep_tables(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> 
     for table in sql_functions.tables(actors):
         if only(table.name):
             requests = table.requests(actors.org_id)
-            findings += _attack_unexposed(sweep, str(table), requests, callers, table.is_exposed)
+            yield from _attack_unexposed(sweep, str(table), requests, callers, table.is_exposed)
     if changed := difference(before, sweep.rows()):
-        findings.append(Finding("tables", "all attacks", f"one of them changed {changed}"))
-    return findings
+        yield Finding("tables", "all attacks", f"one of them changed {changed}")
 
 
 def _attack_unexposed(

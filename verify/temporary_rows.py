@@ -106,8 +106,9 @@ def create(
     tier = tier_of(next(iter(orgs)))
     with database.transaction():
         database.execute(
-            "insert into rag.tiers (name, rag_requests_per_minute, api_requests_per_minute) "
-            "values (%s, 1000000, 1000000)",
+            # Paused, so that no worker changes the rows of the orgs.
+            "insert into rag.tiers (name, rag_requests_per_minute, api_requests_per_minute, is_paused) "
+            "values (%s, 1000000, 1000000, true)",
             [tier],
         )
         for org_id, name in orgs.items():

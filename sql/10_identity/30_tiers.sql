@@ -9,7 +9,8 @@ create table rag.tiers (
   api_requests_per_minute integer check (api_requests_per_minute > 0),
   collections integer check (collections > 0),
   documents_per_collection integer check (documents_per_collection > 0),
-  file_bytes bigint check (file_bytes > 0)
+  file_bytes bigint check (file_bytes > 0),
+  is_paused boolean not null default false
 );
 
 comment on table rag.tiers is 'Tiers of service: limits that orgs share, written by the deployer.';
@@ -21,12 +22,18 @@ comment on column rag.tiers.rag_requests_per_minute is
 comment on column rag.tiers.collections is
   'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
 comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
+comment on column rag.tiers.is_paused is
+  'Whether the worker leaves out the queues of the tier''s orgs: their documents, extractions, deliveries and removals '
+  'wait until it is false.';
 
 alter table rag.tiers enable row level security;
 alter table rag.tiers force row level security;
 
 create policy "signed-in callers read the tiers" on rag.tiers
   for select to authenticated using (true);
+
+create policy "the worker sees which tiers are paused" on rag.tiers
+  for select to rag_worker using (true);
 
 insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
   ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),

@@ -80,6 +80,9 @@ create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
 
+create policy "the worker sees the tiers of orgs" on rag.orgs
+  for select to rag_worker using (true);
+
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships" on rag.members
   for select to authenticated
@@ -116,6 +119,18 @@ as $$
 $$;
 
 comment on function rag.org_tier is 'The tier of an org; null fields if the org is not the caller''s.';
+
+create function rag.paused_org_ids()
+returns setof uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select orgs.id
+  from rag.tiers join rag.orgs on orgs.tier = tiers.name
+  where tiers.is_paused;
+$$;
+
+comment on function rag.paused_org_ids is
+  'The orgs whose tier is paused, for the worker''s claims; of a user''s orgs those that are.';
 
 create function public.is_org_member(org_id uuid)
 returns boolean

@@ -110,13 +110,15 @@ language sql volatile security invoker set search_path = ''
 as $$
   with removed as (
     delete from rag.collections
-    where collections.deleted_at is not null and not exists (
+    where collections.deleted_at is not null and collections.org_id <> all (array(select rag.paused_org_ids()))
+      and not exists (
       select from rag.documents
-      where documents.org_id = collections.org_id and documents.collection_id = collections.id)
+        where documents.org_id = collections.org_id and documents.collection_id = collections.id)
     returning 1
   )
   select count(*) from removed;
 $$;
 
 comment on function public.rag_remove_deleted_collections is
-  'For the worker: remove the deleted collections that have no document, and return their number.';
+  'For the worker: remove the deleted collections that have no document, and return their number. Those of paused orgs '
+  'stay.';

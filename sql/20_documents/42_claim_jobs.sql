@@ -59,7 +59,7 @@ begin
       order by jobs.due_at, jobs.id
       limit max_items
     ) as job
-    where busy.org_id is not null
+    where busy.org_id is not null and busy.org_id <> all (array(select rag.paused_org_ids()))
   )
   select due.org_id, due.id, due.state = 'running', row_number() over (order by due.turn, due.due_at, due.id)
   from due;
@@ -67,8 +67,8 @@ end;
 $$;
 
 comment on function rag.due_jobs is
-  'Due jobs in the order of their claim: the same number of every org, the longest waiting first. is_expired: the job '
-  'was claimed, and its lease has expired.';
+  'Due jobs in the order of their claim: the same number of every org that is not paused, the longest waiting first. '
+  'is_expired: the job was claimed, and its lease has expired.';
 
 create function public.rag_claim_jobs(max_items integer default 1, lease_seconds integer default 60)
 returns table (

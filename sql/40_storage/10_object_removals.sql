@@ -104,18 +104,20 @@ returns table (org_id uuid, path text)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
+declare
+  paused constant uuid[] := array(select rag.paused_org_ids());
 begin
   perform rag.check_claim(max_items);
   delete from rag.object_removals
   using rag.originals
-  where object_removals.due_at <= clock_timestamp()
+  where object_removals.due_at <= clock_timestamp() and object_removals.org_id <> all (paused)
     and originals.org_id = object_removals.org_id and originals.path = object_removals.path;
   return query
   with placed as (
     select object_removals.org_id, object_removals.path, object_removals.due_at, row_number() over (
       partition by object_removals.org_id order by object_removals.due_at) as turn
     from rag.object_removals
-    where object_removals.due_at <= clock_timestamp()
+    where object_removals.due_at <= clock_timestamp() and object_removals.org_id <> all (paused)
   ), due as materialized (
     select locked.org_id, locked.path
     from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * max_items) as placed
@@ -138,7 +140,7 @@ end;
 $$;
 
 comment on function public.rag_claim_removals is
-  'For the worker: due objects to delete, the same number of every org. A removal is due again, after growing pauses, '
+  'For the worker: due objects to delete, the same number of every org that is not paused. A removal is due again, after growing pauses, '
   'until rag_end_removal.';
 
 create function public.rag_end_removal(org_id uuid, path text)

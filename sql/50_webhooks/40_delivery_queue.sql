@@ -76,6 +76,7 @@ as $$
       limit case when endpoints.failing_since is null then max_items else 1 end
     ) as found
     where coalesce(endpoints.paused_until, '-infinity') <= now()
+      and busy.org_id <> all (array(select rag.paused_org_ids()))
   ), of_orgs as (
     select due.*, row_number() over (partition by due.org_id order by due.turn, due.due_at) as org_turn
     from due
@@ -85,8 +86,8 @@ as $$
 $$;
 
 comment on function rag.due_deliveries is
-  'Due deliveries in the order of their claim: the same number of every org, and of every address of an org, the '
-  'longest waiting first. For an address that has failed recently, only one delivery.';
+  'Due deliveries in the order of their claim: the same number of every org that is not paused, and of every address '
+  'of an org, the longest waiting first. For an address that has failed recently, only one delivery.';
 
 create function public.rag_claim_deliveries(max_items integer default 16, lease_seconds integer default 60)
 returns table (

@@ -38,6 +38,7 @@ begin
       order by extractions.due_at
       limit max_items
     ) as extraction
+    where busy.org_id <> all (array(select rag.paused_org_ids()))
   )
   select due.org_id, due.document_id, due.is_expired,
     row_number() over (order by due.turn, due.due_at, due.document_id)
@@ -46,8 +47,8 @@ end;
 $$;
 
 comment on function rag.due_extractions is
-  'Due extractions in the order of their claim: the same number of every org, earliest due first. is_expired: whether '
-  'the lease of a claimed extraction has expired.';
+  'Due extractions in the order of their claim: the same number of every org that is not paused, earliest due first. '
+  'is_expired: whether the lease of a claimed extraction has expired.';
 
 create function public.rag_claim_extractions(max_items integer default 1, lease_seconds integer default 60)
 returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)

@@ -24,12 +24,14 @@ as $$
       (select 'documents' as kind, jobs.state = 'running' as is_running, jobs.due_at
       from rag.jobs
       where jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
+        and jobs.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
       (select 'extractions', extractions.lease is not null, extractions.due_at
       from rag.extractions
       where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
         and (own is null or extractions.org_id = any (own))
+        and extractions.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
       (select 'deliveries', deliveries.state = 'running',
@@ -39,12 +41,14 @@ as $$
       join rag.endpoints
         on endpoints.org_id = deliveries.org_id and endpoints.webhook_id = deliveries.webhook_id
       where deliveries.state in ('waiting', 'running') and (own is null or deliveries.org_id = any (own))
+        and deliveries.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
       -- An upload under way is not due yet.
       (select 'removals', false, object_removals.due_at
       from rag.object_removals
       where object_removals.due_at <= now() and (own is null or object_removals.org_id = any (own))
+        and object_removals.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
     ) as item on item.kind = queue.kind
     group by queue.kind
@@ -52,7 +56,7 @@ as $$
 $$;
 
 comment on function rag.queues is
-  'The queues of the worker, for these orgs, or for all orgs if own is null: the number of waiting and of running '
+  'The queues of the worker, for these orgs, or for all orgs if own is null, without paused orgs: the number of waiting and of running '
   'items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired lease. At '
   'most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health check. '
   'documents: to be ingested. extractions: documents whose names are not extracted yet. deliveries: of webhooks; '

@@ -669,7 +669,8 @@ create table rag.tiers (
   api_requests_per_minute integer check (api_requests_per_minute > 0),
   collections integer check (collections > 0),
   documents_per_collection integer check (documents_per_collection > 0),
-  file_bytes bigint check (file_bytes > 0)
+  file_bytes bigint check (file_bytes > 0),
+  is_paused boolean not null default false
 );
 
 comment on table rag.tiers is 'Tiers of service: limits that orgs share, written by the deployer.';
@@ -681,12 +682,18 @@ comment on column rag.tiers.rag_requests_per_minute is
 comment on column rag.tiers.collections is
   'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
 comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
+comment on column rag.tiers.is_paused is
+  'Whether the worker leaves out the queues of the tier''s orgs: their documents, extractions, deliveries and removals '
+  'wait until it is false.';
 
 alter table rag.tiers enable row level security;
 alter table rag.tiers force row level security;
 
 create policy "signed-in callers read the tiers" on rag.tiers
   for select to authenticated using (true);
+
+create policy "the worker sees which tiers are paused" on rag.tiers
+  for select to rag_worker using (true);
 
 insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
   ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
@@ -774,6 +781,9 @@ create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
 
+create policy "the worker sees the tiers of orgs" on rag.orgs
+  for select to rag_worker using (true);
+
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships" on rag.members
   for select to authenticated
@@ -810,6 +820,18 @@ as $$
 $$;
 
 comment on function rag.org_tier is 'The tier of an org; null fields if the org is not the caller''s.';
+
+create function rag.paused_org_ids()
+returns setof uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select orgs.id
+  from rag.tiers join rag.orgs on orgs.tier = tiers.name
+  where tiers.is_paused;
+$$;
+
+comment on function rag.paused_org_ids is
+  'The orgs whose tier is paused, for the worker''s claims; of a user''s orgs those that are.';
 
 create function public.is_org_member(org_id uuid)
 returns boolean
@@ -1516,16 +1538,18 @@ language sql volatile security invoker set search_path = ''
 as $$
   with removed as (
     delete from rag.collections
-    where collections.deleted_at is not null and not exists (
+    where collections.deleted_at is not null and collections.org_id <> all (array(select rag.paused_org_ids()))
+      and not exists (
       select from rag.documents
-      where documents.org_id = collections.org_id and documents.collection_id = collections.id)
+        where documents.org_id = collections.org_id and documents.collection_id = collections.id)
     returning 1
   )
   select count(*) from removed;
 $$;
 
 comment on function public.rag_remove_deleted_collections is
-  'For the worker: remove the deleted collections that have no document, and return their number.';
+  'For the worker: remove the deleted collections that have no document, and return their number. Those of paused orgs '
+  'stay.';
 
 -- Chunks: passages of documents with their embeddings, which searches return. A chunk repeats its document's owner and
 -- filter fields, because under row security only columns of the scanned table, compared by leakproof operators (= on
@@ -2177,7 +2201,7 @@ begin
       order by jobs.due_at, jobs.id
       limit max_items
     ) as job
-    where busy.org_id is not null
+    where busy.org_id is not null and busy.org_id <> all (array(select rag.paused_org_ids()))
   )
   select due.org_id, due.id, due.state = 'running', row_number() over (order by due.turn, due.due_at, due.id)
   from due;
@@ -2185,8 +2209,8 @@ end;
 $$;
 
 comment on function rag.due_jobs is
-  'Due jobs in the order of their claim: the same number of every org, the longest waiting first. is_expired: the job '
-  'was claimed, and its lease has expired.';
+  'Due jobs in the order of their claim: the same number of every org that is not paused, the longest waiting first. '
+  'is_expired: the job was claimed, and its lease has expired.';
 
 create function public.rag_claim_jobs(max_items integer default 1, lease_seconds integer default 60)
 returns table (
@@ -4493,18 +4517,20 @@ returns table (org_id uuid, path text)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
+declare
+  paused constant uuid[] := array(select rag.paused_org_ids());
 begin
   perform rag.check_claim(max_items);
   delete from rag.object_removals
   using rag.originals
-  where object_removals.due_at <= clock_timestamp()
+  where object_removals.due_at <= clock_timestamp() and object_removals.org_id <> all (paused)
     and originals.org_id = object_removals.org_id and originals.path = object_removals.path;
   return query
   with placed as (
     select object_removals.org_id, object_removals.path, object_removals.due_at, row_number() over (
       partition by object_removals.org_id order by object_removals.due_at) as turn
     from rag.object_removals
-    where object_removals.due_at <= clock_timestamp()
+    where object_removals.due_at <= clock_timestamp() and object_removals.org_id <> all (paused)
   ), due as materialized (
     select locked.org_id, locked.path
     from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * max_items) as placed
@@ -4527,7 +4553,7 @@ end;
 $$;
 
 comment on function public.rag_claim_removals is
-  'For the worker: due objects to delete, the same number of every org. A removal is due again, after growing pauses, '
+  'For the worker: due objects to delete, the same number of every org that is not paused. A removal is due again, after growing pauses, '
   'until rag_end_removal.';
 
 create function public.rag_end_removal(org_id uuid, path text)
@@ -5082,6 +5108,7 @@ as $$
       limit case when endpoints.failing_since is null then max_items else 1 end
     ) as found
     where coalesce(endpoints.paused_until, '-infinity') <= now()
+      and busy.org_id <> all (array(select rag.paused_org_ids()))
   ), of_orgs as (
     select due.*, row_number() over (partition by due.org_id order by due.turn, due.due_at) as org_turn
     from due
@@ -5091,8 +5118,8 @@ as $$
 $$;
 
 comment on function rag.due_deliveries is
-  'Due deliveries in the order of their claim: the same number of every org, and of every address of an org, the '
-  'longest waiting first. For an address that has failed recently, only one delivery.';
+  'Due deliveries in the order of their claim: the same number of every org that is not paused, and of every address '
+  'of an org, the longest waiting first. For an address that has failed recently, only one delivery.';
 
 create function public.rag_claim_deliveries(max_items integer default 16, lease_seconds integer default 60)
 returns table (
@@ -8120,6 +8147,7 @@ begin
       order by extractions.due_at
       limit max_items
     ) as extraction
+    where busy.org_id <> all (array(select rag.paused_org_ids()))
   )
   select due.org_id, due.document_id, due.is_expired,
     row_number() over (order by due.turn, due.due_at, due.document_id)
@@ -8128,8 +8156,8 @@ end;
 $$;
 
 comment on function rag.due_extractions is
-  'Due extractions in the order of their claim: the same number of every org, earliest due first. is_expired: whether '
-  'the lease of a claimed extraction has expired.';
+  'Due extractions in the order of their claim: the same number of every org that is not paused, earliest due first. '
+  'is_expired: whether the lease of a claimed extraction has expired.';
 
 create function public.rag_claim_extractions(max_items integer default 1, lease_seconds integer default 60)
 returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
@@ -11950,12 +11978,14 @@ as $$
       (select 'documents' as kind, jobs.state = 'running' as is_running, jobs.due_at
       from rag.jobs
       where jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
+        and jobs.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
       (select 'extractions', extractions.lease is not null, extractions.due_at
       from rag.extractions
       where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
         and (own is null or extractions.org_id = any (own))
+        and extractions.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
       (select 'deliveries', deliveries.state = 'running',
@@ -11965,12 +11995,14 @@ as $$
       join rag.endpoints
         on endpoints.org_id = deliveries.org_id and endpoints.webhook_id = deliveries.webhook_id
       where deliveries.state in ('waiting', 'running') and (own is null or deliveries.org_id = any (own))
+        and deliveries.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
       -- An upload under way is not due yet.
       (select 'removals', false, object_removals.due_at
       from rag.object_removals
       where object_removals.due_at <= now() and (own is null or object_removals.org_id = any (own))
+        and object_removals.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
     ) as item on item.kind = queue.kind
     group by queue.kind
@@ -11978,7 +12010,7 @@ as $$
 $$;
 
 comment on function rag.queues is
-  'The queues of the worker, for these orgs, or for all orgs if own is null: the number of waiting and of running '
+  'The queues of the worker, for these orgs, or for all orgs if own is null, without paused orgs: the number of waiting and of running '
   'items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired lease. At '
   'most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health check. '
   'documents: to be ingested. extractions: documents whose names are not extracted yet. deliveries: of webhooks; '
@@ -12120,6 +12152,8 @@ grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, du
   on rag.extractions to rag_worker;
 grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 grant select on rag.settings to rag_worker;
+grant select (id, tier) on rag.orgs to rag_worker;
+grant select (name, is_paused) on rag.tiers to rag_worker;
 
 -- Functions of schema rag. PostgREST does not expose the schema. Exposed functions run as their caller, who therefore
 -- executes the internal functions too.
@@ -12133,7 +12167,8 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.
   rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
-  rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
+  rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
+  rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer)
   to rag_worker;

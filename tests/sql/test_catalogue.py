@@ -125,6 +125,7 @@ WORKER_HELPERS = {
     "rag.version()",
     "rag.check_claim(integer,integer)",
     "rag.max_attempts()",
+    "rag.paused_org_ids()",
     "rag.has_subscriber(uuid,uuid,text)",
     "rag.is_readable(jsonb)",
     "rag.is_metadata(jsonb)",
@@ -165,6 +166,8 @@ WORKER_COLUMN_GRANTS = {
         "UPDATE": {"attempts", "due_at", "lease", "error_code", "error_message", "updated_at"},
     },
     "originals": {"SELECT": {"org_id", "path"}},
+    "orgs": {"SELECT": {"id", "tier"}},
+    "tiers": {"SELECT": {"name", "is_paused"}},
     "object_removals": {"UPDATE": {"due_at", "attempts"}},
 }  # fmt: skip
 WORKER_POLICIES = {
@@ -188,6 +191,8 @@ WORKER_POLICIES = {
     "the worker ends removals",
     "the worker sees which objects documents have",
     "the worker reads the settings",
+    "the worker sees the tiers of orgs",
+    "the worker sees which tiers are paused",
 }
 # What a document is made of and found by: under the same policies as itself.
 OF_DOCUMENTS = {

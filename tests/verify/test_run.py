@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -25,7 +27,7 @@ from verify import command, recall, temporary_rows
 from verify.actors import create_actors
 from verify.report import Report
 from verify.row_states import changed_tables, row_states
-from verify.run import clean, preview, verify, verify_catalogue
+from verify.run import PartFailed, clean, preview, verify, verify_catalogue
 from verify.target_deployment import Deployment, Finding, SetupFailed
 from verify.temporary_rows import Memberships
 from verify.victim_objects import ObjectFactory
@@ -73,6 +75,54 @@ def test_a_run_finds_no_difference_and_leaves_every_row_as_it_was(stack: Stack, 
     assert "GET /v1/documents/{document_id}" in page
     for secret in secrets_of(stack):
         assert secret not in page + json.dumps(document)
+
+
+def test_the_worker_may_run_meanwhile(stack: Stack, deployment: Deployment, no_jobs: None):
+    """Attacks queue documents of the temporary orgs, and the worker leaves them out."""
+    names = {
+        "POST /v1/documents/text",
+        "rag_put_document",
+    }
+    headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
+    ended = Event()
+
+    def work() -> int:
+        completed = 0
+        with httpx.Client(timeout=60, headers=headers) as client:
+            while not ended.is_set():
+                report = client.post(f"{stack.url}/functions/v1/ingest").raise_for_status().json()
+                completed += report["completed"] + report["failed"] + report["read"]
+        return completed
+
+    with ThreadPoolExecutor(1) as pool:
+        worker = pool.submit(work)
+        try:
+            report = verify(deployment, only=names.__contains__)
+        finally:
+            ended.set()
+    assert [str(finding) for finding in report.findings] == []
+    assert worker.result() == 0
+
+
+def test_a_sweep_that_fails_keeps_its_findings(world: World, deployment: Deployment):
+    ((original,),) = world.sql("select pg_get_functiondef('rag.has_scope(text[])'::regprocedure)")
+    original = original.replace("%", "%%")
+    plant = (
+        "create or replace function rag.has_scope(variadic scopes text[]) returns boolean "
+        "language sql stable set search_path = '' as 'select true'"
+    )
+
+    def only(name: str) -> bool:
+        if name == "rag_list_deliveries":
+            raise RuntimeError("the sweep ends here")
+        return name == "rag_list_collections"
+
+    with schema_change(world, plant, original), pytest.raises(PartFailed) as failed:
+        verify(deployment, only=only)
+    report = failed.value.report
+    assert (report.failure or "").endswith("RuntimeError: the sweep ends here")
+    assert {finding.target for finding in report.attacks} == {"rag_list_collections"}
+    assert {attempt.target for attempt in report.attempts} == {"rag_list_collections"}
 
 
 TEAMS = """

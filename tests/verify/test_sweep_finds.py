@@ -31,12 +31,12 @@ def exactly(name: str) -> Callable[[str], bool]:
 
 def on_routes(world: World, only: Callable[[str], bool], url: str | None = None) -> list[Finding]:
     with open_route_sweep(deployment_of(world.stack, url)) as sweep:
-        return sweep_routes(sweep, only=only)
+        return list(sweep_routes(sweep, only=only))
 
 
 def on_functions(world: World, only: Callable[[str], bool]) -> list[Finding]:
     with open_sql_sweep(deployment_of(world.stack)) as sweep:
-        return sweep_functions(sweep, only)
+        return list(sweep_functions(sweep, only))
 
 
 def attacks_on(findings: list[Finding], target: str) -> set[str]:
@@ -283,7 +283,7 @@ def test_the_sweep_finds_a_view_in_the_exposed_schema(world: World):
         schema_change(world, plant, "drop view public.rag_planted", "/rag_planted"),
         open_sql_sweep(deployment_of(world.stack)) as sweep,
     ):
-        findings = sweep_tables(sweep, exactly("rag_planted"))
+        findings = list(sweep_tables(sweep, exactly("rag_planted")))
     attacks = {finding.attack for finding in findings if finding.target == "table public.rag_planted"}
     assert "GET by an admin of another org" in attacks
     # A reader of the view can also write through it.

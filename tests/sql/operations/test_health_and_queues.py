@@ -52,6 +52,46 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
     assert people.ann.rpc("rag_health").json()[0]["queues"] is None
 
 
+CLAIMS = ("rag_claim_jobs", "rag_claim_extractions", "rag_claim_deliveries", "rag_claim_removals")
+
+
+def test_the_worker_leaves_out_paused_orgs(people: People, world: World, no_jobs: None):
+    acme = people.acme.id
+    people.ann.put([vector(1)], title="A document")
+    ((home, document),) = world.sql("select collection_id, id from rag.documents where org_id = %s", acme)
+    world.sql("update rag.extractions set is_extracted = false where org_id = %s", acme)
+    world.sql(
+        "insert into rag.jobs (org_id, collection_id, document_id, user_id, document) "
+        "values (%s, %s, %s, %s, '{}')", acme, home, document, people.ann.id,
+    )  # fmt: skip
+    world.sql(
+        "insert into rag.object_removals (org_id, path, collection_id) select id, "
+        "concat_ws('/', id, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'a'), %s "
+        "from rag.orgs where id = %s", home, acme,
+    )  # fmt: skip
+    hook = ok(people.ada.rpc("rag_create_webhook", webhook_arguments(org_id=acme)))[0]["id"]
+    world.sql(
+        "insert into rag.deliveries (org_id, webhook_id, collection_id, event_id, event, object) "
+        "values (%s, %s, %s, gen_random_uuid(), 'document.deleted', '{}')", acme, hook, home,
+    )  # fmt: skip
+    world.sql("insert into rag.collections (org_id, name, deleted_at) values (%s, 'gone', now())", acme)
+
+    def claimed() -> dict[str, int]:
+        counts = {
+            name: world.as_role("rag_worker", f"select count(*) from public.{name}()") for name in CLAIMS
+        }
+        removed = world.as_role("rag_worker", "select rag_remove_deleted_collections()")
+        return {name: count for name, ((count,),) in {**counts, "collections": removed}.items()}
+
+    world.tier(people.acme)
+    pause = "update rag.tiers set is_paused = %s where name = (select tier from rag.orgs where id = %s)"
+    world.sql(pause, True, acme)
+    assert set(claimed().values()) == {0}
+    assert set(queues(people.ada).values()) == {(0, 0, None)}
+    world.sql(pause, False, acme)
+    assert set(claimed().values()) == {1}
+
+
 def queues(actor: Actor) -> Row:
     """Of each kind waiting and running items, and for how many minutes the oldest has been due."""
     (health,) = ok(actor.rpc("rag_health"))
