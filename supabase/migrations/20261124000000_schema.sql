@@ -4330,13 +4330,29 @@ comment on function rag.count_changed_terms is
   'Trigger that adds the changes to the log, and folds some terms. It adds nothing for a deleted org, of which it '
   'deletes the counts of the changed terms (rag.fold_term_counts).';
 
+create function rag.take_term_counts(places tid[])
+returns setof rag.term_counts
+language sql volatile security invoker set search_path = ''
+  -- Under row security the planner expects very few rows of an org, and would compare each with each place.
+  set enable_seqscan = off set enable_indexscan = off set enable_bitmapscan = off
+as $$
+  delete from rag.term_counts
+  where term_counts.ctid = any (places)
+  returning term_counts.*;
+$$;
+
+comment on function rag.take_term_counts is
+  'Delete the rows at these places, which the caller has locked, and return them.';
+
 create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id uuid, terms text[])
 returns void
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
+  -- A plan made while rag.term_counts was small would scan the filled table for each term.
+  set enable_seqscan = off
 as $$
-  -- Term by term, and by the rows' places: under row security the planner expects very few rows,
-  -- and would compare each with every term. A document has tens of thousands.
-  with mine as (
+declare
+  -- Term by term: under row security the planner expects very few rows, and would compare each with every term.
+  places constant tid[] := array(
     select counts.place
     from (select distinct unnest(terms) as term) as folded
     cross join lateral (
@@ -4346,19 +4362,17 @@ as $$
         and counts.collection_id is not distinct from fold_term_counts.collection_id
         and counts.owner_id is not distinct from fold_term_counts.owner_id
       for update skip locked
-    ) as counts
-  ), gone as (
-    delete from rag.term_counts as counts
-    where counts.ctid = any (array(select mine.place from mine))
-    returning counts.*
-  )
+    ) as counts);
+  gone constant rag.term_counts[] := array(select rag.take_term_counts(places));
+begin
   insert into rag.term_counts (org_id, term, collection_id, owner_id, documents, chunks, length)
-  select fold_term_counts.org_id, gone.term, fold_term_counts.collection_id, fold_term_counts.owner_id,
-    sum(gone.documents), sum(gone.chunks), sum(gone.length)
-  from gone
+  select fold_term_counts.org_id, counts.term, fold_term_counts.collection_id, fold_term_counts.owner_id,
+    sum(counts.documents), sum(counts.chunks), sum(counts.length)
+  from unnest(gone) as counts
   where exists (select from rag.orgs where orgs.id = fold_term_counts.org_id)
-  group by gone.term
-  having sum(gone.documents) <> 0 or sum(gone.chunks) <> 0 or sum(gone.length) <> 0;
+  group by counts.term
+  having sum(counts.documents) <> 0 or sum(counts.chunks) <> 0 or sum(counts.length) <> 0;
+end;
 $$;
 
 comment on function rag.fold_term_counts is

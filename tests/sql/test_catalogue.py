@@ -410,6 +410,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag.count_request(text,text)",
         "rag.ensure_collection(uuid,text)",
         "rag.fold_term_counts(uuid,uuid,uuid,text[])",
+        "rag.take_term_counts(tid[])",
         "rag.enqueue_job(rag.documents,jsonb)",
         "rag.fail_exhausted_jobs()",
         "rag.store_original(rag.documents,bytea,text,text,text)",
