@@ -17,9 +17,10 @@ FOLDER = ROOT / "build" / "lambda"
 CONFIGURATION = "serverless.yml"
 # On the path of the process that parses alone (shared/ingestion/parser_sandbox.py).
 PARSERS = "parsers"
-# Files that pip writes and that contain paths of the build machine; and the former pydantic, which FastAPI
+# Files that uv writes, some with paths of the build machine; and the former pydantic, which FastAPI
 # would import, where it exists, to refuse its models; and the server that mcp requires and does not import.
 EXCLUDED = (
+    ".lock",
     "bin",
     "*.dist-info/RECORD",
     "*.dist-info/INSTALLER",
@@ -62,13 +63,12 @@ def size(folder: Path) -> int:
 def _install(folder: Path, requirements: str) -> None:
     wheels = [
         "--only-binary=:all:",
-        "--implementation=cp",
         f"--python-version={python_version()}",
-        "--platform=manylinux2014_x86_64",
+        "--python-platform=x86_64-manylinux2014",
     ]
     files = [f"--constraint={ROOT / 'constraints.txt'}", f"--requirement={ROOT / requirements}"]
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--no-compile", f"--target={folder}", *wheels, *files], check=True)
+    uv = [Path(sys.executable).with_name("uv"), "pip", "install", "--quiet", "--system-certs"]
+    subprocess.run([*uv, f"--target={folder}", *wheels, *files], check=True)
     for pattern in EXCLUDED:
         for path in folder.glob(pattern):
             _remove(path)

@@ -110,6 +110,7 @@ def test_extracted_sentences_have_no_writer():
     assert line.endswith("7 ms, extracted sentences")
 
 
+@pytest.mark.long
 def test_documents_of_another_embedding_model_are_ingested_again(filled: tuple[Stack, int]):
     stack, chunks = filled
     count = "select count(*), count(distinct embedding_model) from rag.chunks"
