@@ -67,7 +67,7 @@ def _install(folder: Path, requirements: str) -> None:
         "--python-platform=x86_64-manylinux2014",
     ]
     files = [f"--constraint={ROOT / 'constraints.txt'}", f"--requirement={ROOT / requirements}"]
-    uv = [Path(sys.executable).with_name("uv"), "pip", "install", "--quiet", "--system-certs"]
+    uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--system-certs"]
     subprocess.run([*uv, f"--target={folder}", *wheels, *files], check=True)
     for pattern in EXCLUDED:
         for path in folder.glob(pattern):
