@@ -335,7 +335,8 @@ def test_folding_counts_without_statistics_reads_only_the_rows_of_its_terms(stac
         passages.put(world, ann, " ".join(f"a-{number}" for number in range(5000)))
         passages.put(world, ann, " ".join(f"b-{number}" for number in range(2000)), collection="notes")
         ((notes, terms),) = world.sql(
-            "select collection_id, array_agg(term) from rag.term_counts where starts_with(term, 'b-') group by 1"
+            "select collection_id, array_agg(term) from rag.term_counts"
+            " where starts_with(term, 'b-') group by 1"
         )
 
         def read() -> int:
