@@ -3111,29 +3111,37 @@ comment on function rag.put_documents is
 create function rag.resolve_documents(home rag.collections, new rag.new_document[])
 returns table (place integer, document_id uuid)
 language sql stable security invoker set search_path = ''
+  -- Without statistics, all indexes that begin with the org cost the same, and a look-up by name might read all
+  -- documents of the org. Only documents_external_id has the order of names.
+  set enable_sort = off
 as $$
   select input.place, found.id
   from unnest(new) as input
   cross join lateral (
-    select documents.id
+    select documents.id, input.external_id
     from rag.documents
     where documents.org_id = home.org_id and documents.id = input.id
-    union
-    select documents.id
+    union all
+    (select documents.id, documents.external_id
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = input.owner_id and documents.external_id = input.external_id
-    union
-    select documents.id
+      and documents.owner_id = input.owner_id and documents.external_id >= input.external_id
+    order by documents.owner_id, documents.external_id
+    limit 1)
+    union all
+    (select documents.id, documents.external_id
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and input.owner_id is null and documents.external_id = input.external_id
-  ) as found;
+      and input.owner_id is null and documents.external_id >= input.external_id
+    order by documents.owner_id, documents.external_id
+    limit 1)
+  ) as found (id, external_id)
+  where found.external_id is not distinct from input.external_id;
 $$;
 
 comment on function rag.resolve_documents is
   'The existing documents that a call replaces, by their ids, or by name and owner. Each is a look-up in an index '
-  'of its own, which one condition for both would not be.';
+  'of its own: for a name, the first document from this name on in the order of names.';
 
 create function rag.insert_documents(home rag.collections, new rag.new_document[])
 returns uuid[]
