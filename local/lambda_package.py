@@ -1,10 +1,12 @@
-"""Build of the folder that `osls package` zips for Lambda: the functions, shared/ and their dependencies.
+"""Build of the folders for Lambda: the functions, shared/ and their dependencies.
 
-`make package`. The parsers are in a folder that only functions which parse files carry (serverless.yml).
+`make package`. The parsers are in a folder that only functions which parse files carry: osls leaves it out of
+the other zips (serverless.yml), and for SAM, which zips a whole folder, there is a second one without it.
 Wheels are for the runtime in serverless.yml, not for the Python that builds, with the versions of
 constraints.txt. Builds are reproducible: two builds of one tree have the same bytes.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +17,8 @@ from local import ROOT
 
 FOLDER = ROOT / "build" / "lambda"
 CONFIGURATION = "serverless.yml"
+# What `sam deploy` zips for functions that parse no files.
+SUFFIX_WITHOUT_PARSERS = "-without-parsers"
 # On the path of the process that parses alone (shared/ingestion/parser_sandbox.py).
 PARSERS = "parsers"
 # Files that uv writes, some with paths of the build machine; and the former pydantic, which FastAPI
@@ -32,7 +36,8 @@ EXCLUDED = (
 
 
 def build(folder: Path = FOLDER) -> None:
-    """Empty and fill `folder`. Raises CalledProcessError when a wheel for Lambda is missing."""
+    """Empty and fill `folder`, and the same without parsers beside it. Raises CalledProcessError when a wheel
+    for Lambda is missing."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _install(folder, "requirements.txt")
@@ -44,8 +49,19 @@ def build(folder: Path = FOLDER) -> None:
     _copy("functions", folder, exclude="server.py")
     _copy("shared", folder)
     _compile(folder)
+    _link_without_parsers(folder)
     # osls needs it in the folder that it packages, and does not add it to the zip.
     shutil.copy(ROOT / CONFIGURATION, folder)
+
+
+def _link_without_parsers(folder: Path) -> None:
+    target = folder.with_name(folder.name + SUFFIX_WITHOUT_PARSERS)
+    shutil.rmtree(target, ignore_errors=True)
+
+    def ignored(path: str, _: list[str]) -> list[str]:
+        return [PARSERS] if Path(path) == folder else []
+
+    shutil.copytree(folder, target, ignore=ignored, copy_function=os.link)
 
 
 def python_version() -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from local import ROOT
+from local.lambda_package import SUFFIX_WITHOUT_PARSERS
 
 TARGET = ROOT / "template.yaml"
 HEAD = """\
@@ -142,7 +143,8 @@ def _parts(slug: str, entry: Resource, variables: Resource, provider: Resource) 
     name = logical_id(slug)
     is_worker = slug == "ingest"
     function: Resource = {
-        "CodeUri": "build/lambda/",
+        # In serverless.yml only functions that parse files have a package of their own.
+        "CodeUri": f"build/lambda{'' if 'package' in entry else SUFFIX_WITHOUT_PARSERS}/",
         "Runtime": provider["runtime"],
         "Handler": entry["handler"],
         "Timeout": entry["timeout"],

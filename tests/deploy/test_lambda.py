@@ -16,7 +16,7 @@ import pytest
 
 from functions.server import SLUGS
 from local import ROOT
-from local.lambda_package import size
+from local.lambda_package import SUFFIX_WITHOUT_PARSERS, size
 from shared.ingestion.parsers.limits_and_tables import READY
 from tests.actors import vector
 from tests.conftest import People
@@ -75,6 +75,17 @@ def test_the_zip_has_the_functions_and_shared_and_no_other_project_files(package
             held = {path.relative_to(packaged.root) for path in (packaged.root / folder).rglob(f"*.{suffix}")}
             written = {path.relative_to(ROOT) for path in (ROOT / folder).rglob(f"*.{suffix}")}
             assert held == written - {Path("functions/server.py")}
+
+
+def test_the_folder_without_parsers_has_the_same_files(packaged: Package):
+    built, light = packaged.root, packaged.root.with_name(f"built{SUFFIX_WITHOUT_PARSERS}")
+
+    def files(folder: Path) -> set[Path]:
+        return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+
+    assert files(light) == files(built)
+    assert not (light / "parsers").exists()
+    assert (light / "shared" / "ingestion" / "parsers").is_dir()
 
 
 def test_the_zip_has_no_hidden_file_and_no_script(packaged: Package):

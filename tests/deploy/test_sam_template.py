@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from functions.server import SLUGS
-from local import ROOT, sam_template
+from local import ROOT, lambda_package, sam_template
 from local.sam_template import SECRETS, STREAMING, logical_id
 
 TEMPLATE: dict[str, Any] = yaml.safe_load((ROOT / "template.yaml").read_text())
@@ -61,6 +61,14 @@ def test_functions_and_routes_are_those_of_serverless_yml(slug: str):
     }
     assert routes == {event["httpApi"] for event in entry["events"] if "httpApi" in event}
     assert set(variables(slug)) == {*CONFIGURATION["provider"]["environment"], *entry["environment"]}
+
+
+def test_only_functions_that_parse_files_carry_the_parsers():
+    carrying = {slug for slug in SLUGS if function(slug)["CodeUri"] == "build/lambda/"}
+    assert carrying == {slug for slug, entry in CONFIGURATION["functions"].items() if "package" in entry}
+    assert "ingest" in carrying
+    without_parsers = f"build/lambda{lambda_package.SUFFIX_WITHOUT_PARSERS}/"
+    assert {function(slug)["CodeUri"] for slug in {*SLUGS} - carrying} == {without_parsers}
 
 
 @every_function
