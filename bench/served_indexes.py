@@ -54,7 +54,8 @@ functions = Functions(["indexes", "index-query"])
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     core = get_services()
-    core.embedder, core.generator = HashEmbedder(), InstantModel()
+    core.embedder = HashEmbedder()
+    vars(core)["extractive"] = InstantModel()
     core.database._address = os.environ["BENCH_POSTGREST"]
     yield
     core.close()

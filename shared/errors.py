@@ -164,6 +164,14 @@ class RateLimited(RagError, status=429, code="rate_limited"):
     """Too many requests. Wait for the number of seconds in the header Retry-After."""
 
 
+class ModelQuotaExceeded(RateLimited, code="model_quota_exceeded"):
+    """Today's model tokens of your organisation are used up. Please try again after midnight UTC."""
+
+
+class EmbeddingQuotaExceeded(RateLimited, code="embedding_quota_exceeded"):
+    """Today's embedding tokens of your organisation are used up. Search by keyword until midnight UTC."""
+
+
 class EmbeddingFailed(RagError, code="embedding_failed"):
     """The query could not be embedded. Please try again."""
 

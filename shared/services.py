@@ -14,6 +14,7 @@ from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import Verifier
 from shared.access.rate_limit import RefusalCache
+from shared.access.token_quotas import Quota, is_exceeded, require
 from shared.access.token_signer import Signer, signer_for, without_user
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database, DatabaseStatus
@@ -94,22 +95,33 @@ class Services:
     def ingestions(self) -> IngestionLimit:
         return IngestionLimit(REMOTE_INGESTIONS if self.embedder.remote else LOCAL_INGESTIONS)
 
-    @cached_property
+    @property
     def generator(self) -> Generator:
-        return ModelGenerator(self.chat_gateway) if self.chat_gateway else self.extractive
+        """Extracts sentences without a gateway, and for an org that has used up its tokens of today."""
+        gateway = self.chat_gateway
+        return ModelGenerator(gateway) if gateway else self.extractive
 
     @cached_property
     def extractive(self) -> Extractive:
         return Extractive(self.embedder, self.settings.rag_context_tokens)
 
-    @cached_property
+    @property
     def chat_gateway(self) -> ChatGateway | None:
-        """The model that writes answers, if any. Raises ConfigurationError for an incomplete
-        configuration."""
-        return chat_gateway_for(self.settings)
+        """The model that writes answers; None without one, and for a request of an org that has used up its
+        tokens of today. Raises ConfigurationError for an incomplete configuration."""
+        return None if is_exceeded(Quota.MODEL) else self._configured_gateway
 
     @cached_property
+    def _configured_gateway(self) -> ChatGateway | None:
+        return chat_gateway_for(self.settings)
+
+    @property
     def reranker(self) -> Reranker | None:
+        """None as `chat_gateway`."""
+        return None if is_exceeded(Quota.MODEL) else self._configured_reranker
+
+    @cached_property
+    def _configured_reranker(self) -> Reranker | None:
         return reranker_for(self.settings)
 
     def calibration(self, caller: Principal, *, is_reranked: bool) -> Calibration | None:
@@ -167,7 +179,7 @@ class Services:
     def prepare(self) -> None:
         """Create the services of functions that search and answer, so that a wrong or missing setting stops
         the start. Raises ConfigurationError."""
-        if "generator" in vars(self):
+        if "moderator" in vars(self):
             return
         _ = self.embedder, self.generator, self.reranker, self.moderator
         if self.settings.supabase_jwt_secret is None:
@@ -249,10 +261,11 @@ class Services:
         return self.signer
 
     def require_chat_gateway(self) -> ChatGateway:
-        """Raises NoModel without one."""
-        if self.chat_gateway is None:
+        """Raises NoModel without one, ModelQuotaExceeded."""
+        if self._configured_gateway is None:
             raise NoModel
-        return self.chat_gateway
+        require(Quota.MODEL)
+        return self._configured_gateway
 
     def require_storage(self) -> Storage:
         """Raises StorageOff without one."""

@@ -46,6 +46,8 @@ grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
 grant select, insert, update, delete on rag.extractions to authenticated;
 grant select, insert, update on rag.org_calls to authenticated;
+grant select, insert (org_id, day, quota, tokens, calls), update (tokens, calls, alerted_at, exceeded_at)
+  on rag.token_usage to authenticated;
 grant select, insert, update, delete on rag.sessions to authenticated;
 -- No update: a stored message does not change.
 grant select, insert, delete on rag.messages to authenticated;
@@ -184,6 +186,7 @@ begin
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
       ('guarded', 'rag_record_metrics(jsonb)'),
       ('guarded', 'rag_record_requests(jsonb)'),
+      ('guarded', 'rag_record_tokens(bigint,integer,bigint,integer)'),
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
       ('guarded', 'rag_resolve_workspace(uuid,uuid)'),

@@ -62,6 +62,7 @@ WITHOUT_EFFECT = {
     "rag_store_content",
     "rag_record_metrics",
     "rag_record_requests",
+    "rag_record_tokens",
 }
 # SQL functions that the sweep calls only as an attacker: a valid one would do the worker's work for all orgs.
 WITHOUT_CONTROL = {
@@ -203,6 +204,7 @@ ARGUMENTS: dict[str, Example] = {
     "rag_record_event": lambda _: {"event": "knowledge.retrieve"},
     "rag_record_metrics": lambda _: {"measures": []},
     "rag_record_requests": lambda _: {"histograms": []},
+    "rag_record_tokens": lambda _: {"model_tokens": 1, "model_calls": 1},
     "rag_get_query_embedding": lambda _: {"max_age_seconds": 3600},
     "rag_put_query_embedding": lambda _: {"hash": _digest(), "max_age_seconds": 3600},
     "rag_open_session": lambda _: {"history": 10},

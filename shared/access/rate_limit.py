@@ -83,6 +83,8 @@ class RateLimitCheck:
     rate: RateLimitItem
     amount: int = 1
     windows: dict[int, RateWindow] = field(default_factory=dict)
+    # Those of tokens that the caller's org has used up today.
+    exceeded_quotas: frozenset[str] = frozenset()
 
     def count(self) -> None:
         """The one round trip. Raises a RagError."""
@@ -101,6 +103,7 @@ class RateLimitCheck:
             known = self.windows.get(window.seconds)
             if known is None or window.tightness < known.tightness:
                 self.windows[window.seconds] = window
+        self.exceeded_quotas = frozenset(rows[-1]["exceeded_quotas"])
 
     @property
     def tightest(self) -> RateWindow:

@@ -28,6 +28,7 @@ from shared.api.middleware import (
     BodyLimit,
     Cors,
     RequestContextMiddleware,
+    TokenUsageMiddleware,
     UnhandledErrorMiddleware,
 )
 from shared.config import on_lambda, read_server_settings
@@ -43,6 +44,7 @@ EXPOSED_HEADERS = [
     "X-RateLimit-Limit",
     "X-RateLimit-Remaining",
     "X-RateLimit-Reset",
+    "X-Quota-Exceeded",
     "Retry-After",
     "X-Request-Id",
     "X-Trace-Id",
@@ -129,6 +131,7 @@ def create_app(
         allow_headers=[*CORS_HEADERS, *headers],
         expose_headers=EXPOSED_HEADERS,
     )
+    app.add_middleware(TokenUsageMiddleware)
     app.add_middleware(RequestContextMiddleware, function=function)
     return app
 

@@ -76,6 +76,9 @@ def with_scope(
             caller = _anonymous(core, request, credential) if anonymous else None
             caller = caller or _key_or_user(core, credential)
         _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
+        if caller.key_id:
+            # The token of a key may expire before the request ends.
+            request.state.recording_target = core.database, lambda: _key_or_user(core, credential)
         require_scope(caller, *scopes)
         if besides:
             require_scope(caller, besides)
@@ -205,7 +208,8 @@ def _key_or_user(core: Services, authorization: str | None) -> Principal:
 
 def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
     function: str = request.app.state.function
-    request.state.metrics_target = core.database, caller
+    request.state.recording_target = core.database, caller
     with step("limit"):
         check = RateLimitCheck(core.database, caller, function, bucket, parse(rate))
         check_rate_limit(request, check, core.refusals)
+    request.state.token_usage.exceeded = check.exceeded_quotas

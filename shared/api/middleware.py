@@ -13,6 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shared.access import token_quotas
 from shared.access.api_keys import holds_key
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import on_lambda
@@ -67,7 +68,7 @@ class RequestContextMiddleware:
             request_ended(trace)
             opentelemetry.export(trace)
             if request_metrics.is_enabled:
-                request_metrics.add(trace, state.get("metrics_target"), soon=not on_lambda())
+                request_metrics.add(trace, state.get("recording_target"), soon=not on_lambda())
 
         async def respond(message: Message) -> None:
             nonlocal status
@@ -99,6 +100,45 @@ class RequestContextMiddleware:
 def _flush() -> None:
     request_metrics.flush()
     opentelemetry.flush()
+
+
+class TokenUsageMiddleware:
+    """Records the tokens of a request before its response ends, so that they count for the next request of
+    the client, and tells the client which quotas are exceeded."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        usage = state["token_usage"] = token_quotas.TokenUsage()
+
+        async def record() -> None:
+            if usage.calls and (target := state.get("recording_target")):
+                database, caller = target
+                ended = token_quotas.TokenUsage(usage.calls[:])
+                usage.calls.clear()
+                await run_in_threadpool(token_quotas.record, database, caller, ended)
+
+        async def respond(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                if usage.exceeded:
+                    names = ", ".join(sorted(usage.exceeded))
+                    MutableHeaders(scope=message)["X-Quota-Exceeded"] = names
+            elif not message.get("more_body"):
+                await record()
+            await send(message)
+
+        token = token_quotas.current.set(usage)
+        try:
+            await self._app(scope, receive, respond)
+        finally:
+            # A stream that its client left has no last part.
+            await record()
+            token_quotas.current.reset(token)
 
 
 class Cors(CORSMiddleware):

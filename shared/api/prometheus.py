@@ -78,6 +78,11 @@ BY_FUNCTION = {
     MODEL_CALLS: ("How long calls of models took.", ("gen_ai_operation_name", "outcome")),
     TOKENS: ("Tokens of calls of models.", ("gen_ai_operation_name", "gen_ai_token_type")),
 }
+QUOTAS = {
+    "rag_quota_tokens_today": "Tokens of models since midnight UTC, of all orgs.",
+    "rag_quota_orgs_alerted": "Orgs that have reached the alert of their quota today.",
+    "rag_quota_orgs_exceeded": "Orgs that have used up their quota today.",
+}
 QUEUE_LABELS = ["queue", "state"]
 QUEUES = ("documents", "extractions", "deliveries", "removals")
 
@@ -108,6 +113,11 @@ class _Rows(Collector):
                 )
         for name, (text, labels) in BY_FUNCTION.items():
             yield _histogram_by_function(name, text, labels, self._of(name))
+        for name, text in QUOTAS.items():
+            gauge = GaugeMetricFamily(name, text, labels=["quota"])
+            for row in self._of(name):
+                gauge.add_metric([row["labels"]["label"]], row["value"])
+            yield gauge
         items = GaugeMetricFamily("rag_queue_items", "Items of the worker's queues.", labels=QUEUE_LABELS)
         oldest = GaugeMetricFamily(
             "rag_queue_oldest_due_seconds", "How long the oldest item has been due.", labels=["queue"]

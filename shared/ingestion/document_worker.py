@@ -9,10 +9,12 @@ as steps: a small one is done before a client polls.
 import base64
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from shared.access.token_quotas import Quota, TokenUsage, measured, shares
 from shared.clients.download import fetch
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
@@ -99,6 +101,7 @@ class Worker:
         """Each document with its vectors, or with an error. Documents share the embedder's batches."""
         waiting = [(item.job.id, passage) for item in ready for passage in item.chunked.passages]
         vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
+        usages = {item.job.id: TokenUsage() for item in ready}
         failed = leases.report([item.job for item in ready if item.is_large], "embedding")
         for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
             # Documents whose batch comes later keep their leases too.
@@ -106,13 +109,17 @@ class Worker:
             turn = waiting[start : start + EMBEDDED_AT_ONCE]
             part = [(job_id, passage) for job_id, passage in turn if job_id not in failed]
             try:
-                batch = embed(self._embedder, [passage for _, passage in part], background=True)
+                with measured() as usage:
+                    batch = embed(self._embedder, [passage for _, passage in part], background=True)
             except RagError as error:
                 failed |= {job_id: error for job_id, _ in part}
                 continue
             for (job_id, _), vector in zip(part, batch, strict=True):
                 vectors[job_id].append(vector)
+            _divide(usage, part, usages)
         for item in ready:
+            if usages[item.job.id].calls:
+                self._jobs.record_tokens(item.job, usages[item.job.id])
             yield item, failed.get(item.job.id) or vectors[item.job.id]
 
     def _store(self, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
@@ -188,3 +195,15 @@ class Worker:
         except NotFound:
             message = "The uploaded file no longer exists: upload it again."
             raise UnreadableDocument(message, code="original_gone") from None
+
+
+def _divide(usage: TokenUsage, part: Sequence[tuple[str, str]], usages: Mapping[str, TokenUsage]) -> None:
+    """Add a batch's tokens to the jobs of its passages, by their length."""
+    if not usage.calls:
+        return
+    characters: Counter[str] = Counter()
+    for job_id, passage in part:
+        characters[job_id] += len(passage)
+    tokens = shares(usage.tokens(Quota.EMBEDDING), list(characters.values()))
+    for job_id, own in zip(characters, tokens, strict=True):
+        usages[job_id].calls.append((Quota.EMBEDDING, own))

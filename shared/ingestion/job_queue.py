@@ -12,9 +12,10 @@ from operator import add
 from threading import Event
 from typing import Any
 
+from shared.access.token_quotas import TokenUsage, record, seconds_until_midnight
 from shared.access.token_signer import Signer, worker_principal
 from shared.clients.postgrest import Database
-from shared.errors import Conflict, DatabaseBusy, RagError
+from shared.errors import Conflict, DatabaseBusy, EmbeddingQuotaExceeded, RagError
 from shared.types import Principal
 
 log = logging.getLogger("rag")
@@ -93,6 +94,10 @@ class Jobs:
         claims = {"org": job.org_id, "scopes": scopes, **more}
         return Principal(job.user_id, self._signer.token(sub=job.user_id, rag=claims))
 
+    def record_tokens(self, job: Job, usage: TokenUsage) -> None:
+        """Add the tokens to those of the job's org."""
+        record(self._database, self.caller(job, lease=job.lease), usage)
+
     def report(self, job: Job, step: str) -> None:
         """Write the job's step and renew its lease."""
         self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS})
@@ -165,6 +170,9 @@ def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchRes
     if isinstance(error, Conflict) and error.code == "lease_lost":
         # Another worker has the job, or the job was deleted.
         return BatchResult()
+    if error.code == EmbeddingQuotaExceeded.code:
+        jobs.fail(job, error.code, str(error), seconds_until_midnight(), is_attempt=False)
+        return BatchResult(postponed=1)
     is_attempt = not isinstance(error, DatabaseBusy)
     # Errors of services, and of the settings in the database, are temporary; errors of documents are not.
     is_temporary = error.status >= 500 or error.code == "unknown_embedding_model"

@@ -21,6 +21,7 @@ from typing import Any
 
 import httpx
 
+from shared.access.token_quotas import Quota, add_call, reported_tokens
 from shared.clients.http_client import async_client, deadline, http_client, read_at_most
 from shared.config import Settings
 from shared.errors import ConfigurationError, GenerationFailed, GenerationRefused
@@ -29,11 +30,15 @@ from shared.models.chat_stream import (
     Body,
     bounded,
     busy_error,
+    choices,
+    completion_text,
+    content_of,
     parts,
     read,
     read_completion,
     translate_http_errors,
 )
+from shared.text.chat_messages_and_history import count_usage
 from shared.tracing import Call, call, model_attributes, usage_attributes
 
 # Statuses for a fault of the request: the model's name, a parameter, a message.
@@ -114,6 +119,7 @@ class ChatGateway:
                         content += data
             completion = read_completion(bytes(content))
             span.attributes |= usage_attributes(completion)
+            _add_tokens(request, reported_tokens(completion), completion_text(completion))
             return completion
 
     def _call(self, request: Body) -> AbstractContextManager[Call]:
@@ -135,7 +141,7 @@ class ChatGateway:
             kind = answer.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "text/event-stream":
                 raise GenerationFailed(log_reason="the answer is no stream")
-            yield await until.enter_async_context(aclosing(_counted(parts(answer, deadline), span)))
+            yield await until.enter_async_context(aclosing(_counted(parts(answer, deadline), span, request)))
 
     async def _open(self, request: Body, counted: bool, until: AsyncExitStack) -> httpx.Response:
         if counted and self._takes_stream_options:
@@ -184,13 +190,28 @@ class ChatGateway:
         return await until.enter_async_context(sending(own))
 
 
-async def _counted(replies: AsyncGenerator[Body], span: Call) -> AsyncGenerator[Body]:
-    """The parts; the counts of tokens are added to the call."""
-    async with aclosing(replies):
-        async for part in replies:
-            if part.get("usage"):
-                span.attributes |= usage_attributes(part)
-            yield part
+async def _counted(replies: AsyncGenerator[Body], span: Call, request: Body) -> AsyncGenerator[Body]:
+    """The parts; the counts of tokens are added to the call, and to the usage of the request, also if its
+    reader leaves."""
+    tokens: int | None = None
+    text: list[str] = []
+    try:
+        async with aclosing(replies):
+            async for part in replies:
+                if part.get("usage"):
+                    span.attributes |= usage_attributes(part)
+                    tokens = reported_tokens(part)
+                text += (content_of(choice.get("delta")) for choice in choices(part))
+                yield part
+    finally:
+        _add_tokens(request, tokens, "".join(text))
+
+
+def _add_tokens(request: Body, tokens: int | None, text: str) -> None:
+    """`tokens`: as the endpoint reports them, None for an estimate."""
+    if tokens is None:
+        tokens = count_usage(request["messages"], text).total_tokens
+    add_call(Quota.MODEL, tokens)
 
 
 def chat_gateway_for(settings: Settings) -> ChatGateway | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from shared.access.token_quotas import Quota, add_call, reported_tokens, require
 from shared.clients.http_client import deadline, openai_client, retry_service
 from shared.clients.probe_cache import CachedProbe
 from shared.config import LOCAL_MODEL, OPENAI_URL, Settings
@@ -107,7 +108,9 @@ class OpenAIEmbedder(OpenAIModel):
         return len(self._recent) == FAST_REQUESTS and min(self._recent) < FAST_SECONDS
 
     def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-        """In batches of 128, each within the time-out of the settings, retries included."""
+        """In batches of 128, each within the time-out of the settings, retries included. Raises
+        EmbeddingQuotaExceeded."""
+        require(Quota.EMBEDDING)
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self.batch):
             started = time.monotonic()
@@ -140,6 +143,8 @@ class OpenAIEmbedder(OpenAIModel):
             if len(vectors) != len(texts):
                 raise EmbeddingFailed
             span.attributes |= usage_attributes(reply)
+            tokens = reported_tokens(reply)
+            add_call(Quota.EMBEDDING, sum(map(count_tokens, texts)) if tokens is None else tokens)
             return vectors
 
     def count_tokens(self, text: str) -> int:

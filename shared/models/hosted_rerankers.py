@@ -11,8 +11,10 @@ from typing import Any
 
 import httpx
 
+from shared.access.token_quotas import Quota, add_call, reported_tokens
 from shared.clients.http_client import deadline, http_client, retry_service
 from shared.errors import RerankFailed
+from shared.text.token_count import count_tokens
 from shared.tracing import call, model_attributes
 
 # Errors that are retried. (After a time-out no time is left.)
@@ -108,9 +110,19 @@ class HostedReranker:
         except (httpx.HTTPError, ValueError) as error:
             raise RerankFailed(log_reason=type(error).__name__) from None
         try:
-            return self._scores(response.json(), count)
+            reply = response.json()
+            add_call(Quota.MODEL, self._tokens(reply, body))
+            return self._scores(reply, count)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
             raise RerankFailed(log_reason="malformed answer") from None
+
+    def _tokens(self, reply: Any, body: Mapping[str, Any]) -> int:
+        """As the provider reports them, else an estimate: the query is read with each passage."""
+        tokens = reported_tokens(reply)
+        if tokens is not None:
+            return tokens
+        passages = body[self._api.passages]
+        return len(passages) * count_tokens(body["query"]) + sum(map(count_tokens, passages))
 
     def _post(self, body: dict[str, Any]) -> httpx.Response:
         response = self._client.post(self._url, json=body, headers=self._headers)

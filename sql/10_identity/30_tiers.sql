@@ -1,5 +1,5 @@
 -- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
--- that replace the deployment's. The deployer writes tiers; every signed-in caller reads them inside
+-- that replace the deployment's, and quotas of tokens (90_operations/28_token_quotas.sql). The deployer writes tiers; every signed-in caller reads them inside
 -- rag_check_rate_limit. All orgs share the tiers, so the table has no org.
 
 create table rag.tiers (
@@ -10,6 +10,10 @@ create table rag.tiers (
   collections integer check (collections > 0),
   documents_per_collection integer check (documents_per_collection > 0),
   file_bytes bigint check (file_bytes > 0),
+  model_tokens_alert bigint check (model_tokens_alert > 0),
+  model_tokens_per_day bigint check (model_tokens_per_day > 0),
+  embedding_tokens_alert bigint check (embedding_tokens_alert > 0),
+  embedding_tokens_per_day bigint check (embedding_tokens_per_day > 0),
   is_paused boolean not null default false
 );
 
@@ -22,6 +26,9 @@ comment on column rag.tiers.rag_requests_per_minute is
 comment on column rag.tiers.collections is
   'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
 comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
+comment on column rag.tiers.model_tokens_alert is
+  'Tokens of an org and day, in prompts, replies and rerankers, that cause an alert; the next column: those after which '
+  'no model is called until midnight UTC. The two columns after them: the same for embeddings. Null: none.';
 comment on column rag.tiers.is_paused is
   'Whether the worker leaves out the queues of the tier''s orgs: their documents, extractions, deliveries and removals '
   'wait until it is false.';

@@ -13,6 +13,7 @@ declare
   is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.lock_leased(null::rag.jobs);
 begin
+  perform rag.require_embedding_quota();
   update rag.jobs
   set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
     due_at = clock_timestamp() + make_interval(secs => lease_seconds)
@@ -32,7 +33,7 @@ $$;
 comment on function public.rag_open_job is
   'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
   'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
-  'database has the original.';
+  'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
 create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
 returns void

@@ -7,10 +7,10 @@ create table rag.webhooks (
   id uuid not null default gen_random_uuid(),
   owner_id uuid check (owner_id is null),
   collection_id uuid,
-  events text[] not null check (array_ndims(events) = 1 and cardinality(events) between 1 and 7
+  events text[] not null check (array_ndims(events) = 1 and cardinality(events) between 1 and 9
     and events <@ array['collection.created', 'collection.updated', 'collection.deleted',
       'document.processing_started', 'document.processing_completed', 'document.processing_failed',
-      'document.deleted']),
+      'document.deleted', 'quota.alert', 'quota.exceeded']),
   enabled boolean not null default true,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),

@@ -4,12 +4,12 @@ create table rag.deliveries (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
   webhook_id uuid not null,
-  collection_id uuid not null,
+  collection_id uuid,
   owner_id uuid,
   event_id uuid not null,
   event text not null check (event in ('collection.created', 'collection.updated', 'collection.deleted',
     'document.processing_started', 'document.processing_completed', 'document.processing_failed',
-    'document.deleted')),
+    'document.deleted', 'quota.alert', 'quota.exceeded')),
   object jsonb not null check (jsonb_typeof(object) = 'object' and pg_column_size(object) <= 10000),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
@@ -25,6 +25,7 @@ create table rag.deliveries (
 );
 
 comment on table rag.deliveries is 'The outbox of webhooks, and the results of its deliveries.';
+comment on column rag.deliveries.collection_id is 'Null for events of a quota.';
 comment on column rag.deliveries.owner_id is 'The owner of the document that the event is about.';
 comment on column rag.deliveries.event_id is 'The id of the event, equal for all its addresses.';
 comment on column rag.deliveries.due_at is
@@ -56,8 +57,9 @@ create policy "members use their org's deliveries" on rag.deliveries
 -- The user who causes an event writes its deliveries, without seeing them.
 create policy "who changes something has it told" on rag.deliveries
   as restrictive for insert to authenticated
-  with check ((select rag.has_scope('documents:write', 'collections:manage'))
-    and ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((event in ('quota.alert', 'quota.exceeded')
+      or (select rag.has_scope('documents:write', 'collections:manage'))
+      and ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection())))
     and state = 'waiting' and attempts = 0);
 
 create policy "admins see deliveries" on rag.deliveries

@@ -150,7 +150,9 @@ comment on function rag.count_request is
 create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
-returns table (allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean)
+returns table (
+  allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean, exceeded_quotas text[]
+)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
@@ -168,11 +170,12 @@ begin
   elsif bucket = 'ingest' then
     -- The request of this call is counted already.
     return query
-    select requests, window_seconds, counted.*
+    select requests, window_seconds, counted.*, '{}'::text[]
     from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
 
+  exceeded_quotas := rag.exceeded_quotas();
   -- The daily window is always last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
@@ -203,7 +206,8 @@ $$;
 comment on function public.rag_check_rate_limit is
   'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest. Returns a row for each limit of '
   'the caller, with the state of its window. A call is admitted if no limit is exceeded; otherwise it is counted in no '
-  'window. The function does not raise for an exceeded limit, because an error would roll the counts back.';
+  'window. The function does not raise for an exceeded limit, because an error would roll the counts back. '
+  'exceeded_quotas: the quotas of tokens that the caller''s org has used up today (rag.exceeded_quotas).';
 
 -- value: the value of a counter, or the sum of a histogram's values; total: the number of values; buckets: the number
 -- of values up to each bound; exemplars: a recent value of each bucket, with its trace id.
@@ -247,7 +251,9 @@ begin
     where (select rag.reads_metrics())
     group by api_metrics.name, api_metrics.label
     union all
-    select of_all.* from rag.request_metrics_of_all() as of_all;
+    select of_all.* from rag.request_metrics_of_all() as of_all
+    union all
+    select quotas.* from rag.quota_metrics() as quotas;
 end;
 $$;
 

@@ -1,13 +1,15 @@
--- Audit events of the knowledge API: counts and a score, never a text or a query. The functions write each event as the
--- caller of the request. The org's admins read the events; members do not, because the counts include private
--- documents. No user changes or deletes an event: the deployer prunes them in SQL.
+-- Audit events of the knowledge API, and of quotas of tokens (28_token_quotas.sql): counts and a score, never a text or
+-- a query. The functions write each event as the caller of the request. The org's admins read the events; members do
+-- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes them in
+-- SQL.
 
 create table rag.audit_events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
   user_id uuid not null,
-  event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete')),
+  event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete',
+    'quota.alert', 'quota.exceeded')),
   namespace text not null check (length(namespace) between 1 and 255),
   collection_id uuid,
   document_count integer not null check (document_count >= 0),
@@ -17,7 +19,8 @@ create table rag.audit_events (
   primary key (org_id, id)
 );
 
-comment on table rag.audit_events is 'Audit events of the knowledge API.';
+comment on table rag.audit_events is 'Audit events of the knowledge API and of quotas of tokens.';
+comment on column rag.audit_events.namespace is 'For events of a quota: the quota.';
 comment on column rag.audit_events.owner_id is 'The owner of a private namespace; null for a shared one.';
 comment on column rag.audit_events.user_id is 'The user who sent the request.';
 comment on column rag.audit_events.collection_id is
@@ -47,6 +50,7 @@ create policy "a key notes what its scopes let it do" on rag.audit_events
   as restrictive for insert to authenticated
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
+    when event in ('quota.alert', 'quota.exceeded') then true
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events

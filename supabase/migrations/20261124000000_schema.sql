@@ -659,7 +659,7 @@ comment on function rag.raise_locked is
   'caller, to whom PostgREST would answer 500, and PT503 for our functions.';
 
 -- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
--- that replace the deployment's. The deployer writes tiers; every signed-in caller reads them inside
+-- that replace the deployment's, and quotas of tokens (90_operations/28_token_quotas.sql). The deployer writes tiers; every signed-in caller reads them inside
 -- rag_check_rate_limit. All orgs share the tiers, so the table has no org.
 
 create table rag.tiers (
@@ -670,6 +670,10 @@ create table rag.tiers (
   collections integer check (collections > 0),
   documents_per_collection integer check (documents_per_collection > 0),
   file_bytes bigint check (file_bytes > 0),
+  model_tokens_alert bigint check (model_tokens_alert > 0),
+  model_tokens_per_day bigint check (model_tokens_per_day > 0),
+  embedding_tokens_alert bigint check (embedding_tokens_alert > 0),
+  embedding_tokens_per_day bigint check (embedding_tokens_per_day > 0),
   is_paused boolean not null default false
 );
 
@@ -682,6 +686,9 @@ comment on column rag.tiers.rag_requests_per_minute is
 comment on column rag.tiers.collections is
   'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
 comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
+comment on column rag.tiers.model_tokens_alert is
+  'Tokens of an org and day, in prompts, replies and rerankers, that cause an alert; the next column: those after which '
+  'no model is called until midnight UTC. The two columns after them: the same for embeddings. Null: none.';
 comment on column rag.tiers.is_paused is
   'Whether the worker leaves out the queues of the tier''s orgs: their documents, extractions, deliveries and removals '
   'wait until it is false.';
@@ -2281,6 +2288,7 @@ declare
   is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.lock_leased(null::rag.jobs);
 begin
+  perform rag.require_embedding_quota();
   update rag.jobs
   set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
     due_at = clock_timestamp() + make_interval(secs => lease_seconds)
@@ -2300,7 +2308,7 @@ $$;
 comment on function public.rag_open_job is
   'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
   'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
-  'database has the original.';
+  'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
 create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
 returns void
@@ -4733,10 +4741,10 @@ create table rag.webhooks (
   id uuid not null default gen_random_uuid(),
   owner_id uuid check (owner_id is null),
   collection_id uuid,
-  events text[] not null check (array_ndims(events) = 1 and cardinality(events) between 1 and 7
+  events text[] not null check (array_ndims(events) = 1 and cardinality(events) between 1 and 9
     and events <@ array['collection.created', 'collection.updated', 'collection.deleted',
       'document.processing_started', 'document.processing_completed', 'document.processing_failed',
-      'document.deleted']),
+      'document.deleted', 'quota.alert', 'quota.exceeded']),
   enabled boolean not null default true,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -4854,12 +4862,12 @@ create table rag.deliveries (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
   webhook_id uuid not null,
-  collection_id uuid not null,
+  collection_id uuid,
   owner_id uuid,
   event_id uuid not null,
   event text not null check (event in ('collection.created', 'collection.updated', 'collection.deleted',
     'document.processing_started', 'document.processing_completed', 'document.processing_failed',
-    'document.deleted')),
+    'document.deleted', 'quota.alert', 'quota.exceeded')),
   object jsonb not null check (jsonb_typeof(object) = 'object' and pg_column_size(object) <= 10000),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
@@ -4875,6 +4883,7 @@ create table rag.deliveries (
 );
 
 comment on table rag.deliveries is 'The outbox of webhooks, and the results of its deliveries.';
+comment on column rag.deliveries.collection_id is 'Null for events of a quota.';
 comment on column rag.deliveries.owner_id is 'The owner of the document that the event is about.';
 comment on column rag.deliveries.event_id is 'The id of the event, equal for all its addresses.';
 comment on column rag.deliveries.due_at is
@@ -4906,8 +4915,9 @@ create policy "members use their org's deliveries" on rag.deliveries
 -- The user who causes an event writes its deliveries, without seeing them.
 create policy "who changes something has it told" on rag.deliveries
   as restrictive for insert to authenticated
-  with check ((select rag.has_scope('documents:write', 'collections:manage'))
-    and ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((event in ('quota.alert', 'quota.exceeded')
+      or (select rag.has_scope('documents:write', 'collections:manage'))
+      and ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection())))
     and state = 'waiting' and attempts = 0);
 
 create policy "admins see deliveries" on rag.deliveries
@@ -11298,7 +11308,9 @@ comment on function rag.count_request is
 create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
-returns table (allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean)
+returns table (
+  allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean, exceeded_quotas text[]
+)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
@@ -11316,11 +11328,12 @@ begin
   elsif bucket = 'ingest' then
     -- The request of this call is counted already.
     return query
-    select requests, window_seconds, counted.*
+    select requests, window_seconds, counted.*, '{}'::text[]
     from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
 
+  exceeded_quotas := rag.exceeded_quotas();
   -- The daily window is always last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
@@ -11351,7 +11364,8 @@ $$;
 comment on function public.rag_check_rate_limit is
   'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest. Returns a row for each limit of '
   'the caller, with the state of its window. A call is admitted if no limit is exceeded; otherwise it is counted in no '
-  'window. The function does not raise for an exceeded limit, because an error would roll the counts back.';
+  'window. The function does not raise for an exceeded limit, because an error would roll the counts back. '
+  'exceeded_quotas: the quotas of tokens that the caller''s org has used up today (rag.exceeded_quotas).';
 
 -- value: the value of a counter, or the sum of a histogram's values; total: the number of values; buckets: the number
 -- of values up to each bound; exemplars: a recent value of each bucket, with its trace id.
@@ -11395,7 +11409,9 @@ begin
     where (select rag.reads_metrics())
     group by api_metrics.name, api_metrics.label
     union all
-    select of_all.* from rag.request_metrics_of_all() as of_all;
+    select of_all.* from rag.request_metrics_of_all() as of_all
+    union all
+    select quotas.* from rag.quota_metrics() as quotas;
 end;
 $$;
 
@@ -11454,6 +11470,226 @@ $$;
 comment on function rag.count_org_call is
   'Count a call of a token that is for one org alone. For several orgs it is unknown which one the call concerns, '
   'and no other may learn of it.';
+
+-- Quotas of tokens by org and day (UTC). The functions add the tokens of their calls of models; rag_check_rate_limit
+-- tells them which quotas are exceeded, and rag_open_job refuses a document. A tier sets two numbers for each quota: at
+-- the first the org's admins get a webhook event and an audit event, at the second calls of the model stop until
+-- midnight. Requests that run when the limit is reached end normally.
+--
+-- There are two quotas. model: prompts and replies of chat models, and texts of rerankers. embedding: embedded texts.
+-- Local models cost no tokens.
+
+create table rag.token_usage (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  owner_id uuid check (owner_id is null),
+  day date not null,
+  quota text not null check (quota in ('model', 'embedding')),
+  tokens bigint not null check (tokens >= 0),
+  calls bigint not null check (calls > 0),
+  alerted_at timestamptz,
+  exceeded_at timestamptz,
+  primary key (org_id, day, quota)
+) with (fillfactor = 50);
+
+comment on table rag.token_usage is 'Tokens of models and embeddings, by org and day.';
+comment on column rag.token_usage.owner_id is 'Always null: the quotas belong to the org.';
+comment on column rag.token_usage.day is 'In UTC, as is the midnight that starts it.';
+comment on column rag.token_usage.calls is 'Calls of models.';
+comment on column rag.token_usage.alerted_at is
+  'When the tokens reached the alert of the tier; the next column: its limit. Each has one event for org, day and quota.';
+
+-- rag_metrics: today's rows of all orgs
+create index token_usage_by_day on rag.token_usage (day);
+
+alter table rag.token_usage enable row level security;
+alter table rag.token_usage force row level security;
+
+create policy "members use their org's token_usage, metrics read all" on rag.token_usage
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids())))
+    or (select rag.reads_metrics()))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids())))
+    or (select rag.reads_metrics()));
+
+create policy "calls of the functions add tokens" on rag.token_usage
+  as restrictive for insert to authenticated
+  with check ((select not rag.is_direct_call()));
+
+create policy "calls of the functions add more tokens" on rag.token_usage
+  as restrictive for update to authenticated
+  using ((select not rag.is_direct_call())) with check ((select not rag.is_direct_call()));
+
+create function rag.org_quotas()
+returns table (org_id uuid, quota text, tokens bigint, alert bigint, per_day bigint)
+language sql stable security invoker set search_path = ''
+as $$
+  select orgs.id, limits.quota, coalesce(token_usage.tokens, 0), limits.alert, limits.per_day
+  from rag.orgs
+  join rag.tiers on tiers.name = orgs.tier
+  cross join lateral (values
+    ('model', tiers.model_tokens_alert, tiers.model_tokens_per_day),
+    ('embedding', tiers.embedding_tokens_alert, tiers.embedding_tokens_per_day)) as limits (quota, alert, per_day)
+  left join rag.token_usage on token_usage.org_id = orgs.id and token_usage.quota = limits.quota
+    and token_usage.day = (clock_timestamp() at time zone 'UTC')::date
+  where orgs.id = any (array(select rag.current_org_ids()));
+$$;
+
+comment on function rag.org_quotas is
+  'The quotas of the caller''s orgs: the tokens of today, and the tier''s alert and limit (null: none).';
+
+create function rag.exceeded_quotas()
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not exists (
+    select from rag.tiers where num_nonnulls(tiers.model_tokens_per_day, tiers.embedding_tokens_per_day) > 0)
+  then
+    return '{}';
+  end if;
+  return array(
+    select quotas.quota
+    from rag.org_quotas() as quotas
+    group by quotas.quota
+    having bool_and(coalesce(quotas.tokens >= quotas.per_day, false))
+    order by quotas.quota);
+end;
+$$;
+
+comment on function rag.exceeded_quotas is
+  'The quotas that the caller''s org has used up today; of a caller in several orgs, those that all of them have.';
+
+create function rag.tell_of_quota(usage rag.token_usage, event text, tokens_allowed bigint)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
+  values (usage.org_id, auth.uid(), tell_of_quota.event, usage.quota, 0, 0);
+  if rag.has_subscriber(usage.org_id, null, tell_of_quota.event) then
+    perform rag.enqueue_event(usage.org_id, null, null, tell_of_quota.event, jsonb_build_object(
+      'quota', usage.quota, 'day', usage.day, 'tokens', usage.tokens, 'limit', tokens_allowed));
+  end if;
+end;
+$$;
+
+comment on function rag.tell_of_quota is 'The audit event and the webhook event of a quota.';
+
+create function rag.add_tokens(quota text, tokens bigint, calls integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  charged record;
+  used rag.token_usage;
+begin
+  select * into charged
+  from rag.org_quotas() as own
+  where own.quota = add_tokens.quota
+  order by own.per_day is not null, own.per_day - own.tokens desc, own.org_id
+  limit 1;
+  if not found then
+    return;
+  end if;
+  -- The row is locked from here on, until the caller commits.
+  insert into rag.token_usage as present (org_id, day, quota, tokens, calls)
+  values (charged.org_id, (clock_timestamp() at time zone 'UTC')::date, quota, tokens, calls)
+  on conflict on constraint token_usage_pkey do update
+  set tokens = present.tokens + excluded.tokens, calls = present.calls + excluded.calls
+  returning present.* into used;
+  if used.alerted_at is null and used.tokens >= charged.alert then
+    update rag.token_usage as present set alerted_at = clock_timestamp()
+    where present.org_id = used.org_id and present.day = used.day and present.quota = used.quota;
+    perform rag.tell_of_quota(used, 'quota.alert', charged.alert);
+  end if;
+  if used.exceeded_at is null and used.tokens >= charged.per_day then
+    update rag.token_usage as present set exceeded_at = clock_timestamp()
+    where present.org_id = used.org_id and present.day = used.day and present.quota = used.quota;
+    perform rag.tell_of_quota(used, 'quota.exceeded', charged.per_day);
+  end if;
+end;
+$$;
+
+comment on function rag.add_tokens is
+  'Add tokens to the usage of the caller''s org, with the events of an alert and of a limit that they reach. Of several '
+  'orgs the one with the most tokens left pays, an org without a limit first.';
+
+create function public.rag_record_tokens(
+  model_tokens bigint default 0, model_calls integer default 0, embedding_tokens bigint default 0,
+  embedding_calls integer default 0
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.begin_call();
+  if rag.is_direct_call() then
+    raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
+      using errcode = 'PT403', detail = 'functions_secret_required';
+  elsif coalesce(least(model_tokens, model_calls, embedding_tokens, embedding_calls), -1) < 0
+    or num_nulls(model_tokens, model_calls, embedding_tokens, embedding_calls) > 0
+    or greatest(model_tokens, model_calls, embedding_tokens, embedding_calls) > 1000000000
+  then
+    raise exception 'Tokens and calls must be between 0 and 1,000,000,000.'
+      using errcode = 'PT400', detail = 'invalid_tokens';
+  end if;
+  -- In one order, in which concurrent calls lock the rows.
+  if embedding_calls > 0 then
+    perform rag.add_tokens('embedding', embedding_tokens, embedding_calls);
+  end if;
+  if model_calls > 0 then
+    perform rag.add_tokens('model', model_tokens, model_calls);
+  end if;
+end;
+$$;
+
+comment on function public.rag_record_tokens is
+  'Add the tokens of a request''s calls of models to the usage of the caller''s org.';
+
+create function rag.require_embedding_quota()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if 'embedding' = any (rag.exceeded_quotas()) then
+    raise exception 'The org has used up its tokens for embeddings today. The document is processed after midnight UTC.'
+      using errcode = 'PT429', detail = 'embedding_quota_exceeded';
+  end if;
+end;
+$$;
+
+comment on function rag.require_embedding_quota is
+  'Raises PT429 if the caller''s org has used up its tokens for embeddings today.';
+
+create function rag.quota_metrics()
+returns table (
+  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[],
+  exemplars text[]
+)
+language sql stable security invoker set search_path = ''
+as $$
+  select counted.name, jsonb_build_object('label', quotas.quota), counted.value, 1::bigint, '{}'::double precision[],
+    '{}'::bigint[], '{}'::text[]
+  from (values ('model'), ('embedding')) as quotas (quota)
+  cross join lateral (
+    select coalesce(sum(token_usage.tokens), 0)::double precision as tokens, count(token_usage.alerted_at) as alerted,
+      count(token_usage.exceeded_at) as exceeded
+    from rag.token_usage
+    where token_usage.day = (clock_timestamp() at time zone 'UTC')::date and token_usage.quota = quotas.quota
+  ) as today
+  cross join lateral (values
+    ('rag_quota_tokens_today', today.tokens), ('rag_quota_orgs_alerted', today.alerted::double precision),
+    ('rag_quota_orgs_exceeded', today.exceeded::double precision)) as counted (name, value)
+  where (select rag.reads_metrics());
+$$;
+
+comment on function rag.quota_metrics is
+  'The rows of rag_metrics about quotas: the tokens of today, and the orgs that reached their alert or limit today.';
 
 -- Idempotency keys: stored responses, so that a repeated request costs nothing twice, creates nothing twice and returns
 -- the same. A response is claimed before the work, stored after it and replayed for 24 hours. The key and the body are
@@ -11748,16 +11984,18 @@ $$;
 comment on function public.rag_release_response is
   'Release a claim, so that the next equal request is processed; returns whether the claim was valid.';
 
--- Audit events of the knowledge API: counts and a score, never a text or a query. The functions write each event as the
--- caller of the request. The org's admins read the events; members do not, because the counts include private
--- documents. No user changes or deletes an event: the deployer prunes them in SQL.
+-- Audit events of the knowledge API, and of quotas of tokens (28_token_quotas.sql): counts and a score, never a text or
+-- a query. The functions write each event as the caller of the request. The org's admins read the events; members do
+-- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes them in
+-- SQL.
 
 create table rag.audit_events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
   user_id uuid not null,
-  event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete')),
+  event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete',
+    'quota.alert', 'quota.exceeded')),
   namespace text not null check (length(namespace) between 1 and 255),
   collection_id uuid,
   document_count integer not null check (document_count >= 0),
@@ -11767,7 +12005,8 @@ create table rag.audit_events (
   primary key (org_id, id)
 );
 
-comment on table rag.audit_events is 'Audit events of the knowledge API.';
+comment on table rag.audit_events is 'Audit events of the knowledge API and of quotas of tokens.';
+comment on column rag.audit_events.namespace is 'For events of a quota: the quota.';
 comment on column rag.audit_events.owner_id is 'The owner of a private namespace; null for a shared one.';
 comment on column rag.audit_events.user_id is 'The user who sent the request.';
 comment on column rag.audit_events.collection_id is
@@ -11797,6 +12036,7 @@ create policy "a key notes what its scopes let it do" on rag.audit_events
   as restrictive for insert to authenticated
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
+    when event in ('quota.alert', 'quota.exceeded') then true
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events
@@ -12142,6 +12382,8 @@ grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
 grant select, insert, update, delete on rag.extractions to authenticated;
 grant select, insert, update on rag.org_calls to authenticated;
+grant select, insert (org_id, day, quota, tokens, calls), update (tokens, calls, alerted_at, exceeded_at)
+  on rag.token_usage to authenticated;
 grant select, insert, update, delete on rag.sessions to authenticated;
 -- No update: a stored message does not change.
 grant select, insert, delete on rag.messages to authenticated;
@@ -12280,6 +12522,7 @@ begin
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
       ('guarded', 'rag_record_metrics(jsonb)'),
       ('guarded', 'rag_record_requests(jsonb)'),
+      ('guarded', 'rag_record_tokens(bigint,integer,bigint,integer)'),
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
       ('guarded', 'rag_resolve_workspace(uuid,uuid)'),

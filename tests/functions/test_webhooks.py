@@ -171,7 +171,7 @@ BAD_BODIES: dict[str, Row] = {
     "none": {"url": "https://hooks.example/", "events": []},
     "unknown": {"url": "https://hooks.example/", "events": ["document.read"]},
     "number": {"url": 1, "events": EVENTS},
-    "too many": {"url": "https://hooks.example/", "events": EVENTS * 4},
+    "too many": {"url": "https://hooks.example/", "events": EVENTS * 5},
     "empty": {"url": "", "events": EVENTS},
     "long": {"url": "https://hooks.example/", "events": EVENTS, "description": "x" * 501},
     "no org": {"url": "https://hooks.example/", "events": EVENTS, "org_id": "acme"},

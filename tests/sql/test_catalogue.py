@@ -46,6 +46,7 @@ GRANTS = {
     "api_metrics": {"SELECT", "INSERT", "UPDATE"},
     "request_metrics": {"SELECT", "INSERT", "UPDATE"},
     "org_calls": {"SELECT", "INSERT", "UPDATE"},
+    "token_usage": {"SELECT"},
     # No update, no delete: what happened stays as it was noted.
     "audit_events": {"SELECT"},
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
@@ -84,6 +85,10 @@ COLUMN_GRANTS = {
     "audit_events": {
         "INSERT": {"org_id", "owner_id", "user_id", "event", "namespace", "collection_id", "document_count",
                    "chunk_count", "top_score"},
+    },
+    "token_usage": {
+        "INSERT": {"org_id", "day", "quota", "tokens", "calls"},
+        "UPDATE": {"tokens", "calls", "alerted_at", "exceeded_at"},
     },
     # No signed-in user reads a secret, not even their own.
     "endpoints": {
@@ -201,7 +206,7 @@ OF_DOCUMENTS = {
 }  # fmt: skip
 TENANT_TABLES = {
     "api_keys", "collections", "jobs", "object_removals", "webhooks", "endpoints", "deliveries",
-    "audit_events", "stored_responses", "sessions", "messages", "org_calls", *OF_DOCUMENTS,
+    "audit_events", "stored_responses", "sessions", "messages", "org_calls", "token_usage", *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
@@ -267,6 +272,7 @@ NARROWING |= {
     for table in ("sessions", "messages")
 }
 NARROWING["org_calls"] = {"calls are of oneself", "users count their own calls"}
+NARROWING["token_usage"] = {"calls of the functions add tokens", "calls of the functions add more tokens"}
 NARROWING["extractions"] |= {"documents are read in the name of who asks"}
 NARROWING["originals"] |= {
     "an object is brought by who uploaded it",
@@ -289,9 +295,10 @@ MEMBERSHIP = (
     " AND ((owner_id IS NULL) OR (owner_id = ( SELECT auth.uid() AS uid))"
     " OR (org_id = ANY (ARRAY( SELECT rag.admin_org_ids() AS admin_org_ids)))))"
 )
-# A key is also seen by the token that looks it up, which knows its hash.
+# A key is also seen by the token that looks it up, which knows its hash; usage by that of the metrics.
 EXPRESSIONS = dict.fromkeys(TENANT_TABLES, MEMBERSHIP) | {
-    "api_keys": f"({MEMBERSHIP} OR (hash = ( SELECT rag.lookup_hash() AS lookup_hash)))"
+    "api_keys": f"({MEMBERSHIP} OR (hash = ( SELECT rag.lookup_hash() AS lookup_hash)))",
+    "token_usage": f"({MEMBERSHIP} OR ( SELECT rag.reads_metrics() AS reads_metrics))",
 }
 
 OURS = """
@@ -404,6 +411,9 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_delete_named(text,text[])",
         "rag_record_metrics(jsonb)",
         "rag_record_requests(jsonb)",
+        "rag_record_tokens(bigint,integer,bigint,integer)",
+        "rag.add_tokens(text,bigint,integer)",
+        "rag.tell_of_quota(rag.token_usage,text,bigint)",
         "rag.count_changed_terms()",
         "rag.delete_term_counts()",
         "rag.count_hits(uuid,text,integer,integer,integer)",

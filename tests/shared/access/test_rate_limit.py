@@ -135,6 +135,7 @@ WINDOW = {
     "hits": 1,
     "resets_at": "2999-01-01T00:00:00+00:00",
     "admitted": True,
+    "exceeded_quotas": [],
 }
 
 
@@ -145,7 +146,7 @@ def test_a_response_without_a_readable_window_admits_no_request(subtests: pytest
         # Slowapi logs a ValueError that the limit raises, and goes on without the limit.
         [{**WINDOW, "resets_at": "soon"}], [{**WINDOW, "resets_at": "infinity"}],
         [{**WINDOW, "allowed": None}], [{**WINDOW, "allowed": "many"}], [{**WINDOW, "allowed": 0.5}],
-        [{**WINDOW, "seconds": "minute"}],
+        [{**WINDOW, "seconds": "minute"}], [{**WINDOW, "exceeded_quotas": None}],
     ]  # fmt: skip
     for answer in answers:
         with subtests.test(answer=answer):

@@ -129,12 +129,20 @@ class Orgs(ResponseModel):
 
 
 Namespace = Annotated[str, StringConstraints(min_length=1, max_length=255), WithoutNul]
-EventName = Literal["knowledge.ingest", "knowledge.retrieve", "knowledge.query", "knowledge.delete"]
+EventName = Literal[
+    "knowledge.ingest",
+    "knowledge.retrieve",
+    "knowledge.query",
+    "knowledge.delete",
+    "quota.alert",
+    "quota.exceeded",
+]
 
 
 class Event(BaseModel):
-    """A user's action on knowledge, without texts. `owner_id`: the owner of the namespace, null for the
-    org's; `top_score`: the score of the best chunk, null without one."""
+    """A user's action on knowledge, without texts, or a quota of tokens, which is then the namespace.
+    `owner_id`: the owner of the namespace, null for the org's; `top_score`: the score of the best chunk, null
+    without one."""
 
     id: str
     org_id: str

@@ -19,11 +19,13 @@ EventName = Literal[
     "document.processing_completed",
     "document.processing_failed",
     "document.deleted",
+    "quota.alert",
+    "quota.exceeded",
 ]
 Url = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
 Events = Annotated[
     list[EventName],
-    Field(min_length=1, max_length=7),
+    Field(min_length=1, max_length=9),
     AfterValidator(lambda names: list(dict.fromkeys(names))),
 ]
 Description = Annotated[str, StringConstraints(strict=True, max_length=500)]

@@ -1,0 +1,222 @@
+"""Quotas of tokens over HTTP: the counts, and the responses to an org that has used up its tokens."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import chat, chat_completions, knowledge, rag_answer, rag_search, v1_answer, v1_search
+from shared.access.token_quotas import shares
+from shared.config import Settings
+from shared.documents import documents
+from shared.documents.documents import NewUpload
+from shared.ingestion.document_worker import Worker
+from shared.ingestion.job_queue import BatchResult, Jobs
+from shared.services import Services
+from tests.actors import MODEL, Actor, World
+from tests.conftest import People
+from tests.functions.app_server import client_of, services
+from tests.functions.chat_completions_client import DONE, encode, piece, user
+from tests.sql.operations.test_token_quotas import USAGE, limit
+from tests.stand_in_server import Reply, Request, StandIn
+
+QUESTION = "At how many degrees does the kettle switch off?"
+KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water."
+ANSWER = "The kettle switches off at 100 degrees [1]."
+
+
+def completion(request: Request) -> dict[str, Any]:
+    usage = {"prompt_tokens": 30, "completion_tokens": 10, "total_tokens": 40}
+    return {"choices": [{"index": 0, "message": {"role": "assistant", "content": ANSWER}}], "usage": usage}
+
+
+@pytest.fixture
+def embedding_server(core: Services) -> Iterator[StandIn]:
+    """The local model behind HTTP, with seven tokens for each text."""
+
+    def embed(request: Request) -> dict[str, Any]:
+        texts = request.json["input"]
+        data = [
+            {"index": index, "embedding": vector} for index, vector in enumerate(core.embedder.embed(texts))
+        ]
+        return {"data": data, "usage": {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}}
+
+    with StandIn() as server:
+        server.replies(Reply(json=embed))
+        yield server
+
+
+@pytest.fixture
+def paid(settings: Settings, gateway: StandIn, embedding_server: StandIn) -> Iterator[Services]:
+    """A deployment whose models all cost money."""
+    gateway.replies(Reply(json=completion))
+    endpoints = {
+        "rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url,
+        "openai_api_key": "sk-embedder", "rag_embedding_url": embedding_server.url,
+        "rag_embedding_model": MODEL,
+    }  # fmt: skip
+    with services(settings, **endpoints) as core:
+        yield core
+
+
+@contextmanager
+def clients(core: Services, *modules: Any) -> Iterator[list[TestClient]]:
+    with ExitStack() as until:
+        yield [until.enter_context(client_of(module.app, core)) for module in modules]
+
+
+def ingest(client: TestClient, actor: Actor, text: str = KETTLE, name: str = "kettle") -> Any:
+    body = {"documents": [{"document_id": name, "text": text, "title": "Kettle"}]}
+    return client.post("/api/v1/knowledge/kitchen/documents", json=body, headers=actor.headers())
+
+
+def ask(client: TestClient, path: str, actor: Actor, text: str = QUESTION) -> Any:
+    return client.post(path, json={"query_text": text}, headers=actor.headers())
+
+
+def assert_wait_until_midnight(answer: Any) -> None:
+    now = datetime.now(UTC)
+    left = 86_400 - (now.hour * 3600 + now.minute * 60 + now.second)
+    # The test may run at midnight.
+    assert abs(int(answer.headers["Retry-After"]) - left) < 300 or left < 300 or left > 86_100
+
+
+def test_tokens_are_those_that_the_endpoints_report(people: People, world: World, paid: Services):
+    with clients(paid, knowledge, rag_search, rag_answer) as (knowing, searching, answering):
+        assert ingest(knowing, people.ann).status_code < 300
+        assert world.sql(USAGE, people.acme.id) == [("embedding", 7, 1)]
+        for _ in range(2):
+            # The second time, the embedding of the question is cached.
+            assert ask(searching, "/api/rag/search", people.ann).json()["total_found"] == 1
+        assert world.sql(USAGE, people.acme.id) == [("embedding", 14, 2)]
+        answer = ask(answering, "/api/rag/answer", people.ann)
+        assert answer.json()["answer"]["model"] == paid.settings.rag_llm_model
+        assert "X-Quota-Exceeded" not in answer.headers
+    assert world.sql(USAGE, people.acme.id) == [("embedding", 14, 2), ("model", 40, 1)]
+    assert world.sql(USAGE, people.bolt.id) == []
+
+
+def test_the_local_model_costs_nothing(people: People, world: World, core: Services):
+    with clients(core, knowledge, rag_answer) as (knowing, answering):
+        ingest(knowing, people.ann)
+        assert ask(answering, "/api/rag/answer", people.ann).status_code == 200
+    assert world.sql(USAGE, people.acme.id) == []
+
+
+def test_a_stream_is_counted_even_if_it_breaks_or_reports_no_usage(
+    people: People, world: World, settings: Settings, paid: Services
+):
+    with StandIn() as model:
+        model.replies(
+            Reply(chunks=[*encode(piece("It "), piece("does."), piece()), DONE]),
+            Reply(chunks=[*encode(piece("It "), piece("does"))], drop=True),
+        )
+        with (
+            services(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as core,
+            client_of(chat_completions.app, core) as client,
+        ):
+            for calls in (1, 2):
+                body = {"messages": [user("Hello there, how are you?")], "stream": True}
+                client.post("/v1/chat/completions", json=body, headers=people.ann.headers())
+                ((_, tokens, counted),) = world.sql(USAGE, people.acme.id)
+                assert counted == calls
+                assert tokens >= 8 * calls
+
+
+def test_without_model_tokens_answers_are_extracted_and_say_so(
+    people: People, world: World, paid: Services, gateway: StandIn
+):
+    limit(world, people.acme, model_tokens_per_day=40)
+    modules = knowledge, rag_answer, v1_answer, chat, chat_completions
+    with clients(paid, *modules) as (knowing, answering, cited, chatting, completing):
+        ingest(knowing, people.ann)
+        assert ask(answering, "/api/rag/answer", people.alf).json()["answer"]["model"] != "extractive"
+        calls = len(gateway.requests)
+        headers = people.ann.headers()
+        answer = ask(answering, "/api/rag/answer", people.ann)
+        assert answer.json()["answer"]["model"] == "extractive"
+        assert "100 degrees" in answer.json()["answer"]["text"]
+        assert answer.headers["X-Quota-Exceeded"] == "model"
+        body = {"question": QUESTION, "scope": "org", "organizationId": people.acme.id}
+        answer = cited.post("/v1/answer", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["X-Quota-Exceeded"] == "model"
+        message = {"message": QUESTION, "stream": False}
+        answer = chatting.post("/api/v1/chat", json=message, headers=headers)
+        assert (answer.status_code, answer.headers["X-Quota-Exceeded"]) == (200, "model")
+        assert answer.json()["metadata"]["model"] == "extractive"
+        # A completion without documents has nothing to extract from.
+        answer = completing.post("/v1/chat/completions", json={"messages": [user()]}, headers=headers)
+        assert answer.status_code == 429
+        assert "model tokens" in answer.text
+        assert_wait_until_midnight(answer)
+        assert len(gateway.requests) == calls
+        # Another org has its own tokens.
+        assert completing.post(
+            "/v1/chat/completions", json={"messages": [user()]}, headers=people.bob.headers()
+        ).is_success
+
+
+def test_without_embedding_tokens_cached_and_keyword_searches_continue(
+    people: People, world: World, paid: Services, embedding_server: StandIn
+):
+    limit(world, people.acme, embedding_tokens_per_day=14)
+    with clients(paid, knowledge, rag_search) as (knowing, searching):
+        ingest(knowing, people.ann)
+        assert ask(searching, "/api/rag/search", people.ann).status_code == 200
+        calls = len(embedding_server.requests)
+        assert ask(searching, "/api/rag/search", people.ann).json()["total_found"] == 1
+        answer = ask(searching, "/api/rag/search", people.ann, "What does it hold?")
+        assert answer.status_code == 429
+        assert answer.json()["error"]["code"] == "embedding_quota_exceeded"
+        assert_wait_until_midnight(answer)
+        assert ingest(knowing, people.ann, name="other").status_code == 429
+        body = {"q": "kettle", "mode": "keyword", "scope": "org", "organizationId": people.acme.id}
+        with client_of(v1_search.app, paid) as client:
+            answer = client.post("/v1/search", json=body, headers=people.ann.headers())
+        assert answer.status_code == 200, answer.text
+        assert len(embedding_server.requests) == calls
+
+
+def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceeded_quota(
+    people: People, world: World, paid: Services, no_jobs: None
+):
+    limit(world, people.acme, embedding_tokens_per_day=10)
+    worker = Worker(Jobs(paid.database, paid.require_signer()), paid.embedder)
+
+    def add(actor: Actor, text: str) -> str:
+        collection = actor.rpc("rag_create_collection", {"name": text}).json()[0]["id"]
+        upload = NewUpload(text.encode(), title="Kettle", content_type="text/plain")
+        return str(documents.add(paid.database, actor.principal, collection, upload)["id"])
+
+    add(people.ann, "A long text about kettles and about their many uses in a kitchen.")
+    add(people.bob, "A short text.")
+    assert worker.work() == BatchResult(claimed=2, completed=2)
+    ((_, long, _),), ((_, short, _),) = (world.sql(USAGE, org.id) for org in (people.acme, people.bolt))
+    assert (long + short, long > short > 0) == (14, True)
+    world.sql("update rag.token_usage set tokens = 10 where org_id = %s", people.acme.id)
+    deferred, other = add(people.ann, "Tomorrow."), add(people.bob, "Today.")
+    assert worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
+    states = dict(world.sql("select document_id::text, state from rag.jobs where document_id = any (%s)", [
+        deferred, other,
+    ]))  # fmt: skip
+    assert states == {deferred: "waiting", other: "done"}
+    ((code, attempts, is_midnight),) = world.sql(
+        "select error_code, attempts, abs(extract(epoch from due_at - "
+        "(date_trunc('day', now() at time zone 'UTC') + interval '1 day') at time zone 'UTC')) < 300 "
+        "from rag.jobs where document_id = %s",
+        deferred,
+    )
+    assert (code, attempts, is_midnight) == ("embedding_quota_exceeded", 0, True)
+    assert worker.work() == BatchResult()
+    world.sql("update rag.token_usage set day = day - 1; update rag.jobs set due_at = now()")
+    assert worker.work() == BatchResult(claimed=1, completed=1)
+
+
+def test_a_total_is_divided_without_a_rest():
+    assert shares(10, [1, 1, 1]) == [3, 3, 4]
+    assert shares(7, [0, 5]) == [0, 7]
+    assert shares(7, []) == []

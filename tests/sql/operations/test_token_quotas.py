@@ -1,0 +1,161 @@
+"""Quotas of tokens: exact sums of concurrent calls, one event for each, and limits that no member changes."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from tests.actors import Actor, Org, World, hit_arguments, webhook_arguments
+from tests.conftest import People
+
+USAGE = "select quota, tokens, calls from rag.token_usage where org_id = %s order by quota"
+EVENTS = "select event, namespace from rag.audit_events where org_id = %s order by created_at"
+DELIVERIES = "select event, object - 'day' from rag.deliveries where org_id = %s order by created_at"
+
+
+def limit(world: World, org: Org, **limits: int) -> None:
+    """Put the org into a tier of its own with these numbers of tokens."""
+    world.tier(org)
+    for column, tokens in limits.items():
+        statement = (
+            f"update rag.tiers set {column} = %s where name = (select tier from rag.orgs where id = %s)"
+        )
+        world.sql(statement, tokens, org.id)
+
+
+def record(actor: Actor, **arguments: Any) -> httpx.Response:
+    return actor.rpc("rag_record_tokens", arguments)
+
+
+def exceeded(actor: Actor, **options: Any) -> list[str]:
+    rows = actor.rpc("rag_check_rate_limit", hit_arguments(), **options).json()
+    quotas: list[str] = rows[-1]["exceeded_quotas"]
+    return quotas
+
+
+def test_concurrent_calls_are_summed_exactly_and_reach_each_level_once(people: People, world: World):
+    limit(
+        world, people.acme, model_tokens_alert=100, model_tokens_per_day=200, embedding_tokens_per_day=10**6
+    )
+    events = ["quota.alert", "quota.exceeded"]
+    arguments = webhook_arguments(org_id=people.acme.id) | {"events": events}
+    assert people.ada.rpc("rag_create_webhook", arguments).status_code == 200
+    callers = [people.ann, people.alf, people.ada] * 10
+
+    def call(actor: Actor) -> int:
+        arguments = {"model_tokens": 10, "model_calls": 1, "embedding_tokens": 3, "embedding_calls": 1}
+        return record(actor, **arguments).status_code
+
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(call, callers)) == {204}
+    assert world.sql(USAGE, people.acme.id) == [("embedding", 90, 30), ("model", 300, 30)]
+    assert world.sql(EVENTS, people.acme.id) == [("quota.alert", "model"), ("quota.exceeded", "model")]
+    assert world.sql(DELIVERIES, people.acme.id) == [
+        ("quota.alert", {"quota": "model", "tokens": 100, "limit": 100}),
+        ("quota.exceeded", {"quota": "model", "tokens": 200, "limit": 200}),
+    ]
+    assert exceeded(people.ann) == ["model"]
+    assert exceeded(people.bob) == []
+
+
+def test_the_day_ends_at_midnight_utc(people: People, world: World):
+    limit(world, people.acme, embedding_tokens_per_day=10)
+    record(people.ann, embedding_tokens=10, embedding_calls=1)
+    assert exceeded(people.alf) == ["embedding"]
+    world.sql("update rag.token_usage set day = day - 1 where org_id = %s", people.acme.id)
+    assert exceeded(people.alf) == []
+    record(people.ann, embedding_tokens=1, embedding_calls=1)
+    assert world.sql(USAGE, people.acme.id) == [("embedding", 10, 1), ("embedding", 1, 1)]
+
+
+def test_the_org_with_the_most_tokens_left_pays_for_a_member_of_several(people: People, world: World):
+    for org, tokens in ((people.acme, 100), (people.bolt, 60)):
+        limit(world, org, model_tokens_per_day=tokens)
+    for _ in range(4):
+        record(people.kim, model_tokens=50, model_calls=1)
+    assert world.sql(USAGE, people.acme.id) == [("model", 100, 2)]
+    assert world.sql(USAGE, people.bolt.id) == [("model", 100, 2)]
+    assert exceeded(people.kim) == ["model"]
+    # Without a limit, the org pays.
+    world.sql("update rag.orgs set tier = 'standard' where id = %s", people.acme.id)
+    record(people.kim, model_tokens=50, model_calls=1)
+    assert world.sql(USAGE, people.acme.id) == [("model", 150, 3)]
+    assert exceeded(people.kim) == []
+    # The token of an API key is for one org.
+    token = people.kim.token(rag={"org": people.bolt.id, "key": people.kim.id, "scopes": ["chat:read"]})
+    assert exceeded(people.kim, token=token) == ["model"]
+
+
+@pytest.mark.parametrize("scope", ["retrievals:read", "documents:write", "keys:manage"])
+def test_a_key_of_any_scope_and_a_bound_key_cause_the_events(people: People, world: World, scope: str):
+    limit(world, people.acme, model_tokens_alert=1)
+    arguments = webhook_arguments(org_id=people.acme.id) | {"events": ["quota.alert"]}
+    assert people.ada.rpc("rag_create_webhook", arguments).status_code == 200
+    token = people.ann.key_token(scopes=[scope], collection=people.ann.id)
+    answer = people.ann.rpc("rag_record_tokens", {"model_tokens": 5, "model_calls": 1}, token=token)
+    assert answer.status_code == 204, answer.text
+    assert world.sql(EVENTS, people.acme.id) == [("quota.alert", "model")]
+    assert [event for event, _ in world.sql(DELIVERIES, people.acme.id)] == ["quota.alert"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"model_tokens": -1, "model_calls": 1}, {"embedding_calls": None}, {"embedding_tokens": 10**9 + 1}],
+)
+def test_tokens_are_numbers_from_nothing_to_a_billion(people: People, arguments: dict[str, Any]):
+    answer = record(people.ann, **arguments)
+    assert (answer.status_code, answer.json()["details"]) == (400, "invalid_tokens")
+
+
+def test_no_member_changes_a_limit_or_a_count(people: People, world: World):
+    limit(world, people.acme, model_tokens_per_day=10)
+    record(people.ann, model_tokens=10, model_calls=1)
+    refusal = record(people.ada.direct(), model_tokens=1, model_calls=1)
+    assert (refusal.status_code, refusal.json()["details"]) == (403, "functions_secret_required")
+    for statement in (
+        "update rag.tiers set model_tokens_per_day = null",
+        "delete from rag.token_usage",
+        "update rag.token_usage set day = day - 1",
+        "update rag.orgs set tier = 'standard'",
+        f"insert into rag.token_usage (org_id, day, quota, tokens, calls) "
+        f"values ('{people.bolt.id}', now(), 'model', 1, 1)",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ada, statement)
+    # A direct call of an open deployment does not have the functions' secret either.
+    world.sql("update rag.settings set open_to_direct_callers = true")
+    try:
+        assert record(people.ada.direct(), model_tokens=1, model_calls=1).status_code == 403
+    finally:
+        world.sql("update rag.settings set open_to_direct_callers = false")
+    assert world.sql(USAGE, people.acme.id) == [("model", 10, 1)]
+    assert world.as_user(people.bob, "select * from rag.token_usage") == []
+    assert exceeded(people.ada) == ["model"]
+
+
+def test_metrics_sum_all_orgs(people: People, world: World):
+    limit(world, people.acme, model_tokens_alert=5, model_tokens_per_day=10)
+
+    def metrics() -> dict[tuple[str, str], float]:
+        token = people.ann.token(rag={"metrics": True}, sub=None)
+        rows = people.ann.rpc("rag_metrics", token=token).json()
+        return {
+            (row["name"], row["labels"]["label"]): row["value"]
+            for row in rows
+            if row["name"].startswith("rag_quota")
+        }
+
+    before = metrics()
+    record(people.ann, model_tokens=10, model_calls=1)
+    record(people.bob, model_tokens=7, model_calls=1, embedding_tokens=2, embedding_calls=1)
+    added = {name: value - before[name] for name, value in metrics().items()}
+    assert added == {
+        ("rag_quota_tokens_today", "model"): 17,
+        ("rag_quota_tokens_today", "embedding"): 2,
+        ("rag_quota_orgs_alerted", "model"): 1,
+        ("rag_quota_orgs_alerted", "embedding"): 0,
+        ("rag_quota_orgs_exceeded", "model"): 1,
+        ("rag_quota_orgs_exceeded", "embedding"): 0,
+    }
