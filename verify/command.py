@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, database_url: str, target: Target, secrets: Iterable[str]) -> int:
     """Run the chosen part. Returns the exit status."""
-    secrets = [*secrets, database_url, *_passwords(database_url)]
+    secrets = [*secrets, database_url, *passwords(database_url)]
     secrets += [member for secret in secrets for member in private_members(secret)]
     try:
         try:
@@ -95,10 +95,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not database_url:
         print(f"error: Set {DATABASE_URL} to the URL of the database, of the role postgres.", file=sys.stderr)
         return FAILED
-    return run(options, database_url, partial(_deployment, options.url, database_url), _secrets())
+    return run(
+        options,
+        database_url,
+        partial(deployment_of_environment, options.url, database_url),
+        secrets_of_environment(),
+    )
 
 
-def _passwords(database_url: str) -> list[str]:
+def passwords(database_url: str) -> list[str]:
     """The password of the URL, also in the form of a URL."""
     try:
         password = psycopg.conninfo.conninfo_to_dict(database_url).get("password")
@@ -107,7 +112,7 @@ def _passwords(database_url: str) -> list[str]:
     return [str(password), quote(str(password), safe="")] if password else []
 
 
-def _secrets() -> list[str]:
+def secrets_of_environment() -> list[str]:
     """The values of all secret settings that the environment has."""
     fields = Settings.model_fields.items()
     names = [name.upper() for name, field in fields if "SecretStr" in str(field.annotation)]
@@ -169,7 +174,9 @@ def _read(path: Path) -> str:
 
 
 @contextmanager
-def _deployment(url: str | None, database_url: str, with_functions: bool) -> Iterator[Deployment]:
+def deployment_of_environment(
+    url: str | None, database_url: str, with_functions: bool
+) -> Iterator[Deployment]:
     """The deployment of the environment's settings. Raises ConfigurationError and SetupFailed."""
     settings = read_settings()
     key = settings.rag_signing_key or settings.supabase_jwt_secret
