@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from shared import pipeline
+from shared.answering import request_records
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.index import indexes_and_queries as wire
@@ -20,7 +21,7 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 async def query(caller: Asker, core: Core, body: wire.QueryRequest) -> wire.QueryResponse:
     async with timed_async(core.database, caller, "query"):
         search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
-        answer = await pipeline.answer(core, caller, search_query, body.sampling())
+        answer = await request_records.answer(core, caller, search_query, body.sampling())
         return wire.QueryResponse.of(body.query, answer)
 
 

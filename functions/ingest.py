@@ -20,7 +20,12 @@ from shared.documents.webhook_delivery_and_retry import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import BatchResult, Jobs, work_until
-from shared.ingestion.maintenance import extend_hnsw, remove_deleted_collections, remove_due
+from shared.ingestion.maintenance import (
+    extend_hnsw,
+    remove_deleted_collections,
+    remove_due,
+    remove_expired_records,
+)
 
 # How long a call claims jobs. Afterwards the call finishes the claimed ones.
 BUDGET_SECONDS = 45.0
@@ -64,6 +69,7 @@ def _work(core: Core) -> WorkReport:
         deliveries, _ = delivery.result()
         extractions, all_extracted = extraction.result()
     remove_deleted_collections(core.database, signer)
+    remove_expired_records(core.database, signer)
     extend_hnsw(core.database, signer)
     if core.storage:
         remove_due(core.database, signer, core.storage)

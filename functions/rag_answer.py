@@ -1,6 +1,6 @@
 """rag-answer: an answer with citations; the citations alone if confidence is low."""
 
-from shared import pipeline
+from shared.answering import request_records
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import Caller
 from shared.api.contracts import rag
@@ -12,7 +12,8 @@ app = create_app(rag, "rag-answer", errors=(400, 401, 413, 429, 500, 503))
 @app.post("/api/rag/answer")
 @app.post("/functions/v1/rag-answer")
 async def answer(caller: Caller, core: Core, body: rag.Request) -> rag.AnswerResponse:
-    return rag.AnswerResponse.of(body, await pipeline.answer(core, caller, body.to_query(), has_ceiling=True))
+    result = await request_records.answer(core, caller, body.to_query(), has_ceiling=True)
+    return rag.AnswerResponse.of(body, result)
 
 
 handler = lambda_handler(app)

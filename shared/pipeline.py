@@ -127,20 +127,21 @@ async def answer(
         ),
     )
     try:
-        draft = await collect(generation)
+        generated = await collect(generation)
     except GenerationRefused as refused:
         # The caller chose neither the model nor the messages.
         raise GenerationFailed from refused
-    if draft:
-        judgement = await run_in_threadpool(judge_draft, judgement, draft, query.text, matches)
-    if draft and draft.is_abstention:
-        draft = None
+    if generated:
+        judgement = await run_in_threadpool(judge_draft, judgement, generated, query.text, matches)
+    draft = None if generated and generated.is_abstention else generated
     if draft:
         note = missing_note(query.text, judgement)
         text = "\n\n".join(filter(None, (note, draft.text, *judgement.contradictions)))
         draft = replace(draft, text=text)
         citations = with_snippets(citations, draft.snippets)
-    return Answer(matches, judgement, citations, draft, datetime.now(UTC), milliseconds_since(started))
+    return Answer(
+        matches, judgement, citations, draft, datetime.now(UTC), milliseconds_since(started), generated
+    )
 
 
 async def generate(generator: Generator, judgement: Judgement, request: GenerationRequest) -> Generation:

@@ -40,6 +40,7 @@ from shared.models.embeddings import DIMENSIONS, SIZED_MODELS, Embedder, embedde
 from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
+from shared.observability.request_records import RequestRecorder
 from shared.types import Principal
 
 log = logging.getLogger("rag")
@@ -76,6 +77,7 @@ class Services:
             secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
         self.refusals = RefusalCache()
+        self.recorder = RequestRecorder()
         # By name, with the time at which it expires.
         self._calibrations: dict[str, tuple[float, Calibration | None]] = {}
         # Dates such as "last week" are relative to it.

@@ -1,6 +1,6 @@
 """Domain types of the pipeline. Wire names appear in `api/contracts/` only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -127,7 +127,8 @@ class Match:
     document, as far as known (page_number, page_end, section), and `header`, the header of the chunk's table
     or the question that it answers, which precede the chunk. `graph_sourced`: only the graph contributed it.
     `filename` is the name of the document's file, if any; `owner_id` is the user of a private document,
-    None for one of the whole org; `created_by` is the user who created it; `relevance` is a reranker's score.
+    None for one of the whole org; `created_by` is the user who created it; `relevance` is a reranker's score,
+    `word_score` that of the search by words.
     """
 
     chunk_id: str
@@ -156,6 +157,7 @@ class Match:
     filename: str | None = None
     owner_id: str | None = None
     relevance: float | None = None
+    word_score: float | None = None
 
     @property
     def header(self) -> str:
@@ -313,7 +315,8 @@ class ExtractedSentence:
 class GeneratedText:
     """An answer, the generator that wrote it, and the tokens that it used. `snippets`: by the number of a
     citation, the passage that its mark refers to; `sentences`: those of an extracted answer; `is_abstention`:
-    the generator found no answer, and the text is empty; `has_conflict`: documents give different values."""
+    the generator found no answer, and the text is empty; `has_conflict`: documents give different values;
+    `messages`: those that a model got, with the passages."""
 
     text: str
     model: str
@@ -322,6 +325,7 @@ class GeneratedText:
     sentences: tuple[ExtractedSentence, ...] = ()
     is_abstention: bool = False
     has_conflict: bool = False
+    messages: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +361,8 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of all six steps. `draft` is None for an answer that low confidence withheld."""
+    """The result of all six steps. `draft` is None for an answer that low confidence withheld; `generated` is
+    the generator's reply, also an abstention, None if it was not called."""
 
     matches: tuple[Match, ...]
     judgement: Judgement
@@ -365,6 +370,7 @@ class Answer:
     draft: GeneratedText | None
     generated_at: datetime
     milliseconds: int
+    generated: GeneratedText | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 grant select on rag.settings to authenticated;
 grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
+grant update (record_days) on rag.orgs to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
 grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
@@ -58,6 +59,8 @@ grant select, insert, update on rag.request_counts to authenticated;
 grant select, insert, update, delete on rag.stored_responses to authenticated;
 grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   on rag.audit_events to authenticated;
+grant select, insert, delete on rag.request_records to authenticated;
+grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_records to authenticated;
 
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
@@ -82,6 +85,7 @@ grant update (attempts, due_at, lease, error_code, error_message, updated_at) on
 grant select on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
+grant select (org_id, id, expires_at), delete on rag.request_records to rag_worker;
 
 -- Functions of schema rag. PostgREST does not expose the schema. Exposed functions run as their caller, who therefore
 -- executes the internal functions too.
@@ -128,6 +132,7 @@ begin
       ('worker', 'rag_end_removal(uuid,text)'),
       ('worker', 'rag_extend_hnsw(integer)'),
       ('worker', 'rag_remove_deleted_collections()'),
+      ('worker', 'rag_remove_expired_records()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
@@ -145,6 +150,7 @@ begin
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
       ('guarded', 'rag_delete_named(text,text[])'),
+      ('guarded', 'rag_delete_records(uuid)'),
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
@@ -159,6 +165,9 @@ begin
       ('guarded', 'rag_get_document(uuid)'),
       ('guarded', 'rag_get_original(uuid)'),
       ('guarded', 'rag_get_query_embedding(text,integer)'),
+      ('guarded', 'rag_get_record(text)'),
+      ('guarded', 'rag_get_record_settings(uuid)'),
+      ('guarded', 'rag_label_record(text,text,uuid[])'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text)'),
@@ -167,6 +176,7 @@ begin
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
       ('guarded', 'rag_list_orgs()'),
+      ('guarded', 'rag_list_records(integer,integer,text,boolean,text,boolean)'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
       ('guarded', 'rag_list_webhooks(uuid)'),
@@ -180,11 +190,13 @@ begin
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
       ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_read_document(uuid,integer,integer)'),
       ('guarded', 'rag_read_snapshot_chunks(uuid,uuid,timestamp with time zone,integer)'),
       ('guarded', 'rag_read_snapshot_documents(uuid,uuid[],integer)'),
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
       ('guarded', 'rag_record_metrics(jsonb)'),
+      ('guarded', 'rag_record_request(jsonb)'),
       ('guarded', 'rag_record_requests(jsonb)'),
       ('guarded', 'rag_record_tokens(bigint,integer,bigint,integer)'),
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
@@ -199,8 +211,10 @@ begin
       ('guarded', 'rag_store_content(text,integer)'),
       ('guarded', 'rag_store_extraction(integer,jsonb,integer)'),
       ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
+      ('guarded', 'rag_summarize_records(integer)'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
+      ('guarded', 'rag_update_record_settings(uuid,integer)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)
   loop

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from verify.request_generator import ADDRESS
-from verify.victim_objects import HASH, QUESTION, Values
+from verify.victim_objects import HASH, QUESTION, Values, record_of
 
 Example = Callable[[Values], dict[str, Any]]
 
@@ -72,6 +72,7 @@ WITHOUT_CONTROL = {
     "rag_claim_removals",
     "rag_extend_hnsw",
     "rag_remove_deleted_collections",
+    "rag_remove_expired_records",
 }
 # SQL functions of the worker's role.
 OF_THE_WORKER = WITHOUT_CONTROL | {"rag_end_delivery", "rag_end_removal"}
@@ -89,6 +90,7 @@ BODIES: dict[str, Example] = {
     "PATCH /v1/collections/{collection_id}": lambda values: {"description": f"new {values['marker']}"},
     "PATCH /v1/documents/{document_id}": lambda values: {"title": f"New {values['marker']}"},
     "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
+    "POST /v1/records/{record_id}/feedback": lambda values: {"reason": f"new {values['marker']}"},
     "POST /v1/auth/register": lambda _: {"email": "no address"},
     "POST /v1/documents/upload": lambda _: {"filename": "a.pdf", "size_bytes": 10},
 }
@@ -202,9 +204,13 @@ ARGUMENTS: dict[str, Example] = {
         "window_seconds": 60,
     },
     "rag_record_event": lambda _: {"event": "knowledge.retrieve"},
+    "rag_label_record": lambda values: {"verdict": "wrong", "document_ids": [values["document_id"]]},
+    "rag_list_records": lambda _: {"limit": 10},
+    "rag_rate_record": lambda values: {"rating": "down", "reason": f"new {values['marker']}"},
     "rag_record_metrics": lambda _: {"measures": []},
     "rag_record_requests": lambda _: {"histograms": []},
     "rag_record_tokens": lambda _: {"model_tokens": 1, "model_calls": 1},
+    "rag_record_request": lambda values: {"record": record_of(values["org_id"], QUESTION)},
     "rag_get_query_embedding": lambda _: {"max_age_seconds": 3600},
     "rag_put_query_embedding": lambda _: {"hash": _digest(), "max_age_seconds": 3600},
     "rag_open_session": lambda _: {"history": 10},

@@ -82,6 +82,7 @@ class ObjectFactory:
         webhook_id, delivery_id = self._webhook(collection_id)
         load = {"name": f"load {marker}", "overwrite": False, "documents": 1, "collection": {}}
         load_id = self._rpc(actors.admin, "rag_begin_load", load)
+        actors.sql("update rag.orgs set record_days = 30 where id = %s", actors.org_id)
         embedding_arguments = {"hash": HASH, "embedding": vector, "max_age_seconds": 3600}
         self._rpc(actors.member, "rag_put_query_embedding", embedding_arguments)
         event = {"event": "knowledge.retrieve", "namespace": name}
@@ -101,6 +102,7 @@ class ObjectFactory:
             "job_lease": self._job_lease(waiting_id),
             "reading_lease": self._reading_lease(str(document_id)),
             "link": self._link(actors.admin, waiting_id), "key_hash_of_key": self._hash_of_key(),
+            "record_id": self._record(actors.admin, marker, collection_id, str(document_id), str(chunk_id)),
         }  # fmt: skip
         private = common | {
             **_names(
@@ -108,10 +110,14 @@ class ObjectFactory:
                 str(private_chunk_id),
             ),
             "key_id": self._key(actors.member, private_marker),
+            "record_id": self._record(
+                actors.member, private_marker, private_collection_id, private_document_id,
+                str(private_chunk_id),
+            ),
         }  # fmt: skip
         private_ids = [
             session_id,
-            *(private[name] for name in ("collection_id", "document_id", "chunk_id", "key_id")),
+            *(private[name] for name in ("collection_id", "document_id", "chunk_id", "key_id", "record_id")),
         ]
         # So that no worker reads a document for names while the sweep runs.
         postpone = "update rag.extractions set due_at = now() + interval '1 day' where org_id = %s"
@@ -140,7 +146,9 @@ class ObjectFactory:
         self._actors.sql(
             "delete from rag.api_keys where org_id = %s and name not like 'credential %%'", org_id
         )
-        for table in ("sessions", "webhooks", "stored_responses", "audit_events", "object_removals"):
+        for table in (
+            "sessions", "webhooks", "stored_responses", "audit_events", "object_removals", "request_records",
+        ):  # fmt: skip
             self._actors.sql(f"delete from rag.{table} where org_id = %s", org_id)  # noqa: S608
 
     def _ids(self) -> frozenset[str]:
@@ -249,6 +257,19 @@ class ObjectFactory:
         )  # fmt: skip
         return str(webhook_id), str(delivery_id)
 
+    def _record(
+        self, person: Person, marker: str, collection_id: str, document_id: str, chunk_id: str
+    ) -> str:
+        """A record of a question of that person."""
+        actors = self._actors
+        passage = {"chunk_id": chunk_id, "document_id": document_id, "score": 0.5, "similarity": 0.5}
+        record = record_of(actors.org_id, f"{QUESTION} {marker}") | {
+            "collection_id": collection_id, "passages": [passage],
+        }  # fmt: skip
+        self._rpc(person, "rag_record_request", {"record": record})
+        statement = "select id from rag.request_records where org_id = %s and owner_id = %s"
+        return str(actors.sql(statement, actors.org_id, person.id)[0][0])
+
     def _key(self, person: Person, marker: str) -> str:
         body = {"name": f"key {marker}", "scopes": ["documents:read"]}
         key_id = str(self._post(person, "/api/keys", body)["id"])
@@ -344,6 +365,15 @@ class ObjectFactory:
                 "and database_url."
             )
         return answer.json() if answer.content else None
+
+
+def record_of(org_id: str, question: str) -> dict[str, Any]:
+    """As rag_record_request takes it."""
+    return {
+        "org_ids": [org_id], "request_id": uuid4().hex, "function": "chat", "question": question,
+        "queries": [{"text": question, "mode": "hybrid"}], "passages": [], "confidence": "medium",
+        "score": 0.5, "because": [], "prompt_tokens": 0, "completion_tokens": 0, "milliseconds": 1,
+    }  # fmt: skip
 
 
 def _text(marker: str) -> str:

@@ -1,6 +1,7 @@
 // Questions and their answers, as they come: one session at a time.
 
 import { byId, show } from "./dom.js";
+import { feedback } from "./feedback.js";
 import { Follower } from "./follower.js";
 import { Turn } from "./turn.js";
 
@@ -91,7 +92,10 @@ export class Conversation {
   }
 
   #place(question) {
-    const turn = new Turn(question, this.#evidence);
+    const turn = new Turn(question, this.#evidence, (id) => {
+      const path = `/api/v1/records/${encodeURIComponent(id)}/feedback`;
+      return feedback((rating, reason) => this.#api.post(path, { rating, reason }), this.#on.problem);
+    });
     byId("empty").hidden = true;
     byId("turns").append(turn.element);
     return turn;

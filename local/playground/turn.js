@@ -14,9 +14,12 @@ export class Turn {
   #usage = null;
   #asked = performance.now();
   #first = null;
+  #feedback;
   metadata = null;
 
-  constructor(question, evidence) {
+  /** `feedback` makes the buttons for a recorded answer, of its request id. */
+  constructor(question, evidence, feedback) {
+    this.#feedback = feedback;
     const open = (one, said = "") => {
       const source = this.#found[one - 1];
       if (source) void evidence.open(source.document_id, source.chunk_id, said);
@@ -104,6 +107,7 @@ export class Turn {
       confidence(metadata.confidence_detail, metadata.withheld),
       timing(metadata, this.#usage, this.#first ?? 0),
       asked && el("p", { class: "quiet", text: `Searched for: ${metadata.search_query}` }),
+      metadata.recorded && this.#feedback(metadata.request_id),
       !metadata.kept && el("p", { class: "problem", text: "This turn could not be saved in its session. Ask again to save it." }),
     );
   }

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
+from shared.answering import request_records
 from shared.answering.metadata_denylist import TITLE_KEYS, denied_keys, passage_of, redaction, without_keys
 from shared.clients.lenient_row_reading import object_of, readable
 from shared.documents import collections_and_documents_by_name as named_collections
@@ -168,7 +169,7 @@ async def query(
     if any(collection_ids.values()):
         search_query = _hybrid(request, collection_ids)
         try:
-            answer = await pipeline.answer(core, caller, search_query, redact=redaction(denied))
+            answer = await request_records.answer(core, caller, search_query, redact=redaction(denied))
         except RagError:
             await run_in_threadpool(record_event, core.database, caller, event, namespace)
             raise

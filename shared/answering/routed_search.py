@@ -135,6 +135,7 @@ def _routed_result(
     highlights = [highlight(match, text) if request.with_highlights else None for match in matches]
     budget = search.core.settings.rag_context_tokens
     return RoutedResult(
+        search.query(),
         matches,
         judged,
         tuple(highlights),

@@ -54,9 +54,9 @@ class Search:
 
     def run(self) -> None:
         if self.subject is None:
-            result = pipeline.search(self.core, self.caller, self._query())
+            result = pipeline.search(self.core, self.caller, self.query())
         else:
-            result = pipeline.similar(self.core, self.caller, self.subject, self._query(), self.kind)
+            result = pipeline.similar(self.core, self.caller, self.subject, self.query(), self.kind)
         self.results.append(result)
 
     def judged_matches(self) -> tuple[Match, ...]:
@@ -67,7 +67,8 @@ class Search:
         self.results.insert(0, pipeline.search(self.core, self.caller, query, self.vector))
         return self.results[0].matches
 
-    def _query(self) -> Query:
+    def query(self) -> Query:
+        """The query of the current parameters."""
         request, route = self.request, self.route
         return Query(
             route.text,

@@ -117,11 +117,11 @@ class ModelGenerator:
         if usage is None:
             usage = await run_in_threadpool(count_usage, body["messages"], text)
         if is_abstention(text):
-            yield GeneratedText("", body["model"], usage, is_abstention=True)
+            yield GeneratedText("", body["model"], usage, is_abstention=True, messages=body["messages"])
             return
         if sent < len(text):
             yield text[sent:]
-        yield GeneratedText(text, body["model"], usage)
+        yield GeneratedText(text, body["model"], usage, messages=body["messages"])
 
     async def _stream(self, body: Body) -> AsyncGenerator[tuple[Body, str]]:
         async with self._gateway.stream({**body, "stream": True}, counted=True) as parts:

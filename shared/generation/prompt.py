@@ -3,8 +3,9 @@
 Chunk text is data, inside a fence (prompt_fence.py), and the model gets no tools.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from shared.models.chat_stream import Body
 from shared.text.citation_marks import excerpt
@@ -91,8 +92,7 @@ def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbe
     numbers = {match.chunk_id: number for number, match in enumerate(matches, start=1)} if numbered else {}
 
     def shown(match: Match) -> str:
-        text = f"{match.header}\n{match.text}" if match.header else match.text
-        return excerpt(match.title, text, fence, numbers.get(match.chunk_id))
+        return _excerpt(match, fence, numbers.get(match.chunk_id))
 
     def cost(match: Match) -> int:
         return count_tokens(shown(match))
@@ -105,3 +105,34 @@ def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbe
             cut = replace(cut, text=cut.text[: len(cut.text) * budget // price - 1])
         chosen = (cut,)
     return "".join(map(shown, chosen)).rstrip("\n")
+
+
+def without_texts(messages: Sequence[Mapping[str, Any]], matches: Sequence[Match]) -> list[dict[str, str]]:
+    """The messages of a request, for a record: with a mark in the place of each text of a document and of
+    each message but the first and the last, which may repeat such texts. A passage's mark has its place among
+    the matches, from 1."""
+    fence = Fence.of(messages[0]["content"]) if messages else None
+    if fence is None:
+        return []
+    places = {
+        _excerpt(match, fence, number).rstrip("\n"): place
+        for place, match in enumerate(matches, start=1)
+        for number in (None, place)
+    }
+
+    def mark_of(fenced: str) -> str:
+        place = places.get(fenced)
+        return f"[passage {place}]" if place else f"[{len(fenced)} characters of documents]"
+
+    outline = [
+        {"role": message["role"], "content": f"[{len(str(message.get('content') or ''))} characters]"}
+        for message in messages
+    ]
+    outline[0]["content"] = messages[0]["content"]
+    outline[-1]["content"] = fence.substitute(messages[-1]["content"], mark_of)
+    return outline
+
+
+def _excerpt(match: Match, fence: Fence, number: int | None) -> str:
+    text = f"{match.header}\n{match.text}" if match.header else match.text
+    return excerpt(match.title, text, fence, number)

@@ -1,4 +1,4 @@
-"""Maintenance by the worker: objects of Storage, deleted collections, the tail of the HNSW index.
+"""Maintenance by the worker: objects of Storage, deleted collections, expired records, the HNSW index.
 
 A failure is logged, and the next call of the worker continues.
 """
@@ -54,6 +54,12 @@ def remove_deleted_collections(database: Database, signer: Signer) -> None:
     (sql/20_documents/22_delete_collections.sql)."""
     with _logged("deleted collections were not removed"):
         database.call(worker_principal(signer), "rag_remove_deleted_collections", {}, idempotent=True)
+
+
+def remove_expired_records(database: Database, signer: Signer) -> None:
+    """Remove records of requests whose retention has ended."""
+    with _logged("expired records of requests were not removed"):
+        database.call(worker_principal(signer), "rag_remove_expired_records", {}, idempotent=True)
 
 
 def extend_hnsw(database: Database, signer: Signer) -> None:

@@ -149,4 +149,5 @@ def _match(row: dict[str, Any]) -> Match:
         graph_sourced=row.get("graph_sourced", False),
         filename=row.get("filename"),
         owner_id=row.get("owner_id"),
+        word_score=row.get("word_score"),
     )

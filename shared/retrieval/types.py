@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.types import Route, Rule, SearchMode, SearchScope
-from shared.types import Filters, Graph, Match
+from shared.types import Filters, Graph, Match, Query
 
 NO_FILTERS = Filters()
 NO_GRAPH = Graph()
@@ -54,12 +54,13 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class RoutedResult:
-    """Matches, and the reasons for them. `judged_matches`: those that confidence is judged by, empty if not
-    requested; `highlights`: one per match, None if not requested; `scope` and `time_range`: those of the last
-    search; `embedding_model`: None if nothing was embedded; `shares`: the share of the score by kind of
-    document; `stages`: milliseconds; `graph`: empty if not used; `vector`: the embedding of the request's
-    text, None if it was not computed."""
+    """Matches, and the reasons for them. `query`, `scope` and `time_range`: those of the last search;
+    `judged_matches`: those that confidence is judged by, empty if not requested; `highlights`: one per match,
+    None if not requested; `embedding_model`: None if nothing was embedded; `shares`: the share of the score
+    by kind of document; `stages`: milliseconds; `graph`: empty if not used; `vector`: the embedding of the
+    request's text, None if it was not computed."""
 
+    query: Query
     matches: tuple[Match, ...]
     judged_matches: tuple[Match, ...]
     highlights: tuple[Highlight | None, ...]

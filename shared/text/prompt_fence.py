@@ -6,7 +6,9 @@ agent's tool, each turn), which the authors of the texts cannot guess. `<<end-` 
 nothing, so texts need no escaping.
 """
 
+import re
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 RULE = (
@@ -24,6 +26,17 @@ class Fence:
     def wrap(self, label: str, text: str, note: str = "") -> str:
         """The text inside the fence. `note`: trusted text on the first line."""
         return f"{self._line(label)}{note}\n{text}\n{self._line('end')}"
+
+    @classmethod
+    def of(cls, system_prompt: str) -> "Fence | None":
+        """The fence that a system prompt explains, None without one."""
+        found = re.search(r"<<end-([0-9a-f]{16})>>", system_prompt)
+        return cls(found[1]) if found else None
+
+    def substitute(self, text: str, replacement: Callable[[str], str]) -> str:
+        """The text with another in the place of each fence and of all inside it."""
+        fenced = re.compile(rf"<<[a-z]+-{self.nonce}>>.*?{re.escape(self._line('end'))}", re.DOTALL)
+        return fenced.sub(lambda found: replacement(found[0]), text)
 
     def rule(self, *labels: str) -> str:
         """The sentence that explains the fence with these labels to a model."""

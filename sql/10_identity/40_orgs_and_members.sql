@@ -9,10 +9,14 @@ create table rag.orgs (
   id uuid primary key default gen_random_uuid(),
   name text not null check (length(name) between 1 and 200),
   tier text not null default 'standard' references rag.tiers (name) on update cascade,
+  record_days integer check (record_days between 1 and 3650),
   created_at timestamptz not null default now()
 );
 
 comment on table rag.orgs is 'Tenants, written by the deployer.';
+comment on column rag.orgs.record_days is
+  'The days for which answered requests are recorded (rag.request_records); null records none. The org''s admins '
+  'change it too.';
 
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);
@@ -76,12 +80,34 @@ $$;
 
 comment on function rag.admin_org_ids is 'The orgs that the caller administers, with a token that has the scope admin.';
 
+create function rag.require_admin_org()
+returns uuid[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  own constant uuid[] := array(select rag.admin_org_ids());
+begin
+  if cardinality(own) = 0 then
+    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
+      using errcode = 'PT403', detail = 'admin_required';
+  end if;
+  return own;
+end;
+$$;
+
+comment on function rag.require_admin_org is 'The orgs that the caller administers; PT403 without one.';
+
 create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
 
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
+
+create policy "admins decide whether requests are recorded" on rag.orgs
+  for update to authenticated
+  using (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
+  with check (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships" on rag.members

@@ -100,10 +100,7 @@ as $$
 begin
   perform rag.begin_call();
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
-  if not exists (select from rag.admin_org_ids()) then
-    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
-      using errcode = 'PT403', detail = 'admin_required';
-  end if;
+  perform rag.require_admin_org();
   return (
     with listed as (
       select audit_events.*

@@ -40,14 +40,11 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  own constant uuid[] := array(select rag.admin_org_ids());
+  own constant uuid[] := rag.require_admin_org();
   fewer constant integer := least(max_rows, 200000);
   counted bigint[];
 begin
-  if cardinality(own) = 0 then
-    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
-      using errcode = 'PT403', detail = 'admin_required';
-  elsif coalesce(max_rows, 0) not between 1 and 500000 then
+  if coalesce(max_rows, 0) not between 1 and 500000 then
     raise exception 'max_rows must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_max_rows';
   end if;
 

@@ -717,10 +717,14 @@ create table rag.orgs (
   id uuid primary key default gen_random_uuid(),
   name text not null check (length(name) between 1 and 200),
   tier text not null default 'standard' references rag.tiers (name) on update cascade,
+  record_days integer check (record_days between 1 and 3650),
   created_at timestamptz not null default now()
 );
 
 comment on table rag.orgs is 'Tenants, written by the deployer.';
+comment on column rag.orgs.record_days is
+  'The days for which answered requests are recorded (rag.request_records); null records none. The org''s admins '
+  'change it too.';
 
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);
@@ -784,12 +788,34 @@ $$;
 
 comment on function rag.admin_org_ids is 'The orgs that the caller administers, with a token that has the scope admin.';
 
+create function rag.require_admin_org()
+returns uuid[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  own constant uuid[] := array(select rag.admin_org_ids());
+begin
+  if cardinality(own) = 0 then
+    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
+      using errcode = 'PT403', detail = 'admin_required';
+  end if;
+  return own;
+end;
+$$;
+
+comment on function rag.require_admin_org is 'The orgs that the caller administers; PT403 without one.';
+
 create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
 
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
+
+create policy "admins decide whether requests are recorded" on rag.orgs
+  for update to authenticated
+  using (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
+  with check (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
 create policy "users read their own memberships" on rag.members
@@ -11984,6 +12010,504 @@ $$;
 comment on function public.rag_release_response is
   'Release a claim, so that the next equal request is processed; returns whether the claim was valid.';
 
+-- Records of answered requests: question, passages, judgement, prompt and answer, for explanation, replay and
+-- evaluation. Off by default; an org turns them on with the days after which they expire (rag.orgs.record_days). The
+-- functions write one record for each answered request, as its caller. Its user and the org's admins read it.
+--
+-- A record contains no text of a passage: it names chunks, whose texts are read under the reader's row security. The
+-- answer, the queries and the prompt may repeat such texts, so they are shown only to a reader who sees all of the
+-- record's chunks (rag_get_record). Of the prompt, passages and earlier messages are not stored.
+
+create table rag.request_records (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  id uuid not null default gen_random_uuid(),
+  owner_id uuid not null references auth.users (id) on delete cascade,
+  collection_id uuid,
+  request_id text not null check (length(request_id) between 1 and 200),
+  function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
+  question text not null check (length(question) between 1 and 10000),
+  queries jsonb not null check (jsonb_typeof(queries) = 'array' and jsonb_array_length(queries) between 1 and 20),
+  passages jsonb not null check (jsonb_typeof(passages) = 'array' and jsonb_array_length(passages) <= 100),
+  confidence text not null check (confidence in ('high', 'medium', 'low')),
+  score double precision not null check (score between 0 and 1),
+  because text[] not null check (cardinality(because) <= 20),
+  answer text check (length(answer) between 1 and 100000),
+  model text check (length(model) <= 200),
+  prompt jsonb check (jsonb_typeof(prompt) = 'array'),
+  prompt_tokens integer not null check (prompt_tokens >= 0),
+  completion_tokens integer not null check (completion_tokens >= 0),
+  milliseconds integer not null check (milliseconds >= 0),
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  rating text check (rating in ('up', 'down')),
+  reason text check (length(reason) <= 2000),
+  verdict text check (verdict in ('right', 'wrong')),
+  document_ids uuid[] not null default '{}' check (cardinality(document_ids) <= 20),
+  primary key (org_id, id)
+);
+
+comment on table rag.request_records is 'Answered requests of orgs that record them.';
+comment on column rag.request_records.owner_id is 'The user who asked.';
+comment on column rag.request_records.collection_id is
+  'The one collection that was searched; null for several. A key that is bound to a collection sees its records alone.';
+comment on column rag.request_records.request_id is 'X-Request-Id of the response. A client may use one again.';
+comment on column rag.request_records.queries is
+  'The searches: the interpreted question with its mode, filters and number of passages.';
+comment on column rag.request_records.passages is
+  'The chunks that could answer, best first, with the score of each leg that found them.';
+comment on column rag.request_records.answer is 'Null for a question that was not answered.';
+comment on column rag.request_records.prompt is
+  'The messages to the model, with a mark in the place of each passage and earlier message; null without a model.';
+comment on column rag.request_records.expires_at is 'The end of the retention, from which on no caller sees the row.';
+comment on column rag.request_records.rating is 'By the user who asked: up or down, and optionally a reason.';
+comment on column rag.request_records.verdict is
+  'By an admin: whether it was right to answer so, or not to answer; the next column: the documents that answer.';
+
+-- rag_list_records.
+create index request_records_by_time on rag.request_records (org_id, created_at desc, id);
+-- rag.get_record.
+create index request_records_by_request on rag.request_records (org_id, request_id);
+-- Deleting a user.
+create index request_records_by_owner on rag.request_records (owner_id);
+-- rag_remove_expired_records.
+create index request_records_by_expiry on rag.request_records (expires_at);
+
+alter table rag.request_records enable row level security;
+alter table rag.request_records force row level security;
+
+create policy "members use their org's request_records" on rag.request_records
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "records are of oneself" on rag.request_records
+  as restrictive for insert to authenticated
+  with check (owner_id = (select auth.uid()));
+
+create policy "expired records are invisible" on rag.request_records
+  as restrictive for select to authenticated
+  using (expires_at > now());
+
+create policy "a key records and reads answers with a scope that asks" on rag.request_records
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('chat:read', 'retrievals:read')))
+  with check ((select rag.has_scope('chat:read', 'retrievals:read')));
+
+create policy "a bound key stays in its collection" on rag.request_records
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+create policy "the worker sees expired records" on rag.request_records
+  for select to rag_worker using (expires_at <= now());
+
+create policy "the worker removes expired records" on rag.request_records
+  for delete to rag_worker using (expires_at <= now());
+
+create function rag.org_of_record(orgs jsonb)
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select candidate.ids[1]
+  from (
+    select case when coalesce(orgs, '[]') = '[]' then array(select rag.current_org_ids())
+      else array(select distinct named.id::uuid from jsonb_array_elements_text(orgs) as named (id)) end as ids
+  ) as candidate
+  where cardinality(candidate.ids) = 1 and candidate.ids[1] in (select rag.current_org_ids());
+$$;
+
+comment on function rag.org_of_record is
+  'The org that a request concerned: the one of its filters and passages, else the caller''s only org. Null for a '
+  'request over several orgs: no admin may learn of another org''s passages.';
+
+create function public.rag_record_request(record jsonb)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('chat:read', 'retrievals:read');
+  home uuid;
+  days integer;
+begin
+  perform rag.check_json('record', record, 1000000);
+  if coalesce(jsonb_typeof(record -> 'org_ids'), 'null') not in ('null', 'array') then
+    raise exception 'org_ids must be a list of ids' using errcode = 'PT400', detail = 'invalid_record';
+  end if;
+  home := rag.org_of_record(nullif(record -> 'org_ids', 'null'));
+  -- The anonymous caller of the index API has the token of a member, who did not ask.
+  if home is null or rag.creator_id() <> auth.uid() then
+    return null;
+  end if;
+  select orgs.record_days into days from rag.orgs where orgs.id = home;
+  if days is null then
+    return false;
+  end if;
+  insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
+    confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
+  select home, auth.uid(), coalesce(rag.bound_collection(), given.collection_id), given.request_id, given.function,
+    given.question, given.queries, (
+      select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.place), '[]')
+      from jsonb_array_elements(given.passages) with ordinality as item (body, place)
+      cross join lateral jsonb_to_record(item.body) as passage (chunk_id uuid, document_id uuid,
+        score double precision, similarity double precision, word_score double precision,
+        relevance double precision, graph_sourced boolean)),
+    given.confidence, given.score, given.because, given.answer, given.model, nullif(given.prompt, 'null'),
+    given.prompt_tokens, given.completion_tokens, given.milliseconds, now() + make_interval(days => days)
+  from jsonb_to_record(record) as given (collection_id uuid, request_id text, function text, question text,
+    queries jsonb, passages jsonb, confidence text, score double precision, because text[], answer text, model text,
+    prompt jsonb, prompt_tokens integer, completion_tokens integer, milliseconds integer);
+  return true;
+end;
+$$;
+
+comment on function public.rag_record_request is
+  'Store a record of the caller''s answered request: true; false if the org records no requests; null for a request '
+  'over several orgs, and one of the anonymous caller of the index API, which are not recorded. record: the columns of '
+  'rag.request_records, and org_ids: the orgs of the request''s filters and passages.';
+
+create function public.rag_remove_expired_records()
+returns integer
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  removed integer;
+begin
+  delete from rag.request_records
+  where (org_id, id) in (
+    select expired.org_id, expired.id from rag.request_records as expired where expired.expires_at <= now() limit 10000);
+  get diagnostics removed = row_count;
+  return removed;
+end;
+$$;
+
+comment on function public.rag_remove_expired_records is
+  'Delete up to 10,000 expired records of all orgs; their number. For the worker.';
+
+-- Reading and erasing records of requests: the explanation of an answer, the org's setting, deletion.
+
+create function rag.get_record(record_id text)
+returns rag.request_records
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  own constant uuid[] := array(select rag.current_org_ids());
+  found_record rag.request_records;
+begin
+  perform rag.require_scope('chat:read', 'retrievals:read');
+  if record_id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select * into found_record from rag.request_records where org_id = any (own) and id = record_id::uuid;
+  end if;
+  if found_record.id is null then
+    select * into found_record
+    from rag.request_records
+    where org_id = any (own) and request_id = record_id
+    order by owner_id = auth.uid() desc, created_at desc
+    limit 1;
+  end if;
+  if found_record.id is null then
+    raise exception 'There is no record of such a request. Check its id, and that your organization records requests.'
+      using errcode = 'PT404', detail = 'record_not_found';
+  end if;
+  return found_record;
+end;
+$$;
+
+comment on function rag.get_record is
+  'The record of that id, or the latest with that request id: the caller''s own before those of others. PT404 for a '
+  'record that the caller may not read.';
+
+create function rag.passages_of_record(record rag.request_records)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(jsonb_agg(jsonb_build_object(
+    'rank', place, 'chunk_id', chunk_id, 'document_id', document_id, 'score', score,
+    'title', title, 'text', content, 'is_visible', content is not null,
+    'legs', array_remove(array[
+      case when similarity is not null
+        then jsonb_build_object('leg', 'semantic', 'rank', similarity_rank, 'score', similarity) end,
+      case when word_score > 0 then jsonb_build_object('leg', 'keyword', 'rank', word_rank, 'score', word_score) end,
+      case when graph_sourced then jsonb_build_object('leg', 'graph', 'rank', graph_rank, 'score', score) end,
+      case when relevance is not null
+        then jsonb_build_object('leg', 'reranker', 'rank', relevance_rank, 'score', relevance) end
+    ], null)) order by place), '[]')
+  from (
+    select item.place, passage.*, documents.title, chunks.content,
+      rank() over (order by passage.similarity desc nulls last) as similarity_rank,
+      rank() over (order by passage.word_score desc nulls last) as word_rank,
+      rank() over (order by passage.graph_sourced desc nulls last, passage.score desc) as graph_rank,
+      rank() over (order by passage.relevance desc nulls last) as relevance_rank
+    from jsonb_array_elements(record.passages) with ordinality as item (body, place)
+    cross join lateral jsonb_to_record(item.body) as passage (chunk_id uuid, document_id uuid,
+      score double precision, similarity double precision, word_score double precision, relevance double precision,
+      graph_sourced boolean)
+    left join rag.chunks on chunks.org_id = record.org_id and chunks.id = passage.chunk_id
+    left join rag.documents on documents.org_id = record.org_id and documents.id = chunks.document_id
+  ) as ranked;
+$$;
+
+comment on function rag.passages_of_record is
+  'The record''s passages with the title and text that the caller sees today, and their rank among the passages in '
+  'each leg of the search that scored them.';
+
+create function public.rag_get_record(record_id text)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present constant rag.request_records := rag.get_record(rag_get_record.record_id);
+  passages constant jsonb := rag.passages_of_record(present);
+  is_complete constant boolean := not jsonb_path_exists(passages, '$[*] ? (@.is_visible == false)');
+begin
+  return to_jsonb(present) || jsonb_build_object(
+    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null)
+    || case when is_complete then '{}' else jsonb_build_object('answer', null, 'prompt', null, 'queries', (
+      -- A model may have rewritten the others from passages or earlier answers.
+      select jsonb_agg(query) from jsonb_array_elements(present.queries) as query
+      where query ->> 'text' = present.question)) end;
+end;
+$$;
+
+comment on function public.rag_get_record is
+  'A record by its id or its request id, with the passages as the caller sees them today. If the caller does not see '
+  'one of them, because it was deleted, replaced or made private, is_complete is false, and fields that may repeat its '
+  'text are null: answer, prompt, and queries but those for the question as it was asked. PT404 for a record of another user, unless the caller administers the org.';
+
+create function public.rag_delete_records(user_id uuid default null)
+returns integer
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  removed integer;
+begin
+  perform rag.begin_call(), rag.require_scope('admin');
+  delete from rag.request_records
+  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, auth.uid());
+  get diagnostics removed = row_count;
+  return removed;
+end;
+$$;
+
+comment on function public.rag_delete_records is
+  'Delete the records of a user, by default the caller, in the caller''s orgs; their number. Admins delete those of any '
+  'user of their orgs, others delete only their own. A key needs the scope admin.';
+
+create function public.rag_get_record_settings(org_id uuid default null)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('chat:read', 'retrievals:read');
+  home constant uuid := rag.resolve_org(rag_get_record_settings.org_id);
+begin
+  return jsonb_build_object('org_id', home,
+    'retention_days', (select orgs.record_days from rag.orgs where orgs.id = home));
+end;
+$$;
+
+comment on function public.rag_get_record_settings is
+  '{"org_id", "retention_days"}: the days for which the org records requests, null if it records none. Every member '
+  'may know. PT400 and PT404 as rag.resolve_org.';
+
+create function public.rag_update_record_settings(org_id uuid default null, retention_days integer default null)
+returns jsonb
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant uuid := rag.resolve_org(rag_update_record_settings.org_id);
+  days constant integer := rag_update_record_settings.retention_days;
+begin
+  if home not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
+    raise exception 'Only admins of the org may do this. An API key also needs the scope admin.'
+      using errcode = 'PT403', detail = 'admin_required';
+  elsif days not between 1 and 3650 then
+    raise exception 'retention_days must be between 1 and 3650, or null for no records'
+      using errcode = 'PT400', detail = 'invalid_retention';
+  end if;
+  update rag.orgs set record_days = days where id = home;
+  -- A shorter retention is that of the earlier records, too.
+  delete from rag.request_records
+  where org_id = home and (days is null or created_at + make_interval(days => days) <= now());
+  update rag.request_records set expires_at = created_at + make_interval(days => days)
+  where org_id = home and expires_at > created_at + make_interval(days => days);
+  return jsonb_build_object('org_id', home, 'retention_days', days);
+end;
+$$;
+
+comment on function public.rag_update_record_settings is
+  'Record the org''s requests for that many days from now on; null stops it and deletes the org''s records. A shorter '
+  'retention also applies to earlier records, a longer one does not. PT403 for a caller who is no admin.';
+
+-- Review of recorded requests: their users rate the answers; the org's admins list, summarize and label them.
+
+create function public.rag_rate_record(record_id text, rating text default null, reason text default null)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present constant rag.request_records := rag.get_record(record_id);
+begin
+  if present.owner_id <> auth.uid() then
+    raise exception 'Only the user who asked may rate an answer.' using errcode = 'PT403', detail = 'asker_required';
+  elsif rating not in ('up', 'down') then
+    raise exception 'rating must be up, down or null' using errcode = 'PT400', detail = 'invalid_rating';
+  elsif length(reason) > 2000 then
+    raise exception 'reason must have at most 2,000 characters' using errcode = 'PT400', detail = 'invalid_reason';
+  end if;
+  update rag.request_records as rated
+  set rating = rag_rate_record.rating,
+    reason = case when rag_rate_record.rating is not null then rag_rate_record.reason end
+  where rated.org_id = present.org_id and rated.id = present.id;
+end;
+$$;
+
+comment on function public.rag_rate_record is
+  'Rate the answer of one''s own request up or down, with an optional reason; null removes the rating. PT403 for the '
+  'request of another user.';
+
+create function public.rag_label_record(record_id text, verdict text default null, document_ids uuid[] default '{}')
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present constant rag.request_records := rag.get_record(record_id);
+begin
+  if present.org_id not in (select rag.admin_org_ids()) then
+    raise exception 'Only admins of the org may label a record. An API key also needs the scope admin.'
+      using errcode = 'PT403', detail = 'admin_required';
+  elsif verdict not in ('right', 'wrong') then
+    raise exception 'verdict must be right, wrong or null' using errcode = 'PT400', detail = 'invalid_verdict';
+  elsif document_ids is null or cardinality(document_ids) > 20 or (verdict is null and document_ids <> '{}') then
+    raise exception 'document_ids must be at most 20 ids, and none without a verdict'
+      using errcode = 'PT400', detail = 'invalid_ids';
+  elsif exists (
+    select from unnest(document_ids) as named (id)
+    where not exists (
+      select from rag.documents where documents.org_id = present.org_id and documents.id = named.id))
+  then
+    raise exception 'There is no such document. Check its id.' using errcode = 'PT404', detail = 'document_not_found';
+  end if;
+  update rag.request_records as labelled
+  set verdict = rag_label_record.verdict, document_ids = rag_label_record.document_ids
+  where labelled.org_id = present.org_id and labelled.id = present.id;
+end;
+$$;
+
+comment on function public.rag_label_record is
+  'Label a record as an admin of its org: whether it was right to answer so, or not to answer, and the documents that '
+  'answer the question; null removes the label. PT403 for others; PT404 for a document that the caller does not see.';
+
+create function public.rag_list_records(
+  "limit" integer default 20, "offset" integer default 0, sort_by text default 'created_at',
+  answered boolean default null, rating text default null, labelled boolean default null
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_call();
+  own constant uuid[] := rag.require_admin_org();
+begin
+  perform rag.check_page("limit", "offset", 'desc', sort_by, array['created_at', 'milliseconds']);
+  return (
+    with listed as (
+      select present.*
+      from rag.request_records as present
+      where present.org_id = any (own)
+        and (rag_list_records.answered is null or (present.answer is not null) = rag_list_records.answered)
+        and (rag_list_records.rating is null or present.rating = rag_list_records.rating)
+        and (rag_list_records.labelled is null or (present.verdict is not null) = rag_list_records.labelled)
+    ), page as (
+      select listed.*, row_number() over (
+        order by case when rag_list_records.sort_by = 'milliseconds' then listed.milliseconds end desc,
+          listed.created_at desc, listed.id) as place
+      from listed
+      order by place
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from listed),
+      'records', coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'request_id', page.request_id,
+        'org_id', page.org_id, 'owner_id', page.owner_id, 'function', page.function, 'question', page.question,
+        'confidence', page.confidence, 'is_answered', page.answer is not null, 'rating', page.rating,
+        'reason', page.reason, 'verdict', page.verdict, 'document_ids', page.document_ids,
+        'milliseconds', page.milliseconds, 'prompt_tokens', page.prompt_tokens,
+        'completion_tokens', page.completion_tokens, 'created_at', page.created_at) order by page.place), '[]'))
+    from page);
+end;
+$$;
+
+comment on function public.rag_list_records is
+  '{"total", "records": [...]}: a page of the records of the orgs that the caller administers, the latest or, by '
+  'milliseconds, the slowest first, without answers, prompts and passages. answered, rating and labelled filter them. '
+  'PT403 for a caller who administers no org.';
+
+create function public.rag_summarize_records(days integer default 30)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  own constant uuid[] := rag.require_admin_org();
+begin
+  if days is null or days not between 1 and 3650 then
+    raise exception 'days must be between 1 and 3650' using errcode = 'PT400', detail = 'invalid_days';
+  end if;
+  return (
+    with recent as materialized (
+      select present.answer is not null as is_answered, present.confidence, present.rating, present.verdict,
+        present.milliseconds, present.prompt_tokens, present.completion_tokens,
+        left(regexp_replace(lower(btrim(present.question)), '\s+', ' ', 'g'), 500) as question
+      from rag.request_records as present
+      where present.org_id = any (own) and present.created_at > now() - make_interval(days => days)
+      order by present.created_at desc
+      limit 100000
+    ), unanswered as (
+      select recent.question, count(*) as requests
+      from recent
+      where not recent.is_answered
+      group by recent.question
+      order by requests desc, recent.question
+      limit 20
+    )
+    select jsonb_build_object(
+      'requests', count(*),
+      'answered', count(*) filter (where recent.is_answered),
+      'withheld', count(*) filter (where not recent.is_answered),
+      'confidence', jsonb_build_object('high', count(*) filter (where recent.confidence = 'high'),
+        'medium', count(*) filter (where recent.confidence = 'medium'),
+        'low', count(*) filter (where recent.confidence = 'low')),
+      'rated_up', count(*) filter (where recent.rating = 'up'),
+      'rated_down', count(*) filter (where recent.rating = 'down'),
+      'labelled_right', count(*) filter (where recent.verdict = 'right'),
+      'labelled_wrong', count(*) filter (where recent.verdict = 'wrong'),
+      'p50_ms', percentile_disc(0.5) within group (order by recent.milliseconds),
+      'p95_ms', percentile_disc(0.95) within group (order by recent.milliseconds),
+      'prompt_tokens', coalesce(sum(recent.prompt_tokens), 0),
+      'completion_tokens', coalesce(sum(recent.completion_tokens), 0),
+      'unanswered', (select coalesce(jsonb_agg(to_jsonb(unanswered) order by unanswered.requests desc,
+        unanswered.question), '[]') from unanswered))
+    from recent);
+end;
+$$;
+
+comment on function public.rag_summarize_records is
+  'Counts of the records of the last days in the orgs that the caller administers, at most the latest 100,000: answered, '
+  'withheld, by confidence, ratings, labels, milliseconds, tokens; unanswered: the 20 most frequent questions without an '
+  'answer, in lower case. PT403 for a caller who administers no org.';
+
 -- Audit events of the knowledge API, and of quotas of tokens (28_token_quotas.sql): counts and a score, never a text or
 -- a query. The functions write each event as the caller of the request. The org's admins read the events; members do
 -- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes them in
@@ -12086,10 +12610,7 @@ as $$
 begin
   perform rag.begin_call();
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
-  if not exists (select from rag.admin_org_ids()) then
-    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
-      using errcode = 'PT403', detail = 'admin_required';
-  end if;
+  perform rag.require_admin_org();
   return (
     with listed as (
       select audit_events.*
@@ -12156,14 +12677,11 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  own constant uuid[] := array(select rag.admin_org_ids());
+  own constant uuid[] := rag.require_admin_org();
   fewer constant integer := least(max_rows, 200000);
   counted bigint[];
 begin
-  if cardinality(own) = 0 then
-    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
-      using errcode = 'PT403', detail = 'admin_required';
-  elsif coalesce(max_rows, 0) not between 1 and 500000 then
+  if coalesce(max_rows, 0) not between 1 and 500000 then
     raise exception 'max_rows must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_max_rows';
   end if;
 
@@ -12340,6 +12858,7 @@ $$;
 grant select on rag.settings to authenticated;
 grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
+grant update (record_days) on rag.orgs to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
 grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
@@ -12394,6 +12913,8 @@ grant select, insert, update on rag.request_counts to authenticated;
 grant select, insert, update, delete on rag.stored_responses to authenticated;
 grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   on rag.audit_events to authenticated;
+grant select, insert, delete on rag.request_records to authenticated;
+grant update (expires_at, rating, reason, verdict, document_ids) on rag.request_records to authenticated;
 
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
@@ -12418,6 +12939,7 @@ grant update (attempts, due_at, lease, error_code, error_message, updated_at) on
 grant select on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
+grant select (org_id, id, expires_at), delete on rag.request_records to rag_worker;
 
 -- Functions of schema rag. PostgREST does not expose the schema. Exposed functions run as their caller, who therefore
 -- executes the internal functions too.
@@ -12464,6 +12986,7 @@ begin
       ('worker', 'rag_end_removal(uuid,text)'),
       ('worker', 'rag_extend_hnsw(integer)'),
       ('worker', 'rag_remove_deleted_collections()'),
+      ('worker', 'rag_remove_expired_records()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
@@ -12481,6 +13004,7 @@ begin
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
       ('guarded', 'rag_delete_named(text,text[])'),
+      ('guarded', 'rag_delete_records(uuid)'),
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
@@ -12495,6 +13019,9 @@ begin
       ('guarded', 'rag_get_document(uuid)'),
       ('guarded', 'rag_get_original(uuid)'),
       ('guarded', 'rag_get_query_embedding(text,integer)'),
+      ('guarded', 'rag_get_record(text)'),
+      ('guarded', 'rag_get_record_settings(uuid)'),
+      ('guarded', 'rag_label_record(text,text,uuid[])'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text)'),
@@ -12503,6 +13030,7 @@ begin
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
       ('guarded', 'rag_list_orgs()'),
+      ('guarded', 'rag_list_records(integer,integer,text,boolean,text,boolean)'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
       ('guarded', 'rag_list_webhooks(uuid)'),
@@ -12516,11 +13044,13 @@ begin
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
       ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_read_document(uuid,integer,integer)'),
       ('guarded', 'rag_read_snapshot_chunks(uuid,uuid,timestamp with time zone,integer)'),
       ('guarded', 'rag_read_snapshot_documents(uuid,uuid[],integer)'),
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
       ('guarded', 'rag_record_metrics(jsonb)'),
+      ('guarded', 'rag_record_request(jsonb)'),
       ('guarded', 'rag_record_requests(jsonb)'),
       ('guarded', 'rag_record_tokens(bigint,integer,bigint,integer)'),
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
@@ -12535,8 +13065,10 @@ begin
       ('guarded', 'rag_store_content(text,integer)'),
       ('guarded', 'rag_store_extraction(integer,jsonb,integer)'),
       ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
+      ('guarded', 'rag_summarize_records(integer)'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
+      ('guarded', 'rag_update_record_settings(uuid,integer)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)
   loop

@@ -435,3 +435,23 @@ export async function everybody_can_use_it(page, given) {
     assert.ok(wide <= 0, `${view} is ${wide} pixels too wide`);
   }
 }
+
+export async function an_answer_is_rated(page, given) {
+  await signIn(page, given);
+  const turn = await ask(page, given.question);
+  const [good, bad] = ["Good answer", "Bad answer"].map((name) => turn.getByRole("button", { name }));
+  await good.click();
+  await turn.locator('[aria-label="Good answer"][aria-pressed="true"]').waitFor();
+  await bad.click();
+  await turn.getByLabel("What is wrong with it?").fill(given.reason);
+  await turn.getByRole("button", { name: "Send" }).click();
+  await turn.locator(".feedback form").waitFor({ state: "hidden" });
+  assert.equal(await good.getAttribute("aria-pressed"), "false");
+  assert.equal(await bad.getAttribute("aria-pressed"), "true");
+}
+
+export async function an_answer_without_a_record_is_not_rated(page, given) {
+  await signIn(page, given);
+  const turn = await ask(page, given.question);
+  assert.equal(await turn.locator(".feedback").count(), 0);
+}

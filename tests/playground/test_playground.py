@@ -20,6 +20,7 @@ from tests.external_programs import run_node, run_worker
 from tests.functions.app_server import services, site
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.functions.search_workspace import MENU, OUTAGE, put
+from tests.functions.test_records import record_requests
 from tests.playground.markdown import HOSTILE_MARKDOWN, KILN, MARKDOWN
 from tests.stand_in_server import Reply, StandIn
 
@@ -308,3 +309,12 @@ def crowd(world: World, actor: Actor, count: int) -> None:
         count,
         actor.org.id,
     )
+
+
+def test_a_recorded_answer_is_rated(browse: Browse, readers: People, stack: Stack, world: World):
+    who = {"url": stack.url, "token": readers.ann.token(), "question": QUESTION}
+    browse("an_answer_without_a_record_is_not_rated", **who)
+    record_requests(readers.ada)
+    browse("an_answer_is_rated", **who, reason="It names <b>no</b> date.")
+    rated = "select rating, reason from rag.request_records where owner_id = %s"
+    assert world.sql(rated, readers.ann.id) == [("down", "It names <b>no</b> date.")]

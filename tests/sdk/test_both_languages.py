@@ -20,8 +20,10 @@ from mnemosyne import (
 from mnemosyne.models.chat import ChatMessageParam
 from mnemosyne.resources.retrievals import RetrievalsResource
 from shared.services import Services
+from tests.actors import World
 from tests.conftest import People
-from tests.functions.search_workspace import workspace
+from tests.functions.search_workspace import put, workspace
+from tests.functions.test_records import record_requests
 from tests.sdk.python_client import DOCUMENT, address_of, client_of, key_of
 from tests.sdk.typescript_package import HOME, KEY, Package, Row
 from tests.stand_in_server import Reply, StandIn
@@ -277,3 +279,24 @@ def test_a_retrieval_has_the_same_result(typescript: Package, people: People, co
         each.pop("retrieval_time_ms", None)
         each.pop("retrievalTimeMs", None)
     assert {"items": camel([chunk.model_dump(mode="json") for chunk in result]), **camel(details)} == other
+
+
+def test_an_answer_is_rated(typescript: Package, people: People, core: Services, world: World):
+    record_requests(people.ada)
+    put(core, people.ann, "kilns", "Kiln", TEXT)
+    rated = "select rating, reason from rag.request_records where org_id = %s"
+    with client_of(people.ann) as ann:
+        question: list[ChatMessageParam] = [{"role": "user", "content": "Is the kiln hot?"}]
+        metadata = ann.chat.completions.create("kilns", question).metadata
+        assert metadata
+        assert metadata.recorded
+        assert metadata.request_id
+        ann.records.rate(metadata.request_id, "down", reason="It is cold.")
+        assert world.sql(rated, people.acme.id) == [("down", "It is cold.")]
+        with pytest.raises(NotFoundError) as unknown:
+            ann.records.rate("unknown", "up")
+        assert unknown.value.code == "record_not_found"
+        client = {"baseUrl": ann.base_url, "apiKey": key_of(people.ann)}
+        call = {"call": "records.rate", "args": [metadata.request_id, {"rating": "up"}]}
+        typescript.results(client, call)
+    assert world.sql(rated, people.acme.id) == [("up", None)]

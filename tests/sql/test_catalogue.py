@@ -49,6 +49,8 @@ GRANTS = {
     "token_usage": {"SELECT"},
     # No update, no delete: what happened stays as it was noted.
     "audit_events": {"SELECT"},
+    # Only the review and the expiry of a record change.
+    "request_records": {"SELECT", "INSERT", "DELETE"},
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "stored_responses": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "sessions": {"SELECT", "INSERT", "UPDATE", "DELETE"},
@@ -72,6 +74,8 @@ OF_DOCUMENTS = {
 COLUMN_GRANTS = {
     "collections": {"UPDATE": OF_COLLECTIONS},
     "documents": {"INSERT": OF_DOCUMENTS, "UPDATE": OF_DOCUMENTS},
+    "orgs": {"UPDATE": {"record_days"}},
+    "request_records": {"UPDATE": {"expires_at", "rating", "reason", "verdict", "document_ids"}},
     "api_keys": {
         "INSERT": {"org_id", "owner_id", "name", "prefix", "hash", "scopes", "collection_id", "expires_at",
                    "requests_per_minute"},
@@ -118,6 +122,7 @@ WORKER_FUNCTIONS = {
     "rag_end_removal(uuid,text)",
     "rag_extend_hnsw(integer)",
     "rag_remove_deleted_collections()",
+    "rag_remove_expired_records()",
 }
 # PostgREST calls the first of them before each request, as any role.
 OF_EVERY_ROLE = {"rag.check_request()", "rag.check_direct_size()"}
@@ -147,6 +152,7 @@ WORKER_GRANTS = {
     "deliveries": {"SELECT", "DELETE"},
     "settings": {"SELECT"},
     "collections": {"DELETE"},
+    "request_records": {"DELETE"},
 }
 WORKER_COLUMN_GRANTS = {
     "jobs": {
@@ -173,6 +179,7 @@ WORKER_COLUMN_GRANTS = {
     "originals": {"SELECT": {"org_id", "path"}},
     "orgs": {"SELECT": {"id", "tier"}},
     "tiers": {"SELECT": {"name", "is_paused"}},
+    "request_records": {"SELECT": {"org_id", "id", "expires_at"}},
     "object_removals": {"UPDATE": {"due_at", "attempts"}},
 }  # fmt: skip
 WORKER_POLICIES = {
@@ -198,6 +205,8 @@ WORKER_POLICIES = {
     "the worker reads the settings",
     "the worker sees the tiers of orgs",
     "the worker sees which tiers are paused",
+    "the worker sees expired records",
+    "the worker removes expired records",
 }
 # What a document is made of and found by: under the same policies as itself.
 OF_DOCUMENTS = {
@@ -207,6 +216,8 @@ OF_DOCUMENTS = {
 TENANT_TABLES = {
     "api_keys", "collections", "jobs", "object_removals", "webhooks", "endpoints", "deliveries",
     "audit_events", "stored_responses", "sessions", "messages", "org_calls", "token_usage", *OF_DOCUMENTS,
+    "audit_events", "stored_responses", "sessions", "messages", "org_calls", "request_records",
+    *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
@@ -242,6 +253,12 @@ NARROWING = {
         "a key notes what its scopes let it do",
         "admins read events",
         "events are of oneself",
+    },
+    "request_records": {
+        "a bound key stays in its collection",
+        "a key records and reads answers with a scope that asks",
+        "expired records are invisible",
+        "records are of oneself",
     },
     "stored_responses": {
         "a bound key stays in its collection",
@@ -365,6 +382,12 @@ def test_every_function_declares_its_volatility(world: World):
         "rag.renew_plans()",
         "rag_delete_session(uuid)",
         "rag_save_turn(uuid,uuid,uuid,text,jsonb)",
+        "rag_delete_records(uuid)",
+        "rag_label_record(text,text,uuid[])",
+        "rag_rate_record(text,text,text)",
+        "rag_record_request(jsonb)",
+        "rag_remove_expired_records()",
+        "rag_update_record_settings(uuid,integer)",
         "rag.raise_locked()",
         "rag.take_slot(text,integer)",
         "rag.limit_direct_call()",
@@ -602,7 +625,8 @@ def test_every_policy_is_for_authenticated_except_the_worker_s(world: World):
     )
     assert {name for name, roles in rows if roles == ["rag_worker"]} == WORKER_POLICIES
     others = [roles for name, roles in rows if name not in WORKER_POLICIES]
-    assert len(others) == len(TABLES) + sum(map(len, NARROWING.values()))
+    # Members read their orgs, and admins change one column: two policies of rag.orgs.
+    assert len(others) == len(TABLES) + 1 + sum(map(len, NARROWING.values()))
     assert {tuple(roles) for roles in others} == {("authenticated",)}
 
 

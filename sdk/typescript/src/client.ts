@@ -9,6 +9,7 @@ import { ChatResource } from "./resources/chat.js";
 import { CollectionsResource } from "./resources/collections.js";
 import { DocumentsResource } from "./resources/documents.js";
 import { RagResource } from "./resources/rag.js";
+import { RecordsResource } from "./resources/records.js";
 import { RetrievalsResource } from "./resources/retrievals.js";
 import { SearchResource } from "./resources/search.js";
 import { Transport } from "./transport.js";
@@ -38,6 +39,7 @@ export class Mnemosyne {
   readonly chat: ChatResource;
   readonly search: SearchResource;
   readonly rag: RagResource;
+  readonly records: RecordsResource;
   readonly #transport: Transport;
 
   constructor(options: ClientOptions = {}) {
@@ -58,6 +60,7 @@ export class Mnemosyne {
     this.chat = new ChatResource(this.#transport);
     this.search = new SearchResource(this.#transport);
     this.rag = new RagResource(this.#transport);
+    this.records = new RecordsResource(this.#transport);
   }
 
   /** Never repeated. An unhealthy state is a result, not an error. */

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
+from shared.answering import request_records
 from shared.answering.chat_completions import openai_response_format as response
 from shared.answering.chat_completions.openai_request import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
 from shared.generation.prompt import is_abstention, may_be_abstention
 from shared.generation.refusals import insufficient
-from shared.models.chat_stream import Body, choices, completion_text, content_of
+from shared.models.chat_stream import Body, choices, completion_text, content_of, usage_in
 from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
 from shared.services import Services
 from shared.text.chat_messages_and_history import count_usage
@@ -44,10 +45,12 @@ class CompletionStream:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedRequest:
-    """The model's request, or an answer that needs no model. `question`: of a reply that is to be checked."""
+    """The model's request, or an answer that needs no model. `query`: the search, if there was one;
+    `question`: of a reply that is to be checked."""
 
     request: Body
     sources: JudgedMatches | None
+    query: Query | None = None
     question: str | None = None
     answer: Body | None = None
 
@@ -63,6 +66,23 @@ class _PreparedRequest:
     def refusal_for(self, text: str) -> str | None:
         """The text that replaces the model's, if that is an abstention."""
         return insufficient(self.question) if self.question is not None and is_abstention(text) else None
+
+    def answered_request(
+        self, text: str, sources: JudgedMatches | None, usage: Usage | None
+    ) -> request_records.AnsweredRequest | None:
+        """The record; None for a reply without a search, or one that is recorded already."""
+        if self.query is None or sources is None or self.answer is not None:
+            return None
+        return request_records.AnsweredRequest(
+            self.query.text,
+            [self.query],
+            sources.matches,
+            sources.judgement,
+            None if self.refusal_for(text) else text,
+            self.request["model"],
+            usage or Usage(),
+            self.request["messages"],
+        )
 
     def last_parts(self, parts: list[Body], text: str) -> list[Body]:
         """The last parts of the stream, or the refusal in the place of an abstention."""
@@ -87,6 +107,8 @@ async def complete(
         sources = await run_in_threadpool(prepared.judge, text)
         if (refusal := prepared.refusal_for(text)) is not None:
             answer = response.with_text(answer, refusal)
+        if answered := prepared.answered_request(text, sources, usage_in(answer)):
+            await run_in_threadpool(request_records.record, core, caller, answered)
         return answer, sources
 
 
@@ -105,7 +127,7 @@ async def stream(
             opening = core.require_chat_gateway().stream(prepared.request)
             replies = await stack.enter_async_context(opening)
         parts = await stack.enter_async_context(
-            aclosing(_complete_parts(replies, conversation, prepared, timer))
+            aclosing(_complete_parts(core, caller, replies, conversation, prepared, timer))
         )
         return CompletionStream(parts, stack.pop_all())
 
@@ -126,7 +148,7 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
     request = await run_in_threadpool(
         with_context, conversation, sources.matches, settings.rag_context_tokens, settings.rag_history_tokens
     )
-    return _PreparedRequest(request, sources, query.text if conversation.has_one_text else None)
+    return _PreparedRequest(request, sources, query, query.text if conversation.has_one_text else None)
 
 
 def _search(core: Services, caller: Principal, query: Query) -> JudgedMatches:
@@ -138,7 +160,7 @@ def _search(core: Services, caller: Principal, query: Query) -> JudgedMatches:
 async def _extract(
     core: Services, caller: Principal, conversation: Conversation, query: Query
 ) -> _PreparedRequest:
-    answer = await pipeline.answer(core, caller, query)
+    answer = await request_records.answer(core, caller, query)
     if answer.draft:
         text, usage = answer.draft.text, answer.draft.usage
     else:
@@ -150,7 +172,12 @@ async def _extract(
 
 
 async def _complete_parts(
-    replies: AsyncGenerator[Body], conversation: Conversation, prepared: _PreparedRequest, timer: RequestTimer
+    core: Services,
+    caller: Callable[[], Principal],
+    replies: AsyncGenerator[Body],
+    conversation: Conversation,
+    prepared: _PreparedRequest,
+    timer: RequestTimer,
 ) -> AsyncGenerator[Part]:
     """The gateway's parts, with the usage if it is missing. Raises GenerationFailed for a stream without a
     choice."""
@@ -181,6 +208,9 @@ async def _complete_parts(
         if usage is None:
             usage = await run_in_threadpool(_usage, prepared, text)
         yield response.usage_part(latest, usage), sources
+    counted = usage_in({"usage": usage}) if usage else None
+    if answered := prepared.answered_request(text, sources, counted):
+        await run_in_threadpool(request_records.record, core, caller, answered)
     timer.outcome = "success"
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
+from shared.answering import request_records
 from shared.answering.cited.sentence_composer import Composer
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone
 from shared.answering.routed_search import retrieve
@@ -46,12 +47,13 @@ async def answer(
     is_extractive = generator is core.extractive
     model = generator.model if is_extractive else request.model or generator.model
     usage = Usage()
+    generated: GeneratedText | None = None
     if note := missing_note(question, retrieval.judgement):
         yield TextDelta(composer.write_note(note))
     async with aclosing(_check_sentences(core, request, retrieval, generator)) as sentences:
         async for sentence in sentences:
             if isinstance(sentence, GeneratedText):
-                usage = sentence.usage
+                generated, usage = sentence, sentence.usage
                 judgement = await run_in_threadpool(
                     pipeline.judge_draft, retrieval.judgement, sentence, question, matches, supported
                 )
@@ -66,9 +68,19 @@ async def answer(
         yield TextDelta(composer.write_note(insufficient(question)))
     for citation in composer.citations if request.cites else ():
         yield citation
+    composed = composer.answer()
+    answered = request_records.of_generated(
+        question,
+        [retrieval.result.query],
+        matches,
+        retrieval.judgement,
+        None if withheld else composed.text,
+        generated,
+    )
+    await run_in_threadpool(request_records.record, core, caller, answered)
     yield AnswerDone(
         retrieval,
-        composer.answer(),
+        composed,
         withheld,
         not is_extractive,
         model,

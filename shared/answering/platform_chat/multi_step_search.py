@@ -6,13 +6,13 @@ Each query is searched once. A plan without a new query ends the search."""
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.types import ReasoningStep, Sources, SubQuery
 from shared.text.normalize import is_one_line
-from shared.types import Match, SearchResult
+from shared.types import Judgement, Match, SearchResult
 
 # Plans per question, with the first.
 ROUNDS = 3
@@ -82,6 +82,12 @@ class SubQueryResults:
                 if place < len(matches):
                     matches_by_id.setdefault(matches[place].chunk_id, matches[place])
         return tuple(matches_by_id.values())
+
+
+def median(judgements: Iterable[Judgement]) -> Judgement:
+    """The median confidence of several queries. A model's query may match well and answer nothing."""
+    ordered = sorted(judgements, key=lambda judgement: judgement.score)
+    return ordered[len(ordered) // 2]
 
 
 async def search_in_steps(

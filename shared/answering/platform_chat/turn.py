@@ -12,10 +12,11 @@ from dataclasses import replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
+from shared.answering import request_records
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_question
-from shared.answering.platform_chat.multi_step_search import search_in_steps
+from shared.answering.platform_chat.multi_step_search import median, search_in_steps
 from shared.answering.platform_chat.turn_state import Caller, TurnState
 from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Event, Message, Sources, Turn, TurnDone
@@ -85,11 +86,9 @@ def _query_model(core: Services, turn: Turn) -> BudgetedModel | None:
 
 
 def _judge(state: TurnState) -> Judgement:
-    """The median confidence of the queries. A model's query may match well and answer nothing."""
     judged = [state.judgements[query] for query in state.results.by_query]
-    median = sorted(judged, key=lambda judgement: judgement.score)[len(judged) // 2]
     # The caller did not write what a query of the model mentions.
-    return median if len(judged) == 1 else replace(median, missing=())
+    return judged[0] if len(judged) == 1 else replace(median(judged), missing=())
 
 
 def _judge_text(state: TurnState, judgement: Judgement) -> Judgement:
@@ -123,13 +122,24 @@ def _turn_done(
 ) -> TurnDone:
     usage = state.usage + (state.query_model.usage if state.query_model else Usage())
     session_id = _save(state, usage)
+    withheld = judgement.confidence is Confidence.LOW
+    answered = request_records.of_generated(
+        state.turn.question,
+        state.queries,
+        state.results.by_score(),
+        judgement,
+        None if withheld else state.text,
+        state.generated,
+        usage if state.core.chat_gateway else None,
+    )
+    is_recorded = request_records.record(state.core, state.caller, answered)
     return TurnDone(
         turn=state.turn,
         search_query=state.question,
         sub_queries=tuple(state.results.by_query) if state.turn.deep else (),
         matches=state.results.by_score(),
         judgement=judgement,
-        withheld=judgement.confidence is Confidence.LOW,
+        withheld=withheld,
         text=state.text,
         model=state.model,
         usage=usage,
@@ -137,6 +147,7 @@ def _turn_done(
         session_id=session_id or state.session.session_id or NIL,
         collection_id=state.session.collection_id,
         is_saved=session_id is not None,
+        is_recorded=is_recorded,
         milliseconds=milliseconds_since(started),
         retrieval_ms=retrieval_ms,
         generation_ms=generation_ms,

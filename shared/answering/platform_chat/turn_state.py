@@ -12,7 +12,7 @@ from shared.answering.platform_chat.multi_step_search import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.services import Services
-from shared.types import GeneratedText, Judgement, Principal, SearchResult, Usage
+from shared.types import GeneratedText, Judgement, Principal, Query, SearchResult, Usage
 
 Caller = Callable[[], Principal]
 
@@ -35,7 +35,8 @@ class TurnState:
     usage: Usage = field(default_factory=Usage)
     retrieval_tokens: int = 0
     generated: GeneratedText | None = None
-    # The judgement of each query's matches.
+    # The searches, and the judgement of each query's matches.
+    queries: list[Query] = field(default_factory=list)
     judgements: dict[str, Judgement] = field(default_factory=dict)
 
     @property
@@ -51,6 +52,7 @@ class TurnState:
         collections = (self.session.collection_id,) if self.session.collection_id else ()
         filters = replace(query.filters, org_id=self.session.org_id, collection_ids=collections)
         query = replace(query, text=truncate_question(self.core.embedder, text), filters=filters)
+        self.queries.append(query)
         caller = self.caller()
         result, judged = pipeline.search_with_judged_matches(self.core, caller, query)
         self.judgements[text] = pipeline.judge_matches(

@@ -12,11 +12,12 @@ from tests.sql.conversations.test_chat_sessions import save_session
 from tests.sql.operations.test_api_metrics import measure
 from tests.sql.operations.test_audit_events import note
 from tests.sql.search.test_query_embedding_cache import remember
+from verify.victim_objects import record_of
 
 OF_USER = {
     "api_keys", "api_metrics", "audit_events", "chunks", "collections", "deliveries", "documents",
     "extractions", "jobs", "members", "messages", "org_calls", "originals", "postings", "query_embeddings",
-    "rate_limits", "request_counts", "sessions", "stored_responses",
+    "rate_limits", "request_counts", "request_records", "sessions", "stored_responses",
 }  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def tables_with(world: World, id: str) -> set[str]:
 
 
 @pytest.fixture
-def ann(people: People) -> Actor:
+def ann(people: People, world: World) -> Actor:
     """With rows in each table that names a user."""
     ann, org = people.ann, people.acme.id
     assert people.ada.rpc("rag_create_webhook", webhook_arguments(org_id=org)).status_code == 200
@@ -56,6 +57,8 @@ def ann(people: People) -> Actor:
     note(ann)
     remember(ann, "a question")
     answered(ann, org)
+    world.sql("update rag.orgs set record_days = 30 where id = %s", org)
+    assert ann.rpc("rag_record_request", {"record": record_of(org, "What is a kiln?")}).json() is True
     return ann
 
 

@@ -17,6 +17,7 @@ from mnemosyne.resources.chat import ChatResource
 from mnemosyne.resources.collections import CollectionsResource
 from mnemosyne.resources.documents import DocumentsResource
 from mnemosyne.resources.rag import RagResource
+from mnemosyne.resources.records import RecordsResource
 from mnemosyne.resources.retrievals import RetrievalsResource
 from mnemosyne.resources.search import SearchResource
 from mnemosyne.transport import Transport
@@ -43,6 +44,7 @@ class Mnemosyne:
         self.chat = ChatResource(self._transport)
         self.search = SearchResource(self._transport)
         self.rag = RagResource(self._transport)
+        self.records = RecordsResource(self._transport)
 
     @property
     def base_url(self) -> str:

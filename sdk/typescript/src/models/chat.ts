@@ -80,6 +80,7 @@ export interface Confidence {
 
 /** How an answer was produced. */
 export interface ChatMetadata {
+  readonly requestId: string;
   /** The nil UUID without a session. */
   readonly sessionId: string;
   readonly userId: string;
@@ -104,6 +105,8 @@ export interface ChatMetadata {
   /** No model is configured: the answer consists of the documents' own sentences. */
   readonly extractive: boolean;
   readonly kept: boolean;
+  /** The answer has a record, which `records.rate` finds by `requestId`. */
+  readonly recorded: boolean;
 }
 
 export interface ChatCompletion {

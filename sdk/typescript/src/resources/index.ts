@@ -4,5 +4,6 @@ export { ChatCompletionsResource, ChatResource, ChatSessionsResource } from "./c
 export { CollectionsResource } from "./collections.js";
 export { DocumentsResource } from "./documents.js";
 export { RagResource } from "./rag.js";
+export { RecordsResource } from "./records.js";
 export { RetrievalsResource } from "./retrievals.js";
 export { SearchResource } from "./search.js";

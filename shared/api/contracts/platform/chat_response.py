@@ -13,6 +13,7 @@ from shared.api.contracts.shared_fields import ConfidenceDetail, ResponseModel, 
 from shared.api.sse import event
 from shared.errors import RagError
 from shared.generation.citations import best_of_documents
+from shared.tracing import current
 from shared.types import Match, TextDelta
 
 
@@ -48,8 +49,10 @@ class Usage(BaseModel):
 class Metadata(BaseModel):
     """`search_query`: the rewritten question; `withheld`: confidence was low, and the answer says so;
     `extractive`: without a model, the answer has the documents' own sentences; `kept`: the session has the
-    turn; `session_id`: the nil UUID without a session."""
+    turn; `session_id`: the nil UUID without a session; `recorded`: the answer has a record, which feedback
+    names by `request_id`, that of X-Request-Id."""
 
+    request_id: str
     session_id: str
     user_id: str
     collection_id: str | None
@@ -69,11 +72,14 @@ class Metadata(BaseModel):
     withheld: bool
     extractive: bool
     kept: bool
+    recorded: bool
 
     @classmethod
     def of(cls, request: Request, user_id: str, done: TurnDone) -> Self:
         judgement = done.judgement
+        trace = current.get()
         return cls(
+            request_id=trace.request_id if trace else "",
             session_id=done.session_id,
             user_id=user_id,
             collection_id=done.collection_id,
@@ -93,6 +99,7 @@ class Metadata(BaseModel):
             withheld=done.withheld,
             extractive=done.is_extractive,
             kept=done.is_saved,
+            recorded=done.is_recorded,
         )
 
 

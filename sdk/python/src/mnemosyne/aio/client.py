@@ -13,6 +13,7 @@ from mnemosyne.aio.resources.chat import AsyncChatResource
 from mnemosyne.aio.resources.collections import AsyncCollectionsResource
 from mnemosyne.aio.resources.documents import AsyncDocumentsResource
 from mnemosyne.aio.resources.rag import AsyncRagResource
+from mnemosyne.aio.resources.records import AsyncRecordsResource
 from mnemosyne.aio.resources.retrievals import AsyncRetrievalsResource
 from mnemosyne.aio.resources.search import AsyncSearchResource
 from mnemosyne.aio.transport import AsyncTransport
@@ -42,6 +43,7 @@ class AsyncMnemosyne:
         self.chat = AsyncChatResource(self._transport)
         self.search = AsyncSearchResource(self._transport)
         self.rag = AsyncRagResource(self._transport)
+        self.records = AsyncRecordsResource(self._transport)
 
     @property
     def base_url(self) -> str:

@@ -73,8 +73,10 @@ class Confidence(Model):
 class ChatMetadata(Model):
     """`search_query` is the text that was searched; `withheld`: confidence was too low, and the answer says
     so; `extractive`: the answer consists of the documents' own sentences; `kept`: the session has the turn;
-    `session_id` is the nil UUID without a session."""
+    `session_id` is the nil UUID without a session; `recorded`: the answer has a record, which
+    `records.rate` finds by `request_id`."""
 
+    request_id: str | None = None
     session_id: str | None = None
     user_id: str | None = None
     collection_id: str | None = None
@@ -94,6 +96,7 @@ class ChatMetadata(Model):
     withheld: bool | None = None
     extractive: bool | None = None
     kept: bool | None = None
+    recorded: bool | None = None
 
 
 class _Told(Model):

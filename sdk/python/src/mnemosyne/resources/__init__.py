@@ -9,6 +9,7 @@ from mnemosyne.resources.chat import (
 from mnemosyne.resources.collections import CollectionsResource
 from mnemosyne.resources.documents import DocumentsResource
 from mnemosyne.resources.rag import RagResource
+from mnemosyne.resources.records import RecordsResource
 from mnemosyne.resources.retrievals import RetrievalsResource
 from mnemosyne.resources.search import SearchResource
 
@@ -19,6 +20,7 @@ __all__ = [
     "CollectionsResource",
     "DocumentsResource",
     "RagResource",
+    "RecordsResource",
     "RetrievalsResource",
     "SearchResource",
 ]

@@ -8,6 +8,7 @@ from mnemosyne.aio.resources.chat import (
 from mnemosyne.aio.resources.collections import AsyncCollectionsResource
 from mnemosyne.aio.resources.documents import AsyncDocumentsResource
 from mnemosyne.aio.resources.rag import AsyncRagResource
+from mnemosyne.aio.resources.records import AsyncRecordsResource
 from mnemosyne.aio.resources.retrievals import AsyncRetrievalsResource
 from mnemosyne.aio.resources.search import AsyncSearchResource
 
@@ -18,6 +19,7 @@ __all__ = [
     "AsyncCollectionsResource",
     "AsyncDocumentsResource",
     "AsyncRagResource",
+    "AsyncRecordsResource",
     "AsyncRetrievalsResource",
     "AsyncSearchResource",
 ]

@@ -1,0 +1,111 @@
+"""records: answered requests of an org that records them: explanation, replay, feedback, review, erasure."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Path
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from shared.answering import request_replay
+from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import with_scope
+from shared.api.contracts.platform import error_format
+from shared.api.contracts.platform import records as wire
+from shared.api.contracts.platform.pagination import Limit, Pagination
+from shared.api.contracts.shared_fields import Offset
+from shared.api.dependencies import Core
+from shared.observability import request_records as records
+from shared.text.prefixed_ids import id_of
+from shared.types import Principal, Scope
+
+app = create_app(error_format, "records", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
+
+Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ)]
+# A user without a key, or a key with the scope admin. The database requires an admin where it says so.
+Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
+RecordId = Annotated[wire.RecordId, Path()]
+
+
+@app.get("/api/v1/records")
+@app.get("/v1/records")
+def index(
+    caller: Admin,
+    core: Core,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    sort_by: wire.SortBy = "created_at",
+    answered: bool | None = None,
+    rating: wire.Rating | None = None,
+    labelled: bool | None = None,
+) -> wire.Records:
+    rows, total = records.list_records(
+        core.database,
+        caller,
+        limit=limit,
+        offset=offset,
+        sort_by=sort_by,
+        answered=answered,
+        rating=rating,
+        labelled=labelled,
+    )
+    data = [wire.ListedRecord.of(row) for row in rows]
+    return wire.Records(data=data, pagination=Pagination.of(total, limit, offset))
+
+
+@app.get("/api/v1/records/summary")
+@app.get("/v1/records/summary")
+def summary(caller: Admin, core: Core, days: wire.Days = 30) -> wire.Summary:
+    return wire.Summary.of(records.summary(core.database, caller, days))
+
+
+@app.get("/api/v1/records/settings")
+@app.get("/v1/records/settings")
+def settings(caller: Asker, core: Core, org_id: UUID | None = None) -> wire.Settings:
+    return wire.Settings.of(records.settings(core.database, caller, str(org_id) if org_id else None))
+
+
+@app.patch("/api/v1/records/settings")
+@app.patch("/v1/records/settings")
+def update_settings(caller: Admin, core: Core, body: wire.NewSettings) -> wire.Settings:
+    org_id = str(body.org_id) if body.org_id else None
+    changed = records.update_settings(core.database, caller, org_id, body.retention_days)
+    core.recorder.reset()
+    return wire.Settings.of(changed)
+
+
+@app.get("/api/v1/records/{record_id}")
+@app.get("/v1/records/{record_id}")
+def get(caller: Asker, core: Core, record_id: RecordId) -> wire.Record:
+    return wire.Record.of(records.get(core.database, caller, record_id))
+
+
+@app.post("/api/v1/records/{record_id}/replay")
+@app.post("/v1/records/{record_id}/replay")
+async def replay(caller: Asker, core: Core, record_id: RecordId) -> wire.Replay:
+    record = await run_in_threadpool(records.get, core.database, caller, record_id)
+    return wire.Replay.of(record, await request_replay.replay(core, caller, record))
+
+
+@app.post("/api/v1/records/{record_id}/feedback", status_code=204)
+@app.post("/v1/records/{record_id}/feedback", status_code=204)
+def rate(caller: Asker, core: Core, record_id: RecordId, body: wire.Feedback) -> Response:
+    records.rate(core.database, caller, record_id, body.rating, body.reason)
+    return Response(status_code=204)
+
+
+@app.post("/api/v1/records/{record_id}/label", status_code=204)
+@app.post("/v1/records/{record_id}/label", status_code=204)
+def label(caller: Admin, core: Core, record_id: RecordId, body: wire.Label) -> Response:
+    ids = [id_of(document_id, "document") for document_id in body.document_ids]
+    records.label(core.database, caller, record_id, body.verdict, ids)
+    return Response(status_code=204)
+
+
+@app.delete("/api/v1/records")
+@app.delete("/v1/records")
+def delete(caller: Admin, core: Core, user_id: UUID | None = None) -> wire.Deleted:
+    return wire.Deleted(deleted=records.delete(core.database, caller, str(user_id) if user_id else None))
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,90 @@
+"""Replay of a recorded request: the same searches in today's documents, and the changes since the record."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from shared import pipeline
+from shared.answering.platform_chat.multi_step_search import SubQueryResults, median
+from shared.answering.request_records import queries
+from shared.errors import Conflict
+from shared.services import Services
+from shared.types import Filters, Judgement, Match, Principal, Query, SearchResult
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RankChange:
+    """A passage with another rank than before, None where it was not among the passages. `title`: None if the
+    caller does not see the passage."""
+
+    chunk_id: str
+    document_id: str
+    title: str | None
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """`is_answered`: None for a question of several searches, which is not answered again."""
+
+    judgement: Judgement
+    is_answered: bool | None
+    answer: str | None
+    changes: tuple[RankChange, ...]
+
+
+async def replay(core: Services, caller: Principal, record: Row) -> Replay:
+    """Repeat the record's searches as the caller, and answer from them. Nothing is recorded. Raises Conflict
+    for a record without valid queries, or another RagError."""
+    searches = _searches(record)
+    if len(searches) == 1:
+        has_ceiling = record["function"] == "rag-answer"
+        answer = await pipeline.answer(core, caller, searches[0], has_ceiling=has_ceiling)
+        text = answer.draft.text if answer.draft else None
+        return Replay(answer.judgement, text is not None, text, _changes(record, answer.matches))
+    results, judgements = SubQueryResults(), []
+    for query in searches:
+        result, judgement = await run_in_threadpool(_search, core, caller, query)
+        results.by_query[query.text] = result
+        judgements.append(judgement)
+    return Replay(median(judgements), None, None, _changes(record, results.by_score()))
+
+
+def _searches(record: Row) -> list[Query]:
+    filters = Filters(org_id=record["org_id"])
+    try:
+        recorded = [queries().validate_python(query) for query in record["queries"] or ()]
+    except ValidationError:
+        raise Conflict("The record has no valid queries. Ask the question again.") from None
+    if not recorded:
+        return [pipeline.confidence_query(record["question"], filters)]
+    return [replace(query, filters=replace(query.filters, org_id=record["org_id"])) for query in recorded]
+
+
+def _search(core: Services, caller: Principal, query: Query) -> tuple[SearchResult, Judgement]:
+    result, judged = pipeline.search_with_judged_matches(core, caller, query)
+    judgement = pipeline.judge_matches(core, caller, judged, query.text, matches=result.matches)
+    return result, judgement
+
+
+def _changes(record: Row, matches: Sequence[Match]) -> tuple[RankChange, ...]:
+    """The new passages and the moved ones, by their ranks, then the lost ones."""
+    before = {passage["chunk_id"]: passage for passage in record["passages"]}
+    after = [match.chunk_id for match in matches]
+    present = [
+        RankChange(match.chunk_id, match.document_id, match.title, old and old["rank"], rank)
+        for rank, match in enumerate(matches, start=1)
+        if (old := before.get(match.chunk_id)) is None or old["rank"] != rank
+    ]
+    lost = [
+        RankChange(chunk_id, passage["document_id"], passage["title"], passage["rank"], None)
+        for chunk_id, passage in before.items()
+        if chunk_id not in after
+    ]
+    return (*present, *lost)

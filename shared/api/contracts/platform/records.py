@@ -1,0 +1,269 @@
+"""Wire models of recorded requests."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from shared.answering import request_replay
+from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.shared_fields import ResponseModel, Score, WithoutNul
+
+Rating = Literal["up", "down"]
+Verdict = Literal["right", "wrong"]
+SortBy = Literal["created_at", "milliseconds"]
+Days = Annotated[int, Field(ge=1, le=3650)]
+RecordId = Annotated[str, StringConstraints(min_length=1, max_length=200), WithoutNul]
+
+
+class NewSettings(BaseModel):
+    """`retention_days`: null stops recording and deletes the org's records. Members of one org may omit
+    `org_id`."""
+
+    retention_days: Annotated[int, Field(strict=True, ge=1, le=3650)] | None
+    org_id: UUID | None = None
+
+
+class Settings(ResponseModel):
+    """`retention_days`: null if the org records no requests."""
+
+    org_id: str
+    retention_days: int | None
+
+
+class Feedback(BaseModel):
+    """`rating`: null removes the rating and its reason."""
+
+    rating: Rating | None
+    reason: Annotated[str, StringConstraints(strict=True, max_length=2000), WithoutNul] | None = None
+
+
+class GivenFeedback(BaseModel):
+    rating: Rating
+    reason: str | None
+
+
+class Label(BaseModel):
+    """`verdict`: whether it was right to answer so, or not to answer; null removes the label. `document_ids`:
+    the documents that answer the question."""
+
+    verdict: Verdict | None
+    document_ids: Annotated[list[str], Field(max_length=20)] = []
+
+
+class GivenLabel(BaseModel):
+    verdict: Verdict
+    document_ids: list[str]
+
+
+class Deleted(BaseModel):
+    deleted: int
+
+
+class Leg(BaseModel):
+    """A part of the search that scored a passage, with its rank among the record's passages."""
+
+    leg: Literal["semantic", "keyword", "graph", "reranker"]
+    rank: int
+    score: Score
+
+
+class Passage(BaseModel):
+    """`title` and `text`: as the caller sees them today, null if the caller no longer sees the passage."""
+
+    rank: int
+    chunk_id: str
+    document_id: str
+    title: str | None
+    text: str | None
+    score: Score
+    legs: list[Leg]
+
+
+class Query(BaseModel):
+    """The interpreted question, with the options of its search that differ from the defaults."""
+
+    text: str
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> "Query":
+        return cls(text=row["text"], options={name: value for name, value in row.items() if name != "text"})
+
+
+class Confidence(BaseModel):
+    level: Literal["high", "medium", "low"]
+    score: Score
+    because: list[str]
+
+
+class PromptMessage(BaseModel):
+    """`content`: with a mark in the place of each passage, and of all but the first and the last message."""
+
+    role: str
+    content: str
+
+
+class Generation(BaseModel):
+    """`model`: "extractive" without a language model; `prompt`: null without one, and if the caller no longer
+    sees a passage."""
+
+    model: str
+    prompt: list[PromptMessage] | None
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Record(BaseModel):
+    """An answered request. `user_id`: who asked; `is_complete`: whether the caller sees all passages; if not,
+    the prompt and the answer's text are null, and `queries` lacks rewritten questions. `answer` is also null
+    where `answered` is false. `generation`: null if nothing was generated."""
+
+    id: str
+    request_id: str
+    org_id: str
+    user_id: str
+    function: str
+    question: str
+    queries: list[Query]
+    passages: list[Passage]
+    is_complete: bool
+    confidence: Confidence
+    answered: bool
+    answer: str | None
+    generation: Generation | None
+    feedback: GivenFeedback | None
+    label: GivenLabel | None
+    milliseconds: int
+    created_at: datetime
+    expires_at: datetime
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> "Record":
+        model = row["model"]
+        generation = {name: row[name] for name in Generation.model_fields}
+        confidence = Confidence(level=row["confidence"], score=row["score"], because=row["because"])
+        return cls(
+            **{
+                **row,
+                "user_id": row["owner_id"],
+                "queries": [Query.of(query) for query in row["queries"] or ()],
+                "confidence": confidence,
+                "answered": row["is_answered"],
+                "generation": Generation(**generation) if model else None,
+                "feedback": row if row["rating"] else None,
+                "label": row if row["verdict"] else None,
+            }
+        )
+
+
+class ListedRecord(BaseModel):
+    """A record without its passages and texts of an answer."""
+
+    id: str
+    request_id: str
+    org_id: str
+    user_id: str
+    function: str
+    question: str
+    level: Literal["high", "medium", "low"]
+    answered: bool
+    feedback: GivenFeedback | None
+    label: GivenLabel | None
+    prompt_tokens: int
+    completion_tokens: int
+    milliseconds: int
+    created_at: datetime
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> "ListedRecord":
+        return cls(
+            **{
+                **row,
+                "user_id": row["owner_id"],
+                "level": row["confidence"],
+                "answered": row["is_answered"],
+                "feedback": row if row["rating"] else None,
+                "label": row if row["verdict"] else None,
+            }
+        )
+
+
+class Records(BaseModel):
+    data: list[ListedRecord]
+    pagination: Pagination
+
+
+class Levels(BaseModel):
+    high: int
+    medium: int
+    low: int
+
+
+class UnansweredQuestion(BaseModel):
+    question: str
+    requests: int
+
+
+class Summary(ResponseModel):
+    """Of the last days, at most the latest 100,000 records. `p50_ms`, `p95_ms`: null without a record;
+    `unanswered`: the most frequent questions without an answer, in lower case."""
+
+    requests: int
+    answered: int
+    withheld: int
+    confidence: Levels
+    rated_up: int
+    rated_down: int
+    labelled_right: int
+    labelled_wrong: int
+    p50_ms: int | None
+    p95_ms: int | None
+    prompt_tokens: int
+    completion_tokens: int
+    unanswered: list[UnansweredQuestion]
+
+
+class RankChange(ResponseModel):
+    """A passage with another rank than before: gained if `before` is null, lost if `after` is. `title`: null
+    if the caller does not see the passage."""
+
+    chunk_id: str
+    document_id: str
+    title: str | None
+    before: int | None
+    after: int | None
+
+
+class Outcome(BaseModel):
+    """`answered`: null if the question was not answered again; `answer`: null without one, and before if the
+    caller no longer sees a passage."""
+
+    confidence: Confidence
+    answered: bool | None
+    answer: str | None
+
+
+class Replay(BaseModel):
+    """The same searches in today's documents, as the caller. `passages`: the gained and moved ones, then the
+    lost ones."""
+
+    record_id: str
+    before: Outcome
+    after: Outcome
+    passages: list[RankChange]
+
+    @classmethod
+    def of(cls, record: dict[str, Any], replayed: request_replay.Replay) -> "Replay":
+        judgement = replayed.judgement
+        was = Confidence(level=record["confidence"], score=record["score"], because=record["because"])
+        confidence = Confidence(
+            level=judgement.confidence.value, score=judgement.score, because=list(judgement.because)
+        )
+        return cls(
+            record_id=record["id"],
+            before=Outcome(confidence=was, answered=record["is_answered"], answer=record["answer"]),
+            after=Outcome(confidence=confidence, answered=replayed.is_answered, answer=replayed.answer),
+            passages=[RankChange.of(change) for change in replayed.changes],
+        )

@@ -1,0 +1,157 @@
+-- Reading and erasing records of requests: the explanation of an answer, the org's setting, deletion.
+
+create function rag.get_record(record_id text)
+returns rag.request_records
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  own constant uuid[] := array(select rag.current_org_ids());
+  found_record rag.request_records;
+begin
+  perform rag.require_scope('chat:read', 'retrievals:read');
+  if record_id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select * into found_record from rag.request_records where org_id = any (own) and id = record_id::uuid;
+  end if;
+  if found_record.id is null then
+    select * into found_record
+    from rag.request_records
+    where org_id = any (own) and request_id = record_id
+    order by owner_id = auth.uid() desc, created_at desc
+    limit 1;
+  end if;
+  if found_record.id is null then
+    raise exception 'There is no record of such a request. Check its id, and that your organization records requests.'
+      using errcode = 'PT404', detail = 'record_not_found';
+  end if;
+  return found_record;
+end;
+$$;
+
+comment on function rag.get_record is
+  'The record of that id, or the latest with that request id: the caller''s own before those of others. PT404 for a '
+  'record that the caller may not read.';
+
+create function rag.passages_of_record(record rag.request_records)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(jsonb_agg(jsonb_build_object(
+    'rank', place, 'chunk_id', chunk_id, 'document_id', document_id, 'score', score,
+    'title', title, 'text', content, 'is_visible', content is not null,
+    'legs', array_remove(array[
+      case when similarity is not null
+        then jsonb_build_object('leg', 'semantic', 'rank', similarity_rank, 'score', similarity) end,
+      case when word_score > 0 then jsonb_build_object('leg', 'keyword', 'rank', word_rank, 'score', word_score) end,
+      case when graph_sourced then jsonb_build_object('leg', 'graph', 'rank', graph_rank, 'score', score) end,
+      case when relevance is not null
+        then jsonb_build_object('leg', 'reranker', 'rank', relevance_rank, 'score', relevance) end
+    ], null)) order by place), '[]')
+  from (
+    select item.place, passage.*, documents.title, chunks.content,
+      rank() over (order by passage.similarity desc nulls last) as similarity_rank,
+      rank() over (order by passage.word_score desc nulls last) as word_rank,
+      rank() over (order by passage.graph_sourced desc nulls last, passage.score desc) as graph_rank,
+      rank() over (order by passage.relevance desc nulls last) as relevance_rank
+    from jsonb_array_elements(record.passages) with ordinality as item (body, place)
+    cross join lateral jsonb_to_record(item.body) as passage (chunk_id uuid, document_id uuid,
+      score double precision, similarity double precision, word_score double precision, relevance double precision,
+      graph_sourced boolean)
+    left join rag.chunks on chunks.org_id = record.org_id and chunks.id = passage.chunk_id
+    left join rag.documents on documents.org_id = record.org_id and documents.id = chunks.document_id
+  ) as ranked;
+$$;
+
+comment on function rag.passages_of_record is
+  'The record''s passages with the title and text that the caller sees today, and their rank among the passages in '
+  'each leg of the search that scored them.';
+
+create function public.rag_get_record(record_id text)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present constant rag.request_records := rag.get_record(rag_get_record.record_id);
+  passages constant jsonb := rag.passages_of_record(present);
+  is_complete constant boolean := not jsonb_path_exists(passages, '$[*] ? (@.is_visible == false)');
+begin
+  return to_jsonb(present) || jsonb_build_object(
+    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null)
+    || case when is_complete then '{}' else jsonb_build_object('answer', null, 'prompt', null, 'queries', (
+      -- A model may have rewritten the others from passages or earlier answers.
+      select jsonb_agg(query) from jsonb_array_elements(present.queries) as query
+      where query ->> 'text' = present.question)) end;
+end;
+$$;
+
+comment on function public.rag_get_record is
+  'A record by its id or its request id, with the passages as the caller sees them today. If the caller does not see '
+  'one of them, because it was deleted, replaced or made private, is_complete is false, and fields that may repeat its '
+  'text are null: answer, prompt, and queries but those for the question as it was asked. PT404 for a record of another user, unless the caller administers the org.';
+
+create function public.rag_delete_records(user_id uuid default null)
+returns integer
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  removed integer;
+begin
+  perform rag.begin_call(), rag.require_scope('admin');
+  delete from rag.request_records
+  where org_id = any (array(select rag.current_org_ids())) and owner_id = coalesce(user_id, auth.uid());
+  get diagnostics removed = row_count;
+  return removed;
+end;
+$$;
+
+comment on function public.rag_delete_records is
+  'Delete the records of a user, by default the caller, in the caller''s orgs; their number. Admins delete those of any '
+  'user of their orgs, others delete only their own. A key needs the scope admin.';
+
+create function public.rag_get_record_settings(org_id uuid default null)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('chat:read', 'retrievals:read');
+  home constant uuid := rag.resolve_org(rag_get_record_settings.org_id);
+begin
+  return jsonb_build_object('org_id', home,
+    'retention_days', (select orgs.record_days from rag.orgs where orgs.id = home));
+end;
+$$;
+
+comment on function public.rag_get_record_settings is
+  '{"org_id", "retention_days"}: the days for which the org records requests, null if it records none. Every member '
+  'may know. PT400 and PT404 as rag.resolve_org.';
+
+create function public.rag_update_record_settings(org_id uuid default null, retention_days integer default null)
+returns jsonb
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant uuid := rag.resolve_org(rag_update_record_settings.org_id);
+  days constant integer := rag_update_record_settings.retention_days;
+begin
+  if home not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
+    raise exception 'Only admins of the org may do this. An API key also needs the scope admin.'
+      using errcode = 'PT403', detail = 'admin_required';
+  elsif days not between 1 and 3650 then
+    raise exception 'retention_days must be between 1 and 3650, or null for no records'
+      using errcode = 'PT400', detail = 'invalid_retention';
+  end if;
+  update rag.orgs set record_days = days where id = home;
+  -- A shorter retention is that of the earlier records, too.
+  delete from rag.request_records
+  where org_id = home and (days is null or created_at + make_interval(days => days) <= now());
+  update rag.request_records set expires_at = created_at + make_interval(days => days)
+  where org_id = home and expires_at > created_at + make_interval(days => days);
+  return jsonb_build_object('org_id', home, 'retention_days', days);
+end;
+$$;
+
+comment on function public.rag_update_record_settings is
+  'Record the org''s requests for that many days from now on; null stops it and deletes the org''s records. A shorter '
+  'retention also applies to earlier records, a longer one does not. PT403 for a caller who is no admin.';
