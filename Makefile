@@ -6,7 +6,7 @@ export SUPABASE_TELEMETRY_DISABLED := 1
 # The tests start hundreds of Python processes. Without bytecode, each process would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test test-postgres test-long mutants docs links check format schema migration openapi package sdk sbom bench eval calibrate clean
+.PHONY: help demo serve test test-postgres test-long mutants docs links check format schema migration openapi package sdk sbom bench eval calibrate compare clean
 
 help:
 	@echo "make demo       ingests documents and answers questions with citations (on a local stack of its own)"
@@ -29,6 +29,7 @@ help:
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
 	@echo "                hybrid ingest embed work put post bytes bulk index request peers search graph chat sdk playground)"
 	@echo "make eval DATA=dir      quality of retrieval and accuracy of confidence, on labelled sets"
+	@echo "make compare DATA=dir CHANGE='similarity_share=0.5'    the effect of a change, with intervals"
 	@echo "make calibrate DATA=dir DATABASE=url    fits confidence to your own questions, and writes rag.settings"
 
 demo: .venv/ready node_modules/ready
@@ -118,6 +119,10 @@ calibrate: .venv/ready-dev node_modules/ready
 eval: .venv/ready-dev node_modules/ready
 	@test -n "$(DATA)" || { echo "make eval DATA=folder; the folder's format: bench/labelled_sets.py"; exit 2; }
 	$(BIN)/python -m bench.evaluate $(DATA)
+
+compare: .venv/ready-dev node_modules/ready
+	@test -n "$(DATA)" -a -n "$(CHANGE)" || { echo "make compare DATA=folder CHANGE='NAME=VALUE NAME=VALUE'"; exit 2; }
+	@$(BIN)/python -m bench.compare $(DATA) $(CHANGE:%=--change %)
 
 clean:
 	-$(BIN)/python -m local down --remove

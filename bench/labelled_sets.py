@@ -68,7 +68,8 @@ class LabelledSet:
 @dataclass(frozen=True)
 class IngestedSet:
     """A set's corpus as a user of a running stack has it; `names`: the corpus' ids by the documents';
-    `small`: the small corpus in an org of its own, where there are published rankings of it."""
+    `small`: the small corpus in an org of its own, where there are published rankings of it;
+    `database_url`: of the stack."""
 
     core: Services
     reader: Principal
@@ -76,6 +77,7 @@ class IngestedSet:
     chunks: int
     org_id: str = ORG
     small: "IngestedSet | None" = None
+    database_url: str = ""
 
 
 def sets_in(folder: Path) -> list[LabelledSet]:
@@ -146,7 +148,7 @@ def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[Ingested
         some = labelled_set.documents[: SMALL if labelled_set.published else 0]
         small = _put(stack, core, some, SMALL_ORG, SMALL_READER, console) if some else None
         whole = _put(stack, core, labelled_set.documents, ORG, READER, console)
-        yield replace(whole, small=small)
+        yield replace(whole, small=small, database_url=stack.database_url())
 
 
 def _put(
