@@ -1,5 +1,5 @@
 """rag-search over HTTP without embedding: compared with a bare handler that makes the same two database
-calls."""
+calls. And rag-answer with a record of each request, compared with the same without."""
 
 import json
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import httpx
+import psycopg
 from fastapi.testclient import TestClient
 
 from bench.bench_stack import BenchStack, serve_app
@@ -18,6 +19,7 @@ from shared.models.embeddings import embed
 
 ROUNDS = 12
 REQUESTS = {1: 150, 8: 400}
+ANSWERS = 50
 QUESTION = "What does error code E-42 mean?"
 BODY = {"query_text": QUESTION, "top_k": 8}
 
@@ -46,7 +48,41 @@ def measure(bench: BenchStack) -> list[Figure]:
                 Figure(f"rag-search p50, {who}", ours.p50_ms, "ms", bare.p50_ms, "<= 1.3"),
                 Figure(f"rag-search throughput, {who}", ours.per_second, "1/s", bare.per_second, ">= 0.8"),
             ]
-    return figures
+    return [*figures, recorded(bench)]
+
+
+def recorded(bench: BenchStack) -> Figure:
+    """The time of an answer that is recorded, beside that of one that is not, both asked in turns."""
+    with psycopg.connect(bench.stack.database_url(), autocommit=True) as database:
+        database.execute("update rag.orgs set record_days = 30")
+        with ExitStack() as stack:
+            servers = {
+                name: stack.enter_context(
+                    serve_app(
+                        bench,
+                        "bench.served_rag_search:answers",
+                        {**server_environment(bench), "BENCH_RECORDS": name},
+                    )
+                )
+                for name in ("all", "none")
+            }
+            outcomes = {name: Outcome() for name in servers}
+            for turn in range(-1, ROUNDS):
+                for name in sorted(servers, reverse=turn % 2 == 0):
+                    outcome = run_answer_clients(servers[name].url, bench.token())
+                    if turn >= 0:
+                        outcomes[name].add(outcome)
+        database.execute("update rag.orgs set record_days = null")
+    ours, bare = outcomes["all"], outcomes["none"]
+    return Figure("rag-answer p50 with a record, 1 client", ours.p50_ms, "ms", bare.p50_ms, "<= 1.3")
+
+
+def run_answer_clients(url: str, token: str) -> Outcome:
+    request = Request.of("/api/rag/answer", token, BODY)
+    outcome = run_clients(url, 1, lambda _, number: request if number < ANSWERS else None)
+    if outcome.unexpected:
+        raise RuntimeError(f"{url}: {outcome.statuses}")
+    return outcome
 
 
 def server_environment(bench: BenchStack) -> dict[str, str]:
@@ -85,7 +121,11 @@ def round_trips(bench: BenchStack) -> Iterator[Figure]:
         function.app.dependency_overrides[services_dependency] = lambda: bench.core
         try:
             headers = {"Authorization": f"Bearer {bench.token()}"}
-            TestClient(function.app).post(path, json=BODY, headers=headers).raise_for_status()
+            client = TestClient(function.app)
+            # The first answer asks whether its org records requests.
+            client.post(path, json=BODY, headers=headers).raise_for_status()
+            sent.clear()
+            client.post(path, json=BODY, headers=headers).raise_for_status()
         finally:
             function.app.dependency_overrides.clear()
             bench.core.database._session._send = send

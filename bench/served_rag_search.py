@@ -1,4 +1,4 @@
-"""Servers for bench/http_path.py: the function rag-search and a bare handler.
+"""Servers for bench/http_path.py: the functions rag-search and rag-answer, and a bare handler.
 
 One precomputed vector stands for every query's embedding. Both call PostgREST directly: the local gateway is
 Python as well, and its cost would hide the function's.
@@ -13,8 +13,9 @@ from typing import Annotated, Any
 import httpx
 from fastapi import FastAPI, Header
 
-from functions import rag_search
+from functions import rag_answer, rag_search
 from shared.api.dependencies import get_services
+from shared.observability.request_records import RequestRecorder
 
 VECTOR: list[float] = json.loads(os.environ["BENCH_VECTOR"])
 POSTGREST = os.environ["BENCH_POSTGREST"]
@@ -36,17 +37,26 @@ class FixedEmbedder:
         return len(text)
 
 
+class NoRecorder(RequestRecorder):
+    """A recorder of an org that records nothing, which is known for the whole run."""
+
+    def record(self, *_: object) -> bool:
+        return False
+
+
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     core = get_services()
     core.embedder = FixedEmbedder()
     core.database._address = POSTGREST
+    if os.environ.get("BENCH_RECORDS") == "none":
+        core.recorder = NoRecorder()
     yield
     get_services().close()
 
 
-ours = rag_search.app
-ours.router.lifespan_context = _lifespan
+ours, answers = rag_search.app, rag_answer.app
+ours.router.lifespan_context = answers.router.lifespan_context = _lifespan
 
 bare = FastAPI()
 _client = httpx.Client(limits=httpx.Limits(max_connections=64))

@@ -6,6 +6,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from shared import pipeline
+from shared.answering import request_records
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts import mcp as wire
@@ -53,7 +54,7 @@ def search(core: Services, caller: Principal, arguments: wire.SearchArguments) -
 async def answer(core: Services, caller: Principal, arguments: wire.AnswerArguments) -> wire.AnswerResult:
     """Answer a question from the documents alone, with numbered sources and a confidence."""
     query = arguments.to_query()
-    return wire.AnswerResult.of(query.text, await pipeline.answer(core, caller, query))
+    return wire.AnswerResult.of(query.text, await request_records.answer(core, caller, query))
 
 
 @server.tool(*READING)

@@ -51,6 +51,7 @@ WITHOUT_EFFECT = {
     "GET /metrics",
     "GET /v1/documents/{document_id}/status",
     "GET /v1/documents/{document_id}/url",
+    "GET /v1/records/settings",
     "GET /v1/stats",
     "POST /functions/v1/ingest",
     "POST /persist/{index_name}",
