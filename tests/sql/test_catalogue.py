@@ -215,8 +215,7 @@ OF_DOCUMENTS = {
 }  # fmt: skip
 TENANT_TABLES = {
     "api_keys", "collections", "jobs", "object_removals", "webhooks", "endpoints", "deliveries",
-    "audit_events", "stored_responses", "sessions", "messages", "org_calls", "token_usage", *OF_DOCUMENTS,
-    "audit_events", "stored_responses", "sessions", "messages", "org_calls", "request_records",
+    "audit_events", "stored_responses", "sessions", "messages", "org_calls", "token_usage", "request_records",
     *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
