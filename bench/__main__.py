@@ -15,6 +15,7 @@ from bench import (
     chunk_storage,
     chunk_texts,
     cold_start,
+    cost,
     exact_vs_index,
     figures,
     graph_search,
@@ -48,6 +49,7 @@ STAGED: dict[str, Callable[[BenchStack], list[Figure]]] = {
     "memory": soak.memory,
     "load": soak.mixed_load,
     "chat": platform_chat.measure,
+    "cost": cost.measure,
     "sdk": lambda bench: [*sdk_python.measure(bench), *sdk_typescript.measure(bench)],
     "playground": playground.measure,
 }

@@ -1,0 +1,53 @@
+"""Embedding model and chat model behind HTTP, for bench/cost.py: the local model, and a fixed answer.
+
+Both write what a provider would count to the file BENCH_TEXTS, a JSON list for each request.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from shared.models.embeddings import local_embedder
+
+TEXTS = Path(os.environ["BENCH_TEXTS"])
+# Two sentences with their marks.
+ANSWER = (
+    "The data logger's battery lasts five years at the default interval of ten minutes [1]. At one minute it "
+    "lasts about eighteen months, after which the device reports the error code E-42 [2]."
+)
+
+
+def _write(kind: str, *texts: str) -> None:
+    with TEXTS.open("a") as file:
+        file.write(json.dumps([kind, *texts]) + "\n")
+
+
+async def embed(request: Request) -> Response:
+    texts = (await request.json())["input"]
+    _write("embedding", *texts)
+    vectors = await run_in_threadpool(local_embedder().embed, texts)
+    return JSONResponse(
+        {"data": [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]}
+    )
+
+
+async def complete(request: Request) -> Response:
+    messages = (await request.json())["messages"]
+    _write("input", *(message["content"] for message in messages))
+    _write("output", ANSWER)
+    message = {"role": "assistant", "content": ANSWER}
+    return JSONResponse({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+
+app = Starlette(
+    routes=[
+        Route("/v1/embeddings", embed, methods=["POST"]),
+        Route("/v1/chat/completions", complete, methods=["POST"]),
+    ]
+)
