@@ -1,11 +1,17 @@
-"""administration: health; registration; statistics and audit events for admins; the caller's orgs."""
+"""administration: health, registration, the caller's orgs; for admins members, usage, jobs and events."""
 
 from typing import Annotated, Any
 
 from starlette.responses import Response
 
 from shared.access import registration
-from shared.access.orgs_statistics_and_audit_events import list_events, list_orgs, org_statistics
+from shared.access.orgs_statistics_and_audit_events import (
+    list_events,
+    list_members,
+    list_orgs,
+    list_usage,
+    org_statistics,
+)
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import OptionalCaller, registration_only, with_scope
 from shared.api.contracts.platform import administration as wire
@@ -15,6 +21,7 @@ from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core
 from shared.api.health import check
 from shared.api.health_probes import State
+from shared.documents import ingestion_jobs
 from shared.types import Principal, Scope
 
 # Starts without an embedder or a gateway, so that health can report their failure.
@@ -56,6 +63,37 @@ def stats(caller: Admin, core: Core) -> wire.Stats:
 @app.get("/v1/orgs")
 def orgs(caller: AnyCaller, core: Core) -> wire.Orgs:
     return wire.Orgs.of({"data": list_orgs(core.database, caller)})
+
+
+@app.get("/api/v1/usage")
+@app.get("/v1/usage")
+def usage(caller: Admin, core: Core, days: wire.Days = 30) -> wire.Usage:
+    return wire.Usage.of({"data": list_usage(core.database, caller, days)})
+
+
+@app.get("/api/v1/members")
+@app.get("/v1/members")
+def members(caller: Admin, core: Core, limit: Limit = 20, offset: Offset = 0) -> wire.Members:
+    rows, total = list_members(core.database, caller, limit, offset)
+    return wire.Members(
+        data=[wire.Member(**row) for row in rows], pagination=Pagination.of(total, limit, offset)
+    )
+
+
+@app.get("/api/v1/jobs")
+@app.get("/v1/jobs")
+def jobs(
+    caller: Admin, core: Core, limit: Limit = 20, offset: Offset = 0, state: wire.JobState | None = None
+) -> wire.Jobs:
+    rows, total = ingestion_jobs.list_jobs(core.database, caller, state, limit, offset)
+    return wire.Jobs(data=[wire.Job(**row) for row in rows], pagination=Pagination.of(total, limit, offset))
+
+
+@app.post("/api/v1/jobs/retry", status_code=202)
+@app.post("/v1/jobs/retry", status_code=202)
+def retry_jobs(caller: Admin, core: Core, body: wire.JobIds) -> wire.RetriedJobs:
+    ids = [str(job_id) for job_id in body.job_ids]
+    return wire.RetriedJobs(job_ids=ingestion_jobs.retry(core.database, caller, ids))
 
 
 @app.get("/api/v1/events")

@@ -121,10 +121,11 @@ def index(
     status: wire.Status | None = None,
     sort_by: wire.DocumentOrder = "created_at",
     order: Order = "desc",
+    name: wire.NamePart | None = None,
 ) -> wire.Documents:
     collection = id_of(collection_id, "collection")
     rows, total = documents.list_documents(
-        core.database, caller, collection, limit, offset, status, sort_by, order
+        core.database, caller, collection, limit, offset, status, sort_by, order, name
     )
     return wire.Documents(
         data=list(readable(rows, wire.Document.of)), pagination=Pagination.of(total, limit, offset)
@@ -187,6 +188,13 @@ def update(caller: Writer, core: Core, document: Id, body: wire.DocumentChanges)
 def delete(caller: Writer, core: Core, document: Id) -> Response:
     documents.delete(core.database, caller, document)
     return Response(status_code=204)
+
+
+@app.post("/api/v1/documents/delete")
+@app.post("/v1/documents/delete")
+def delete_all(caller: Writer, core: Core, body: wire.DocumentIds) -> wire.DeletedDocuments:
+    ids = [id_of(text, "document") for text in body.document_ids]
+    return wire.DeletedDocuments(document_ids=documents.delete_all(core.database, caller, ids))
 
 
 def _uploads(core: Core) -> Uploads:

@@ -25,6 +25,7 @@ from shared.ingestion.maintenance import (
     remove_deleted_collections,
     remove_due,
     remove_expired_records,
+    remove_old_calls,
 )
 
 # How long a call claims jobs. Afterwards the call finishes the claimed ones.
@@ -70,6 +71,7 @@ def _work(core: Core) -> WorkReport:
         extractions, all_extracted = extraction.result()
     remove_deleted_collections(core.database, signer)
     remove_expired_records(core.database, signer)
+    remove_old_calls(core.database, signer)
     extend_hnsw(core.database, signer)
     if core.storage:
         remove_due(core.database, signer, core.storage)

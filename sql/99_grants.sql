@@ -82,6 +82,7 @@ grant update (state, attempts, due_at, lease, response_status, error, finished_a
 grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
   on rag.extractions to rag_worker;
 grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
+grant select (day), delete on rag.org_calls to rag_worker;
 grant select on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
@@ -102,7 +103,7 @@ grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
-  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer)
+  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day()
   to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
@@ -133,6 +134,7 @@ begin
       ('worker', 'rag_extend_hnsw(integer)'),
       ('worker', 'rag_remove_deleted_collections()'),
       ('worker', 'rag_remove_expired_records()'),
+      ('worker', 'rag_remove_old_calls()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
@@ -149,6 +151,7 @@ begin
       ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
+      ('guarded', 'rag_delete_documents(uuid[])'),
       ('guarded', 'rag_delete_named(text,text[])'),
       ('guarded', 'rag_delete_records(uuid)'),
       ('guarded', 'rag_delete_session(uuid)'),
@@ -170,15 +173,18 @@ begin
       ('guarded', 'rag_label_record(text,text,uuid[])'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
-      ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text)'),
+      ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),
       ('guarded', 'rag_list_events(integer,integer,text,text)'),
+      ('guarded', 'rag_list_jobs(text,integer,integer)'),
       ('guarded', 'rag_list_keys(uuid)'),
+      ('guarded', 'rag_list_members(integer,integer)'),
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
       ('guarded', 'rag_list_orgs()'),
       ('guarded', 'rag_list_records(integer,integer,text,boolean,text,boolean)'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
+      ('guarded', 'rag_list_usage(integer)'),
       ('guarded', 'rag_list_webhooks(uuid)'),
       ('guarded', 'rag_load_chunks(uuid,uuid,jsonb,text,boolean)'),
       ('guarded', 'rag_load_documents(uuid,jsonb,bigint)'),
@@ -202,6 +208,7 @@ begin
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
       ('guarded', 'rag_resolve_workspace(uuid,uuid)'),
+      ('guarded', 'rag_retry_jobs(uuid[])'),
       ('guarded', 'rag_revoke_key(uuid)'),
       ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
       ('guarded', 'rag_rotate_webhook(uuid,text,integer)'),

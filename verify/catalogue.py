@@ -15,8 +15,8 @@ from verify.temporary_rows import BUCKET
 
 FOLDER = Path(__file__).parent
 RELEASE = FOLDER / "catalogue.json"
-# The function that an adopter may replace (docs/install.md).
-MEMBERSHIPS = "function rag.memberships()"
+# The functions that an adopter may replace (docs/install.md).
+MEMBERSHIPS = ("function rag.memberships()", "function rag.org_members(uuid[])")
 
 Objects = dict[str, dict[str, Any]]
 
@@ -33,13 +33,14 @@ def read_objects(connection: psycopg.Connection[Any]) -> Objects:
 def catalogue_findings(
     connection: psycopg.Connection[Any], *, own_memberships: bool = False
 ) -> list[Finding]:
-    """Differences from the release, and faults beyond it. `own_memberships`: rag.memberships() is the
-    adopter's."""
+    """Differences from the release, and faults beyond it. `own_memberships`: rag.memberships() and
+    rag.org_members() are the adopter's."""
     release: Objects = json.loads(RELEASE.read_text())["objects"]
     actual = read_objects(connection)
     if own_memberships:
-        release.pop(MEMBERSHIPS)
-        actual.pop(MEMBERSHIPS, None)
+        for name in MEMBERSHIPS:
+            release.pop(name)
+            actual.pop(name, None)
     bucket = _bucket(connection)
     if bucket is None:
         # Without a bucket nothing is stored in Storage, and the migration creates no policies for it.

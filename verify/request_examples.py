@@ -50,9 +50,12 @@ OPEN_TO_EVERY_SCOPE = {"GET /v1/orgs", "rag_list_orgs"}
 WITHOUT_EFFECT = {
     "GET /metrics",
     "GET /v1/documents/{document_id}/status",
+    # Empty where the deployment has memberships of its own.
+    "GET /v1/members",
     "GET /v1/documents/{document_id}/url",
     "GET /v1/records/settings",
     "GET /v1/stats",
+    "GET /v1/usage",
     "POST /functions/v1/ingest",
     "POST /persist/{index_name}",
     "is_org_member",
@@ -74,6 +77,7 @@ WITHOUT_CONTROL = {
     "rag_extend_hnsw",
     "rag_remove_deleted_collections",
     "rag_remove_expired_records",
+    "rag_remove_old_calls",
 }
 # SQL functions of the worker's role.
 OF_THE_WORKER = WITHOUT_CONTROL | {"rag_end_delivery", "rag_end_removal"}

@@ -93,6 +93,7 @@ class ObjectFactory:
             "hash": HASH, "claim": self._claim(), "load_id": load_id, "waiting_id": waiting_id,
             "load_document_id": self._load_document(load_id, model), "marker": marker,
             "webhook_id": webhook_id, "delivery_id": delivery_id,
+            "job_ids": [self._failed_job(collection_id)],
             "updated_at": self._updated_at(document_id), **self._upload(collection_id),
         }  # fmt: skip
         shared = common | {
@@ -298,6 +299,20 @@ class ObjectFactory:
             lease, self._actors.org_id, document_id,
         )  # fmt: skip
         return lease
+
+    def _failed_job(self, collection_id: str) -> str:
+        """A job that failed, of a document of its own."""
+        actors = self._actors
+        ((job_id,),) = actors.sql(
+            "with failed as (insert into rag.documents "
+            "(org_id, collection_id, title, content, content_hash, status) "
+            "values (%s, %s, %s, '', %s, 'failed') returning org_id, id, collection_id) "
+            "insert into rag.jobs "
+            "(org_id, document_id, collection_id, user_id, document, state, finished_at) "
+            "select org_id, id, collection_id, %s, '{}', 'failed', now() from failed returning id",
+            actors.org_id, collection_id, f"Failed {actors.marker}", "0" * 64, actors.admin.id,
+        )  # fmt: skip
+        return str(job_id)
 
     def _delivery_lease(self, webhook_id: str, collection_id: str) -> tuple[str, str]:
         """The id and the lease of a running delivery."""

@@ -1,4 +1,4 @@
-"""Orgs of a caller, with statistics and audit events for their admins."""
+"""Orgs of a caller, with members, statistics, usage and audit events for their admins."""
 
 from typing import Any
 
@@ -18,6 +18,19 @@ def org_statistics(database: Database, caller: Principal) -> Row:
     """Counts over all orgs that the caller administers. Raises Forbidden without one."""
     (row,) = database.call(caller, "rag_stats", {}, idempotent=True)
     return dict(row)
+
+
+def list_usage(database: Database, caller: Principal, days: int) -> list[Row]:
+    """Calls and users of each of the last days, over all orgs that the caller administers. Raises
+    Forbidden."""
+    return list(database.call(caller, "rag_list_usage", {"days": days}, idempotent=True))
+
+
+def list_members(database: Database, caller: Principal, limit: int, offset: int) -> tuple[list[Row], int]:
+    """A page of the members of the orgs that the caller administers, by name, and their total. Raises
+    Forbidden."""
+    page = database.call(caller, "rag_list_members", {"limit": limit, "offset": offset}, idempotent=True)
+    return page["members"], page["total"]
 
 
 def list_events(

@@ -128,8 +128,10 @@ def list_documents(
     status: str | None,
     sort_by: str,
     order: str,
+    name: str | None,
 ) -> tuple[list[Row], int]:
-    """A page of a collection's documents, and their total. Raises NotFound."""
+    """A page of a collection's documents, and their total. `name`: part of the title or file name. Raises
+    NotFound."""
     arguments = {
         "collection_id": collection,
         "limit": limit,
@@ -137,6 +139,7 @@ def list_documents(
         "status": status,
         "sort_by": sort_by,
         "order": order,
+        "name": name,
     }
     page = database.call(caller, "rag_list_documents", arguments, idempotent=True)
     return page["documents"], page["total"]
@@ -195,6 +198,12 @@ def delete(database: Database, caller: Principal, document: str) -> None:
             code="document_not_found",
             details={"document_id": document},
         )
+
+
+def delete_all(database: Database, caller: Principal, ids: list[str]) -> list[str]:
+    """Delete these documents in one transaction. Returns the ids of those that the caller could delete."""
+    arguments = {"document_ids": ids}
+    return list(database.call(caller, "rag_delete_documents", arguments, long_timeout=True))
 
 
 def _add(database: Database, caller: Principal, collection: str, document: Row) -> Row:

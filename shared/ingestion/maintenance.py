@@ -1,4 +1,4 @@
-"""Maintenance by the worker: objects of Storage, deleted collections, expired records, the HNSW index.
+"""Maintenance by the worker: objects of Storage, deleted collections, expired rows, the HNSW index.
 
 A failure is logged, and the next call of the worker continues.
 """
@@ -60,6 +60,12 @@ def remove_expired_records(database: Database, signer: Signer) -> None:
     """Remove records of requests whose retention has ended."""
     with _logged("expired records of requests were not removed"):
         database.call(worker_principal(signer), "rag_remove_expired_records", {}, idempotent=True)
+
+
+def remove_old_calls(database: Database, signer: Signer) -> None:
+    """Remove the counts of calls that are too old to list (sql/90_operations/25_org_usage.sql)."""
+    with _logged("old counts of calls were not removed"):
+        database.call(worker_principal(signer), "rag_remove_old_calls", {}, idempotent=True)
 
 
 def extend_hnsw(database: Database, signer: Signer) -> None:

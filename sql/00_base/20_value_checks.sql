@@ -74,3 +74,16 @@ $$;
 comment on function rag.check_json is
   'Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or that is not rag.is_readable. Each exposed '
   'function that takes JSON calls it before it converts the JSON, because every conversion renders numbers.';
+
+create function rag.check_ids(name text, ids uuid[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if coalesce(cardinality(ids), 0) not between 1 and 100 or array_position(ids, null) is not null then
+    raise exception '% must have 1 to 100 ids', name using errcode = 'PT400', detail = 'invalid_ids';
+  end if;
+end;
+$$;
+
+comment on function rag.check_ids is 'Raises PT400 unless there are 1 to 100 ids, none of them null.';

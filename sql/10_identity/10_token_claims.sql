@@ -60,6 +60,20 @@ comment on function rag.bound_collection is
   'The collection that the token is bound to; null for an unbound token; for a malformed claim, an id that no '
   'collection has.';
 
+create function rag.require_whole_org()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if rag.bound_collection() is not null then
+    raise exception 'The API key is bound to a collection. Use a key for the whole org.'
+      using errcode = 'PT403', detail = 'key_bound';
+  end if;
+end;
+$$;
+
+comment on function rag.require_whole_org is 'Raises PT403 for a token that is bound to a collection.';
+
 create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''

@@ -2,8 +2,9 @@
 -- members (SQL editor, seed, own back office); signed-in callers read their own rows.
 --
 -- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
--- own. Everything else asks rag.current_org_ids() and rag.admin_org_ids(), which stay as they are: they
--- narrow the memberships by the claims that a token carries, so no replacement can widen a token.
+-- own (and rag.org_members(), if the list of members is to show theirs). Everything else asks
+-- rag.current_org_ids() and rag.admin_org_ids(), which stay as they are: they narrow the memberships by the
+-- claims that a token carries, so no replacement can widen a token.
 
 create table rag.orgs (
   id uuid primary key default gen_random_uuid(),
@@ -25,11 +26,14 @@ create table rag.members (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   user_id uuid not null references auth.users (id) on delete cascade,
   role text not null default 'member' check (role in ('admin', 'member')),
+  name text check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   created_at timestamptz not null default now(),
   primary key (org_id, user_id)
 );
 
 comment on table rag.members is 'Members of orgs and their roles, written by the deployer.';
+comment on column rag.members.name is
+  'The member''s name or address, for the org''s admins. Null: they see the user''s id.';
 
 -- memberships(): where user_id = auth.uid()
 create index members_by_user on rag.members (user_id) include (org_id, role);
@@ -97,6 +101,25 @@ $$;
 
 comment on function rag.require_admin_org is 'The orgs that the caller administers; PT403 without one.';
 
+create function rag.listed_org_ids()
+returns setof uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if current_setting('rag.lists_members', true) = 'true' then
+    -- admin_org_ids() reads rag.members, whose policy calls this function again.
+    perform set_config('rag.lists_members', 'false', true);
+    return query select rag.admin_org_ids();
+    perform set_config('rag.lists_members', 'true', true);
+  end if;
+end;
+$$;
+
+comment on function rag.listed_org_ids is
+  'The orgs whose members the caller may list: in rag_list_members those that the caller administers, elsewhere none. '
+  'The setting rag.lists_members only prevents the recursion of the policy: it grants nothing to a caller who is no '
+  'admin.';
+
 create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
@@ -110,9 +133,22 @@ create policy "admins decide whether requests are recorded" on rag.orgs
   with check (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
-create policy "users read their own memberships" on rag.members
+create policy "users read their own memberships, admins list their orgs'" on rag.members
   for select to authenticated
-  using (user_id = (select auth.uid()));
+  using (user_id = (select auth.uid()) or org_id = any (array(select rag.listed_org_ids())));
+
+create function rag.org_members(org_ids uuid[])
+returns table (org_id uuid, user_id uuid, role text, name text, created_at timestamptz)
+language sql stable security invoker set search_path = ''
+begin atomic
+  select members.org_id, members.user_id, members.role, members.name, members.created_at
+  from rag.members
+  where members.org_id = any (org_members.org_ids);
+end;
+
+comment on function rag.org_members is
+  'The members of these orgs, for rag_list_members. An adopter who has replaced rag.memberships() replaces this function '
+  'too, or the list of members is empty.';
 
 create function rag.resolve_org(org_id uuid)
 returns uuid

@@ -68,7 +68,7 @@ comment on function rag.get_document is 'The document of that id; PT404 for one 
 
 create function public.rag_list_documents(
   collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
-  sort_by text default 'created_at', "order" text default 'desc'
+  sort_by text default 'created_at', "order" text default 'desc', name text default null
 )
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -82,6 +82,8 @@ begin
   if status not in ('processing', 'completed', 'failed') then
     raise exception 'status must be processing, completed or failed'
       using errcode = 'PT400', detail = 'invalid_status';
+  elsif length(name) not between 1 and 200 then
+    raise exception 'name must have 1 to 200 characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
   return (
     with placed as (
@@ -92,6 +94,8 @@ begin
       from rag.documents as listed
       where listed.org_id = home.org_id and listed.collection_id = home.id
         and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
+        and (name is null or strpos(lower(listed.title), lower(name)) > 0
+          or strpos(lower(listed.filename), lower(name)) > 0)
     ), page as (
       select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
       from placed
@@ -108,7 +112,8 @@ end;
 $$;
 
 comment on function public.rag_list_documents is
-  '{"total", "documents": [...]}: a page of a collection''s documents, and how many there are.';
+  '{"total", "documents": [...]}: a page of a collection''s documents, and their number. name: only those whose title '
+  'or file name contains it, in upper or lower case.';
 
 create function public.rag_get_document(document_id uuid)
 returns setof rag.document

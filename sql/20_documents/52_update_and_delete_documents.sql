@@ -52,3 +52,27 @@ end;
 $$;
 
 comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';
+
+create function public.rag_delete_documents(document_ids uuid[])
+returns setof uuid
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  own constant uuid[] := array(select rag.current_org_ids());
+begin
+  perform rag.check_ids('document_ids', document_ids);
+  -- In one order, so that two calls with the same documents do not wait for each other.
+  perform from rag.documents
+  where org_id = any (own) and id = any (document_ids)
+  order by org_id, id
+  for update;
+  return query
+    delete from rag.documents where org_id = any (own) and id = any (document_ids) returning id;
+end;
+$$;
+
+comment on function public.rag_delete_documents is
+  'Delete up to 100 documents in one transaction, and return the ids of those that were deleted. Documents that the '
+  'caller does not see are ignored.';

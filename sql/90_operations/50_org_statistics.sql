@@ -56,6 +56,7 @@ begin
     select org_calls.owner_id, org_calls.day, org_calls.total
     from rag.org_calls
     where org_calls.org_id = any (own) and (select rag.bound_collection()) is null
+    order by org_calls.day desc
     limit fewer
   ) as found;
 
@@ -91,6 +92,6 @@ $$;
 comment on function public.rag_stats is
   'Totals of the orgs that the caller administers. Of each table at most max_rows rows are counted, and fewer where '
   'rows must be read, because the call must end within eight seconds; is_complete says whether that was enough. '
-  'total_users: the users who ever called. Entities are distinct names by org, relationships distinct relations. A key '
+  'total_users: the users who called within 90 days. Entities are distinct names by org, relationships distinct relations. A key '
   'that is bound to a collection gets the totals of the collection, without users and calls. PT403 for a caller who '
   'administers no org.';

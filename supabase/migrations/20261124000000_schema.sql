@@ -99,6 +99,19 @@ comment on function rag.check_json is
   'Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or that is not rag.is_readable. Each exposed '
   'function that takes JSON calls it before it converts the JSON, because every conversion renders numbers.';
 
+create function rag.check_ids(name text, ids uuid[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if coalesce(cardinality(ids), 0) not between 1 and 100 or array_position(ids, null) is not null then
+    raise exception '% must have 1 to 100 ids', name using errcode = 'PT400', detail = 'invalid_ids';
+  end if;
+end;
+$$;
+
+comment on function rag.check_ids is 'Raises PT400 unless there are 1 to 100 ids, none of them null.';
+
 -- Ids of documents and chunks. An id begins with the time, as version 7 of RFC 9562 does. The keys of most tables of an
 -- org begin with such an id, so new rows go to the end of the org's part of an index: the index pages are full, and
 -- few of the pages change.
@@ -355,6 +368,20 @@ $$;
 comment on function rag.bound_collection is
   'The collection that the token is bound to; null for an unbound token; for a malformed claim, an id that no '
   'collection has.';
+
+create function rag.require_whole_org()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if rag.bound_collection() is not null then
+    raise exception 'The API key is bound to a collection. Use a key for the whole org.'
+      using errcode = 'PT403', detail = 'key_bound';
+  end if;
+end;
+$$;
+
+comment on function rag.require_whole_org is 'Raises PT403 for a token that is bound to a collection.';
 
 create function rag.caller_id()
 returns uuid
@@ -710,8 +737,9 @@ insert into rag.tiers (name, requests_per_day, collections, documents_per_collec
 -- members (SQL editor, seed, own back office); signed-in callers read their own rows.
 --
 -- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
--- own. Everything else asks rag.current_org_ids() and rag.admin_org_ids(), which stay as they are: they
--- narrow the memberships by the claims that a token carries, so no replacement can widen a token.
+-- own (and rag.org_members(), if the list of members is to show theirs). Everything else asks
+-- rag.current_org_ids() and rag.admin_org_ids(), which stay as they are: they narrow the memberships by the
+-- claims that a token carries, so no replacement can widen a token.
 
 create table rag.orgs (
   id uuid primary key default gen_random_uuid(),
@@ -733,11 +761,14 @@ create table rag.members (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   user_id uuid not null references auth.users (id) on delete cascade,
   role text not null default 'member' check (role in ('admin', 'member')),
+  name text check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   created_at timestamptz not null default now(),
   primary key (org_id, user_id)
 );
 
 comment on table rag.members is 'Members of orgs and their roles, written by the deployer.';
+comment on column rag.members.name is
+  'The member''s name or address, for the org''s admins. Null: they see the user''s id.';
 
 -- memberships(): where user_id = auth.uid()
 create index members_by_user on rag.members (user_id) include (org_id, role);
@@ -805,6 +836,25 @@ $$;
 
 comment on function rag.require_admin_org is 'The orgs that the caller administers; PT403 without one.';
 
+create function rag.listed_org_ids()
+returns setof uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if current_setting('rag.lists_members', true) = 'true' then
+    -- admin_org_ids() reads rag.members, whose policy calls this function again.
+    perform set_config('rag.lists_members', 'false', true);
+    return query select rag.admin_org_ids();
+    perform set_config('rag.lists_members', 'true', true);
+  end if;
+end;
+$$;
+
+comment on function rag.listed_org_ids is
+  'The orgs whose members the caller may list: in rag_list_members those that the caller administers, elsewhere none. '
+  'The setting rag.lists_members only prevents the recursion of the policy: it grants nothing to a caller who is no '
+  'admin.';
+
 create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
@@ -818,9 +868,22 @@ create policy "admins decide whether requests are recorded" on rag.orgs
   with check (id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
 -- Not current_org_ids(), which reads this table and would recurse endlessly.
-create policy "users read their own memberships" on rag.members
+create policy "users read their own memberships, admins list their orgs'" on rag.members
   for select to authenticated
-  using (user_id = (select auth.uid()));
+  using (user_id = (select auth.uid()) or org_id = any (array(select rag.listed_org_ids())));
+
+create function rag.org_members(org_ids uuid[])
+returns table (org_id uuid, user_id uuid, role text, name text, created_at timestamptz)
+language sql stable security invoker set search_path = ''
+begin atomic
+  select members.org_id, members.user_id, members.role, members.name, members.created_at
+  from rag.members
+  where members.org_id = any (org_members.org_ids);
+end;
+
+comment on function rag.org_members is
+  'The members of these orgs, for rag_list_members. An adopter who has replaced rag.memberships() replaces this function '
+  'too, or the list of members is empty.';
 
 create function rag.resolve_org(org_id uuid)
 returns uuid
@@ -2474,6 +2537,126 @@ comment on function public.rag_fail_job is
   'gets the error. is_attempt: false does not count the attempt. For a job that is due again, the document is '
   'neither changed nor locked: its lock may be the lock that the job could not get.';
 
+-- Functions of an org's admins to list the ingestion jobs that wait, run or have failed, and to run them again. A failed
+-- job counts until a later job of its document exists. They run as their caller.
+
+create function public.rag_list_jobs(state text default null, "limit" integer default 20, "offset" integer default 0)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  own constant uuid[] := rag.require_admin_org();
+begin
+  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
+  if rag_list_jobs.state not in ('waiting', 'running', 'failed') then
+    raise exception 'state must be waiting, running or failed' using errcode = 'PT400', detail = 'invalid_state';
+  end if;
+  return (
+    with listed as (
+      select jobs.*
+      from rag.jobs
+      where jobs.org_id = any (own) and jobs.state in ('waiting', 'running')
+        and (rag_list_jobs.state is null or jobs.state = rag_list_jobs.state)
+      union all
+      select jobs.*
+      from rag.jobs
+      where jobs.org_id = any (own) and jobs.state = 'failed' and coalesce(rag_list_jobs.state, 'failed') = 'failed'
+        and rag.is_latest(jobs)
+    ), page as (
+      select listed.id, listed.org_id, listed.document_id, listed.collection_id, listed.user_id, listed.state,
+        listed.step, listed.attempts, listed.error_code, listed.error_message, listed.created_at, listed.started_at,
+        listed.finished_at, case when listed.state = 'waiting' then listed.due_at end as due_at, documents.title,
+        collections.name as collection
+      from listed
+      join rag.documents on documents.org_id = listed.org_id and documents.id = listed.document_id
+      left join rag.collections on collections.org_id = listed.org_id and collections.id = listed.collection_id
+      order by listed.created_at desc, listed.id
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from listed),
+      'jobs', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
+    from page);
+end;
+$$;
+
+comment on function public.rag_list_jobs is
+  '{"total", "jobs": [...]}: a page of the ingestion jobs of the orgs that the caller administers, the newest first: '
+  'those that wait, run or have failed, or only those of one state. due_at: the next attempt of a waiting job. PT403 '
+  'for a caller who administers no org.';
+
+create function rag.is_latest(job rag.jobs)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select not exists (
+    select from rag.jobs as later
+    where later.org_id = job.org_id and later.document_id = job.document_id and later.created_at > job.created_at);
+$$;
+
+comment on function rag.is_latest is 'Whether there is no later job of the same document.';
+
+create function rag.fields_for_retry(job rag.jobs, document rag.documents)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  -- Before the first completed job, the document's own fields are those of the job, or changes to them. Later they may
+  -- be those of the version that the job replaces.
+  select case
+    when octet_length(document.content) > 0
+      and document.updated_at <= coalesce(job.finished_at, job.created_at) then job.document
+    else job.document
+      || case when document.title = job.document ->> 'title' then '{}' else '{"has_title": true}'::jsonb end
+      || jsonb_build_object(
+        'title', document.title, 'source_type', document.source_type, 'uri', document.uri, 'lang', document.lang,
+        'occurred_at', document.occurred_at, 'origin', document.origin, 'author', document.author,
+        'state', document.state, 'labels', document.labels, 'metadata', document.metadata)
+  end;
+$$;
+
+comment on function rag.fields_for_retry is
+  'The fields of the document for another job: those of the job, with the changes of title and metadata since.';
+
+create function public.rag_retry_jobs(job_ids uuid[])
+returns setof uuid
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  own constant uuid[] := rag.require_admin_org();
+  document rag.documents;
+  job rag.jobs;
+begin
+  perform rag.check_ids('job_ids', job_ids);
+  for document in
+    -- Documents are locked before their jobs, in every transaction.
+    select documents.*
+    from rag.documents
+    where documents.org_id = any (own) and documents.id in (
+      select jobs.document_id from rag.jobs where jobs.org_id = any (own) and jobs.id = any (job_ids))
+    order by documents.org_id, documents.id
+    for no key update
+  loop
+    select jobs.* into job
+    from rag.jobs
+    where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.id = any (job_ids)
+      and jobs.state in ('waiting', 'failed') and rag.is_latest(jobs);
+    continue when not found;
+    update rag.documents
+    set status = 'processing', error_code = null, error_message = null, updated_at = now()
+    where documents.org_id = document.org_id and documents.id = document.id;
+    perform rag.enqueue_job(document, rag.fields_for_retry(job, document));
+    return next job.id;
+  end loop;
+end;
+$$;
+
+comment on function public.rag_retry_jobs is
+  'Run up to 100 jobs again, now and with all attempts: those of the given jobs that wait or have failed. Each gets a new '
+  'job in the name of the caller. Returns the ids of the jobs that were replaced. Jobs that run, are done or have a '
+  'later job are ignored, as are those of other orgs. PT403 for a caller who administers no org.';
+
 -- Functions to list, read and download documents. They run as their caller.
 
 create type rag.document as (
@@ -2544,7 +2727,7 @@ comment on function rag.get_document is 'The document of that id; PT404 for one 
 
 create function public.rag_list_documents(
   collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
-  sort_by text default 'created_at', "order" text default 'desc'
+  sort_by text default 'created_at', "order" text default 'desc', name text default null
 )
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -2558,6 +2741,8 @@ begin
   if status not in ('processing', 'completed', 'failed') then
     raise exception 'status must be processing, completed or failed'
       using errcode = 'PT400', detail = 'invalid_status';
+  elsif length(name) not between 1 and 200 then
+    raise exception 'name must have 1 to 200 characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
   return (
     with placed as (
@@ -2568,6 +2753,8 @@ begin
       from rag.documents as listed
       where listed.org_id = home.org_id and listed.collection_id = home.id
         and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
+        and (name is null or strpos(lower(listed.title), lower(name)) > 0
+          or strpos(lower(listed.filename), lower(name)) > 0)
     ), page as (
       select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
       from placed
@@ -2584,7 +2771,8 @@ end;
 $$;
 
 comment on function public.rag_list_documents is
-  '{"total", "documents": [...]}: a page of a collection''s documents, and how many there are.';
+  '{"total", "documents": [...]}: a page of a collection''s documents, and their number. name: only those whose title '
+  'or file name contains it, in upper or lower case.';
 
 create function public.rag_get_document(document_id uuid)
 returns setof rag.document
@@ -2893,6 +3081,30 @@ end;
 $$;
 
 comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';
+
+create function public.rag_delete_documents(document_ids uuid[])
+returns setof uuid
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  own constant uuid[] := array(select rag.current_org_ids());
+begin
+  perform rag.check_ids('document_ids', document_ids);
+  -- In one order, so that two calls with the same documents do not wait for each other.
+  perform from rag.documents
+  where org_id = any (own) and id = any (document_ids)
+  order by org_id, id
+  for update;
+  return query
+    delete from rag.documents where org_id = any (own) and id = any (document_ids) returning id;
+end;
+$$;
+
+comment on function public.rag_delete_documents is
+  'Delete up to 100 documents in one transaction, and return the ids of those that were deleted. Documents that the '
+  'caller does not see are ignored.';
 
 -- Chunks of documents: written from their spans, with the entities and relations that they name.
 
@@ -11445,20 +11657,28 @@ comment on function public.rag_metrics is
   'Metrics of /metrics, summed over all users. The 64 functions with the most requests have their names; all others '
   'are summed as "other". Only the functions'' own token, which has no user and a claim for metrics, gets rows.';
 
--- Calls of each user in an org today, for the org's admins. A row is reused the next day, so there is one for each user
--- who ever called. rag_check_rate_limit writes it, rag_stats reads it.
+-- Calls of each user in an org by day, for the org's admins. rag_check_rate_limit writes a row for each user and day,
+-- rag_list_usage, rag_list_members and rag_stats read them. The worker deletes them after 90 days.
 
 create table rag.org_calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   owner_id uuid not null,
   day date not null,
   total bigint not null check (total > 0),
-  primary key (org_id, owner_id)
+  primary key (org_id, owner_id, day)
 );
 
-comment on table rag.org_calls is 'Calls of each user in an org today.';
+comment on table rag.org_calls is 'Calls of each user in an org, by day.';
 comment on column rag.org_calls.owner_id is 'The user who calls.';
 comment on column rag.org_calls.day is 'In UTC, as is the midnight that starts it.';
+comment on column rag.org_calls.total is
+  'Requests that the rate limit admitted, whatever their result. Health checks and direct calls are not counted.';
+
+-- rag_list_usage, rag_stats
+create index org_calls_by_day on rag.org_calls (org_id, day);
+
+-- rag_remove_old_calls
+create index org_calls_old on rag.org_calls (day);
 
 alter table rag.org_calls enable row level security;
 alter table rag.org_calls force row level security;
@@ -11480,6 +11700,34 @@ create policy "users count their own calls" on rag.org_calls
   as restrictive for update to authenticated
   using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
+create function rag.first_counted_day()
+returns date
+language sql stable security invoker set search_path = ''
+as $$
+  select (now() at time zone 'UTC')::date - 89;
+$$;
+
+comment on function rag.first_counted_day is 'The earliest day whose calls are kept: with today, 90 days.';
+
+create policy "the worker sees old calls" on rag.org_calls
+  for select to rag_worker using (day < (select rag.first_counted_day()));
+
+create policy "the worker removes old calls" on rag.org_calls
+  for delete to rag_worker using (day < (select rag.first_counted_day()));
+
+create function public.rag_remove_old_calls()
+returns bigint
+language sql volatile security invoker set search_path = ''
+as $$
+  with removed as (
+    delete from rag.org_calls where day < rag.first_counted_day() returning 1
+  )
+  select count(*) from removed;
+$$;
+
+comment on function public.rag_remove_old_calls is
+  'For the worker: remove the counts of calls that are older than 90 days, and return their number.';
+
 create function rag.count_org_call()
 returns void
 language sql volatile security invoker set search_path = ''
@@ -11488,14 +11736,83 @@ as $$
   select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
   from (select array(select rag.current_org_ids()) as ids) as own
   where cardinality(own.ids) = 1
-  on conflict on constraint org_calls_pkey do update set
-    day = greatest(present.day, excluded.day),
-    total = case when present.day < excluded.day then 0 else present.total end + 1;
+  on conflict on constraint org_calls_pkey do update set total = present.total + 1;
 $$;
 
 comment on function rag.count_org_call is
   'Count a call of a token that is for one org alone. For several orgs it is unknown which one the call concerns, '
   'and no other may learn of it.';
+
+create function public.rag_list_usage(days integer default 30)
+returns table (day date, calls bigint, users bigint)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_call();
+  own constant uuid[] := rag.require_admin_org();
+  today constant date := (now() at time zone 'UTC')::date;
+begin
+  perform rag.require_whole_org();
+  if rag_list_usage.days is null or rag_list_usage.days not between 1 and 90 then
+    raise exception 'days must be between 1 and 90' using errcode = 'PT400', detail = 'invalid_days';
+  end if;
+  return query
+    select dates.day, coalesce(sum(org_calls.total), 0)::bigint, count(distinct org_calls.owner_id)
+    from (
+      select today - ago as day from generate_series(0, rag_list_usage.days - 1) as ago
+    ) as dates
+    left join rag.org_calls on org_calls.day = dates.day and org_calls.org_id = any (own)
+      and org_calls.day > today - rag_list_usage.days
+    group by dates.day
+    order by dates.day;
+end;
+$$;
+
+comment on function public.rag_list_usage is
+  'The calls of the last days, today included, in the orgs that the caller administers: by day in UTC, their number '
+  'and that of the users who called. Days without calls are included. PT403 for a caller who administers no org, and '
+  'for a key that is bound to a collection.';
+
+-- The members of the orgs that an admin administers, with their calls.
+
+create function public.rag_list_members("limit" integer default 20, "offset" integer default 0)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  own constant uuid[] := rag.require_admin_org();
+begin
+  perform rag.require_whole_org();
+  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
+  -- For the policy of rag.members (rag.listed_org_ids), in this transaction.
+  perform set_config('rag.lists_members', 'true', true);
+  return (
+    with listed as materialized (
+      select members.* from rag.org_members(own) as members
+    ), page as (
+      select listed.*, row_number() over (order by listed.name, listed.user_id, listed.org_id) as place
+      from listed
+      order by place
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from listed),
+      'members', coalesce(jsonb_agg(to_jsonb(page) - 'place' || to_jsonb(called) order by page.place), '[]'))
+    from page
+    cross join lateral (
+      select coalesce(sum(org_calls.total), 0) as calls, max(org_calls.day) as last_called_on
+      from rag.org_calls
+      where org_calls.org_id = page.org_id and org_calls.owner_id = page.user_id
+    ) as called);
+end;
+$$;
+
+comment on function public.rag_list_members is
+  '{"total", "members": [...]}: a page of the members of the orgs that the caller administers, by name, each with the '
+  'calls of the last 90 days and the day of the last one. PT403 for a caller who administers no org, and for a key that '
+  'is bound to a collection.';
 
 -- Quotas of tokens by org and day (UTC). The functions add the tokens of their calls of models; rag_check_rate_limit
 -- tells them which quotas are exceeded, and rag_open_job refuses a document. A tier sets two numbers for each quota: at
@@ -12693,6 +13010,7 @@ begin
     select org_calls.owner_id, org_calls.day, org_calls.total
     from rag.org_calls
     where org_calls.org_id = any (own) and (select rag.bound_collection()) is null
+    order by org_calls.day desc
     limit fewer
   ) as found;
 
@@ -12728,7 +13046,7 @@ $$;
 comment on function public.rag_stats is
   'Totals of the orgs that the caller administers. Of each table at most max_rows rows are counted, and fewer where '
   'rows must be read, because the call must end within eight seconds; is_complete says whether that was enough. '
-  'total_users: the users who ever called. Entities are distinct names by org, relationships distinct relations. A key '
+  'total_users: the users who called within 90 days. Entities are distinct names by org, relationships distinct relations. A key '
   'that is bound to a collection gets the totals of the collection, without users and calls. PT403 for a caller who '
   'administers no org.';
 
@@ -12936,6 +13254,7 @@ grant update (state, attempts, due_at, lease, response_status, error, finished_a
 grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
   on rag.extractions to rag_worker;
 grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
+grant select (day), delete on rag.org_calls to rag_worker;
 grant select on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
@@ -12956,7 +13275,7 @@ grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
-  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer)
+  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day()
   to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
@@ -12987,6 +13306,7 @@ begin
       ('worker', 'rag_extend_hnsw(integer)'),
       ('worker', 'rag_remove_deleted_collections()'),
       ('worker', 'rag_remove_expired_records()'),
+      ('worker', 'rag_remove_old_calls()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
@@ -13003,6 +13323,7 @@ begin
       ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
+      ('guarded', 'rag_delete_documents(uuid[])'),
       ('guarded', 'rag_delete_named(text,text[])'),
       ('guarded', 'rag_delete_records(uuid)'),
       ('guarded', 'rag_delete_session(uuid)'),
@@ -13024,15 +13345,18 @@ begin
       ('guarded', 'rag_label_record(text,text,uuid[])'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
-      ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text)'),
+      ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),
       ('guarded', 'rag_list_events(integer,integer,text,text)'),
+      ('guarded', 'rag_list_jobs(text,integer,integer)'),
       ('guarded', 'rag_list_keys(uuid)'),
+      ('guarded', 'rag_list_members(integer,integer)'),
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
       ('guarded', 'rag_list_orgs()'),
       ('guarded', 'rag_list_records(integer,integer,text,boolean,text,boolean)'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
+      ('guarded', 'rag_list_usage(integer)'),
       ('guarded', 'rag_list_webhooks(uuid)'),
       ('guarded', 'rag_load_chunks(uuid,uuid,jsonb,text,boolean)'),
       ('guarded', 'rag_load_documents(uuid,jsonb,bigint)'),
@@ -13056,6 +13380,7 @@ begin
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
       ('guarded', 'rag_resolve_workspace(uuid,uuid)'),
+      ('guarded', 'rag_retry_jobs(uuid[])'),
       ('guarded', 'rag_revoke_key(uuid)'),
       ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
       ('guarded', 'rag_rotate_webhook(uuid,text,integer)'),

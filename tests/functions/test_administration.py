@@ -476,6 +476,22 @@ def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.S
     )
 
 
+def test_usage_and_members_are_listed_for_admins(people: People):
+    people.ann.request("GET", "/v1/collections")
+    for prefix in ("/api/v1", "/v1"):
+        usage = people.ada.request("GET", f"{prefix}/usage?days=2").json()["data"]
+        assert [set(row) for row in usage] == [{"day", "calls", "users"}] * 2
+        assert (usage[0]["calls"], usage[1]["users"]) == (0, 2)
+        members = people.ada.request("GET", f"{prefix}/members?limit=1&offset=1").json()
+        assert (len(members["data"]), members["pagination"]["total"]) == (1, 4)
+        for path in ("usage", "members"):
+            refused = people.ann.request("GET", f"{prefix}/{path}")
+            assert platform_error(refused, 403)["code"] == "admin_required"
+    for path, field in (("usage?days=91", "days"), ("usage?days=0", "days"), ("members?limit=101", "limit")):
+        error = platform_error(people.ada.request("GET", f"/v1/{path}"), 400)
+        assert error["details"] == {"field": field}
+
+
 def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People, world: World):
     acme = {"id": people.acme.id, "name": "Acme", "role": "member"}
     bolt = {"id": people.bolt.id, "name": "Bolt", "role": "member"}

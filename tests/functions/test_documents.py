@@ -290,6 +290,44 @@ def test_lists_are_paged_in_any_order(people: People, home: str):
     assert people.ann.request("GET", f"{COLLECTIONS}/{home}").json()["document_count"] == 3
 
 
+def test_documents_are_found_by_a_part_of_their_name(people: People, home: str):
+    for name in ("100%.txt", "Kiln_A.txt", "kiln-b.txt"):
+        accepted(upload(people.ann, home, name.encode(), name))
+    renamed = accepted(upload(people.ann, home, b"c", "scan.txt"))
+    people.ann.request("PATCH", f"{PATH}/{renamed['id']}", {"title": "About the kiln"})
+    order = "&sort_by=title&order=asc"
+    assert titles(people.ann, home, f"&name=KILN{order}") == ["About the kiln", "Kiln_A.txt", "kiln-b.txt"]
+    # Its file name; and characters that a pattern would read otherwise.
+    for part, found in (("scan", "About the kiln"), ("kiln_", "Kiln_A.txt"), ("0%25", "100%.txt")):
+        assert titles(people.ann, home, f"&name={part}") == [found]
+    assert titles(people.ann, home, "&name=kiln&status=completed") == []
+    for part in ("", "x" * 201):
+        refused = error(people.ann.request("GET", f"{PATH}?collection_id={home}&name={part}"), 400)
+        assert refused["details"] == {"field": "name"}
+    answer = people.ann.rpc("rag_list_documents", {"collection_id": home, "name": "x" * 201})
+    assert (answer.status_code, answer.json()["details"]) == (400, "invalid_name")
+
+
+def test_several_documents_are_deleted_at_once(people: People, home: str):
+    mine = [accepted(upload(people.ann, home, name.encode(), name))["id"] for name in ("a", "b", "c")]
+    private = accepted(upload(people.alf, home, b"d", "d", private="true"))["id"]
+    theirs = accepted(write(people.bob, collection(people.bob, "docs")))["id"]
+    ids = [*mine[:2], private, theirs, NOBODYS]
+    answer = people.ann.request("POST", f"{PATH}/delete", {"document_ids": ids})
+    assert (answer.status_code, set(answer.json()["document_ids"])) == (200, set(mine[:2]))
+    assert titles(people.ann, home) == ["c"]
+    assert titles(people.alf, home) == ["d", "c"]
+    # An admin deletes private documents of the org too.
+    answer = people.ada.request("POST", "/v1/documents/delete", {"document_ids": [private, theirs]})
+    assert answer.json() == {"document_ids": [private]}
+    assert people.bob.request("GET", f"{PATH}/{theirs}").status_code == 200
+    for ids in ([], [mine[2]] * 101):
+        error(people.ann.request("POST", f"{PATH}/delete", {"document_ids": ids}), 400)
+        refused = people.ann.rpc("rag_delete_documents", {"document_ids": ids})
+        assert (refused.status_code, refused.json()["details"]) == (400, "invalid_ids")
+    error(people.ann.request("POST", f"{PATH}/delete", {"document_ids": ["doc_x"]}), 404)
+
+
 def test_metadata_can_be_changed_and_filters_results(people: People, home: str):
     document = accepted(upload(people.ann, home, metadata='{"source_type": "email", "a": 1}'))
     work(people.ann)

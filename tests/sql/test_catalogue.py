@@ -123,6 +123,7 @@ WORKER_FUNCTIONS = {
     "rag_extend_hnsw(integer)",
     "rag_remove_deleted_collections()",
     "rag_remove_expired_records()",
+    "rag_remove_old_calls()",
 }
 # PostgREST calls the first of them before each request, as any role.
 OF_EVERY_ROLE = {"rag.check_request()", "rag.check_direct_size()"}
@@ -134,6 +135,7 @@ WORKER_HELPERS = {
     "rag.queues(uuid[])",
     "rag.version()",
     "rag.check_claim(integer,integer)",
+    "rag.first_counted_day()",
     "rag.max_attempts()",
     "rag.paused_org_ids()",
     "rag.has_subscriber(uuid,uuid,text)",
@@ -153,6 +155,7 @@ WORKER_GRANTS = {
     "settings": {"SELECT"},
     "collections": {"DELETE"},
     "request_records": {"DELETE"},
+    "org_calls": {"DELETE"},
 }
 WORKER_COLUMN_GRANTS = {
     "jobs": {
@@ -165,6 +168,7 @@ WORKER_COLUMN_GRANTS = {
     },
     "chunks": {"SELECT": {"org_id", "id", "in_hnsw"}, "UPDATE": {"in_hnsw"}},
     "collections": {"SELECT": {"org_id", "id", "deleted_at"}},
+    "org_calls": {"SELECT": {"day"}},
     "webhooks": {"UPDATE": {"enabled", "updated_at"}},
     "endpoints": {"UPDATE": {"old_secret", "failing_since", "paused_until"}},
     "deliveries": {
@@ -195,6 +199,8 @@ WORKER_POLICIES = {
     "the worker sees which documents there are",
     "the worker sees deleted collections",
     "the worker removes deleted collections",
+    "the worker sees old calls",
+    "the worker removes old calls",
     "the worker sees which chunks are in the HNSW index",
     "the worker adds chunks to the HNSW index",
     "the worker gives documents up",
@@ -474,6 +480,8 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_end_removal(uuid,text)",
         "rag_extend_hnsw(integer)",
         "rag_remove_deleted_collections()",
+        "rag_remove_old_calls()",
+        "rag_retry_jobs(uuid[])",
         "rag_store_content(text,integer)",
         "rag_complete_job(jsonb,jsonb)",
         "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
@@ -481,6 +489,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_create_webhook(text,text,text[],uuid,text,uuid)",
         "rag_delete_collection(uuid,boolean)",
         "rag_delete_document(uuid)",
+        "rag_delete_documents(uuid[])",
         "rag_delete_webhook(uuid)",
         "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
         "rag_fail_job(text,text,integer,boolean)",

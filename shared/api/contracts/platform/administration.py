@@ -1,10 +1,12 @@
-"""Wire models of administration: health, statistics, orgs, knowledge events."""
+"""Wire models of administration: health, statistics, usage, orgs, members, jobs, knowledge events."""
 
-from datetime import datetime
-from typing import Annotated, Literal
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
-from pydantic import BaseModel, Field, Secret, StringConstraints
+from pydantic import BaseModel, Field, Secret, StringConstraints, model_validator
 
+from shared.api.contracts.platform.documents import DocumentError
 from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import ResponseModel, WithoutNul
 
@@ -99,7 +101,7 @@ class Health(ResponseModel):
 
 
 class Stats(ResponseModel):
-    """Statistics of the orgs that the caller administers. `total_users`: users who have called;
+    """Statistics of the orgs that the caller administers. `total_users`: users who called within 90 days;
     `api_calls_today`: admitted calls since midnight UTC; `is_complete`: false if a table exceeds the
     count."""
 
@@ -126,6 +128,85 @@ class Orgs(ResponseModel):
     """In the order of their names."""
 
     data: list[Org]
+
+
+class DayOfUsage(BaseModel):
+    """`calls`: admitted calls on that day in UTC; `users`: the users who made them."""
+
+    day: date
+    calls: int
+    users: int
+
+
+class Usage(ResponseModel):
+    """Each day of the period, the earliest first, over all orgs that the caller administers."""
+
+    data: list[DayOfUsage]
+
+
+Days = Annotated[int, Field(ge=1, le=90)]
+
+
+class Member(BaseModel):
+    """`name`: as the deployment stores it, null for none; `calls`: those of the last 90 days."""
+
+    org_id: str
+    user_id: str
+    name: str | None
+    role: str | None
+    created_at: datetime | None
+    calls: int
+    last_called_on: date | None
+
+
+class Members(BaseModel):
+    data: list[Member]
+    pagination: Pagination
+
+
+JobState = Literal["waiting", "running", "failed"]
+
+
+class Job(BaseModel):
+    """An ingestion job. `user_id`: the user as whom the worker runs it; `error`: that of the last attempt;
+    `next_attempt_at`: null unless it waits."""
+
+    id: str
+    org_id: str
+    document_id: str
+    collection_id: str
+    title: str
+    collection: str | None
+    user_id: str
+    state: JobState
+    step: str | None
+    attempts: int
+    error: DocumentError | None
+    next_attempt_at: datetime | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_row(cls, row: dict[str, Any]) -> dict[str, Any]:
+        error = {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
+        return {**row, "error": error, "next_attempt_at": row["due_at"]}
+
+
+class Jobs(BaseModel):
+    data: list[Job]
+    pagination: Pagination
+
+
+class JobIds(BaseModel):
+    job_ids: Annotated[list[UUID], Field(min_length=1, max_length=100)]
+
+
+class RetriedJobs(ResponseModel):
+    """The jobs that were replaced by new ones. Jobs that run or are done are not among them."""
+
+    job_ids: list[str]
 
 
 Namespace = Annotated[str, StringConstraints(min_length=1, max_length=255), WithoutNul]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from shared.access.download_links import MAX_LIFETIME_SECONDS
 from shared.api.contracts.metadata import WithMetadata, check_metadata
 from shared.api.contracts.platform.pagination import Pagination
-from shared.api.contracts.shared_fields import Flag, WithoutNul
+from shared.api.contracts.shared_fields import Flag, ResponseModel, WithoutNul
 from shared.errors import InvalidRequest
 
 # Headers of a file's response, and of a redirect to the file.
@@ -28,6 +28,8 @@ Title = Annotated[
 ]
 # The client's name for a document, unique in its collection.
 ExternalId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
+# A part of the title or the file name.
+NamePart = Annotated[str, StringConstraints(min_length=1, max_length=200), WithoutNul]
 
 
 class NewDocument(WithMetadata):
@@ -124,6 +126,16 @@ class Document(BaseModel):
 class Documents(BaseModel):
     data: list[Document]
     pagination: Pagination
+
+
+class DocumentIds(BaseModel):
+    document_ids: Annotated[list[str], Field(min_length=1, max_length=100)]
+
+
+class DeletedDocuments(ResponseModel):
+    """The documents that were deleted. Ids of other orgs, and unknown ones, are not among them."""
+
+    document_ids: list[str]
 
 
 class DocumentUrl(BaseModel):

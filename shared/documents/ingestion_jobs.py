@@ -1,0 +1,24 @@
+"""Ingestion jobs of an org, for its admins: those that wait, run or have failed."""
+
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.types import Principal
+
+Row = dict[str, Any]
+
+
+def list_jobs(
+    database: Database, caller: Principal, state: str | None, limit: int, offset: int
+) -> tuple[list[Row], int]:
+    """A page of the jobs of the orgs that the caller administers, newest first, and their total. Raises
+    Forbidden."""
+    arguments = {"state": state, "limit": limit, "offset": offset}
+    page = database.call(caller, "rag_list_jobs", arguments, idempotent=True)
+    return page["jobs"], page["total"]
+
+
+def retry(database: Database, caller: Principal, jobs: list[str]) -> list[str]:
+    """Run waiting and failed jobs again, now. Returns the ids of those that were; others are ignored. Raises
+    Forbidden."""
+    return list(database.call(caller, "rag_retry_jobs", {"job_ids": jobs}))

@@ -1,0 +1,55 @@
+"""The list of an org's members, for its admins alone."""
+
+import psycopg
+
+from tests.actors import Actor, World, hit_arguments
+from tests.conftest import People
+from tests.sql.sql_as_user import become
+
+
+def test_an_admin_lists_the_members_of_the_org_with_their_calls(people: People, world: World):
+    world.sql("update rag.members set name = 'Ann Lee' where user_id = %s", people.ann.id)
+    for _ in range(2):
+        people.ann.rpc("rag_check_rate_limit", hit_arguments())
+    world.sql("update rag.org_calls set day = day - 1 where owner_id = %s", people.ann.id)
+    people.ann.rpc("rag_check_rate_limit", hit_arguments())
+    body = people.ada.rpc("rag_list_members").json()
+    assert body["total"] == len(body["members"]) == 4
+    first, *others = body["members"]
+    assert (first["name"], first["user_id"], first["role"]) == ("Ann Lee", people.ann.id, "member")
+    today = str(world.sql("select (now() at time zone 'UTC')::date")[0][0])
+    assert (first["calls"], first["last_called_on"]) == (3, today)
+    by_id = {row["user_id"]: row for row in others}
+    assert set(by_id) == {people.ada.id, people.alf.id, people.kim.id}
+    assert by_id[people.ada.id]["role"] == "admin"
+    assert (by_id[people.alf.id]["calls"], by_id[people.alf.id]["last_called_on"]) == (0, None)
+    page = people.ada.rpc("rag_list_members", {"limit": 2, "offset": 1}).json()
+    assert (page["total"], page["members"]) == (4, body["members"][1:3])
+
+
+def test_others_do_not_list_members(people: People):
+    for actor in (people.ann, people.kim, people.bob, people.sam):
+        refused = actor.rpc("rag_list_members")
+        assert (refused.status_code, refused.json()["details"]) == (403, "admin_required")
+    bound = people.ada.key_token(collection=people.acme.id)
+    for function in ("rag_list_members", "rag_list_usage"):
+        refused = people.ada.rpc(function, token=bound)
+        assert (refused.status_code, refused.json()["details"]) == (403, "key_bound")
+    assert people.ada.rpc("rag_list_members", token=people.ada.key_token()).status_code == 200
+    reader = people.ada.key_token(scopes=["documents:read"])
+    assert people.ada.rpc("rag_list_members", token=reader).json()["details"] == "admin_required"
+
+
+def test_the_setting_that_prevents_recursion_grants_nothing(people: People):
+    def listed(actor: Actor, setting: str) -> set[str]:
+        with psycopg.connect(actor.stack.database_url()) as connection:
+            become(connection, actor)
+            connection.execute("select set_config('rag.lists_members', %s, true)", [setting])
+            return {user for (user,) in connection.execute("select user_id::text from rag.members")}
+
+    for setting in ("true", "false"):
+        for actor in (people.ann, people.kim):
+            assert listed(actor, setting) == {actor.id}
+    assert listed(people.sam, "true") == set()
+    assert listed(people.ada, "false") == {people.ada.id}
+    assert listed(people.ada, "true") == {people.ada.id, people.ann.id, people.alf.id, people.kim.id}
