@@ -86,5 +86,5 @@ def sample_questions() -> dict[str, list[str]]:
 
 def routes() -> Sequence[Route]:
     """One route for each file."""
-    names = sorted(file.name for file in FOLDER.iterdir() if file.suffix in TYPES)
+    names = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*") if file.suffix in TYPES)
     return [Route("/", page), *(Route(f"/{name}", page) for name in names), Route("/users.json", users)]

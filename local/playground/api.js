@@ -62,6 +62,10 @@ export class Api {
     return this.#json("POST", path, body, headers);
   }
 
+  patch(path, body) {
+    return this.#json("PATCH", path, body);
+  }
+
   delete(path) {
     return this.#json("DELETE", path);
   }
@@ -97,12 +101,13 @@ export class Api {
     if (!ended) throw new Problem(LOST);
   }
 
-  async #json(method, path, body, headers) {
+  async #json(method, path, body, headers = {}) {
     const patience = AbortSignal.timeout(body instanceof FormData ? PATIENCE_WITH_FILES : PATIENCE);
     const answer = await this.#send(method, path, body, headers, patience);
-    if (answer.status === 204) return null;
     try {
-      return await answer.json();
+      // Some answers have no body.
+      const text = await answer.text();
+      return text ? JSON.parse(text) : null;
     } catch {
       if (this.#left.signal.aborted) await never();
       throw new Problem("The address does not answer like this API. Check the address in index.html.", answer.status, "no_json");

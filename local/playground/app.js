@@ -1,5 +1,6 @@
 // The page: which user is signed in, the theme, and the controls that are always there.
 
+import { Administration } from "./administration.js";
 import { Api } from "./api.js";
 import { Desk } from "./desk.js";
 import { byId } from "./dom.js";
@@ -10,12 +11,14 @@ const API = document.querySelector('meta[name="api"]').content || location.origi
 const THEME = "theme";
 
 let desk = null;
+let administration = null;
 // Of several sign-ins at once the latest counts.
 let attempts = 0;
 
 function leave() {
   desk?.end();
-  desk = null;
+  administration?.end();
+  desk = administration = null;
   clear();
 }
 
@@ -67,12 +70,14 @@ function enter(api, token, questions, orgs) {
   } else {
     leave();
     desk = new Desk(api, { who, questions, orgs, expired: expire });
+    administration = new Administration(api, { who, orgs, expired: expire });
   }
   notice("");
   byId("signin").hidden = true;
-  byId("desk").hidden = byId("views").hidden = byId("sign-out").hidden = false;
+  byId("sign-out").hidden = false;
   byId("who").textContent = who.name;
   desk.load();
+  void administration.open();
   byId("question").focus();
 }
 
@@ -108,7 +113,10 @@ function applyTheme() {
 applyTheme();
 signin.enter();
 // The printed address, pasted where the page is open already.
-window.addEventListener("hashchange", () => signin.enter() && !desk && signOut());
+window.addEventListener("hashchange", () => {
+  if (signin.enter() && !desk) signOut();
+  void administration?.open();
+});
 // A page that comes back from the browser's history may show a user who has signed out since.
 window.addEventListener("pageshow", ({ persisted }) => {
   const token = signin.token();

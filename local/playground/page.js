@@ -3,7 +3,7 @@
 import { byId, show } from "./dom.js";
 
 // Ids of the elements that show a user's data, beside forms.
-const PLACES = ["collections", "documents", "documents-count", "uploads", "sessions", "results", "graph-view", "passage", "org", "into", "users-list", "who"];
+const PLACES = ["collections", "documents", "documents-count", "uploads", "sessions", "results", "graph-view", "passage", "org", "into", "users-list", "who", "admin"];
 
 export function notice(text) {
   byId("notice").textContent = text;

@@ -28,7 +28,7 @@ export function who(text) {
     const [, body] = text.split(".");
     const bytes = Uint8Array.from(atob(body.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
     const claims = JSON.parse(new TextDecoder().decode(bytes));
-    if (claims.sub) return { id: `${claims.iss} ${claims.sub}`, name: claims.email ?? claims.sub };
+    if (claims.sub) return { id: `${claims.iss} ${claims.sub}`, sub: claims.sub, name: claims.email ?? claims.sub };
   } catch {
     // Not a token of a user.
   }

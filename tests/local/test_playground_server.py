@@ -17,11 +17,13 @@ def get(stack: Stack, path: str, **headers: str) -> httpx.Response:
 
 
 def test_every_file_is_served_under_the_policy(stack: Stack):
-    files = [file for file in playground_server.FOLDER.iterdir() if file.name != "index.html"]
+    files = [
+        file for file in playground_server.FOLDER.rglob("*.*") if file.is_file() and file.name != "index.html"
+    ]
     assert len(files) > 10
     for path, file in [
         ("/", playground_server.FOLDER / "index.html"),
-        *((f"/{file.name}", file) for file in files),
+        *((f"/{file.relative_to(playground_server.FOLDER)}", file) for file in files),
     ]:
         answer = get(stack, path)
         assert answer.status_code == 200, path

@@ -1,12 +1,13 @@
-// One scenario in a new profile of a running Chromium: `node browser.mjs NAME`, with what it needs as JSON on standard
-// input. It ends with 0 where all was as it should be.
+// One scenario of scenarios.mjs or admin_scenarios.mjs in a new profile of a running Chromium: `node browser.mjs NAME`,
+// with what it needs as JSON on standard input. It ends with 0 where all was as it should be.
 
 import assert from "node:assert/strict";
 import { json } from "node:stream/consumers";
 import { chromium } from "playwright-core";
+import * as adminScenarios from "./admin_scenarios.mjs";
 import * as scenarios from "./scenarios.mjs";
 
-const scenario = scenarios[process.argv[2]];
+const scenario = { ...scenarios, ...adminScenarios }[process.argv[2]];
 const given = await json(process.stdin);
 const browser = await chromium.connect(given.browser);
 try {

@@ -1,14 +1,12 @@
 """The playground in real Chromium, before the real functions: what people do, and what must not happen."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local import ROOT
 from local.demo_corpus import ORGS
 from local.playground_server import USERS
 from local.stack import Stack
@@ -16,32 +14,18 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, Org, World
 from tests.conftest import People
-from tests.external_programs import run_node, run_worker
+from tests.external_programs import run_worker
 from tests.functions.app_server import services, site
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.functions.search_workspace import MENU, OUTAGE, put
 from tests.functions.test_records import record_requests
+from tests.playground.conftest import AXE, Browse, crowd
 from tests.playground.markdown import HOSTILE_MARKDOWN, KILN, MARKDOWN
 from tests.stand_in_server import Reply, StandIn
 
-HERE = Path(__file__).parent
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 QUESTION = "What was the root cause of the billing outage?"
 OWNED = "The Ledger service is owned by Priya Nair."
 HOSTILE = '<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=2</script>'
-
-
-Browse = Callable[..., None]
-
-
-@pytest.fixture
-def browse(browser: str) -> Browse:
-    """Goes through a scenario of scenarios.mjs."""
-
-    def browse(scenario: str, **value: Any) -> None:
-        run_node(HERE / "browser.mjs", {"browser": browser, **value}, scenario)
-
-    return browse
 
 
 @contextmanager
@@ -58,13 +42,6 @@ def streams(*pieces: str | float) -> Reply:
     """A model that says this, and pauses in between."""
     texts = [part if isinstance(part, float) else encode(piece(part))[0] for part in pieces]
     return Reply(chunks=[*texts, *encode(piece()), DONE])
-
-
-@pytest.fixture
-def readers(core: Services, people: People) -> People:
-    """Ann's org knows of an outage."""
-    put(core, people.ann, "incidents", "Billing outage", OUTAGE)
-    return people
 
 
 def test_an_answer_streams_and_its_citation_opens_the_passage(
@@ -296,18 +273,6 @@ def test_the_page_is_accessible_by_keyboard_and_screen_reader_in_both_colour_sch
         question=QUESTION,
         title="Kiln",
         axe=str(AXE),
-    )
-
-
-def crowd(world: World, actor: Actor, count: int) -> None:
-    """So many more documents in the collection that there is."""
-    assert actor.org is not None
-    world.sql(
-        "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
-        "select org_id, collection_id, 'Minutes ' || number, 'x', content_hash "
-        "from rag.documents, generate_series(1, %s) as number where org_id = %s",
-        count,
-        actor.org.id,
     )
 
 

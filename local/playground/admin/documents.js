@@ -1,0 +1,120 @@
+// Collections of the org, and the documents of one: search by name and state, deletion of several at once.
+
+import { count, el, show as fill } from "../dom.js";
+import { PAGE, button, day, field, orgColumn, pages, pair, rowButton, select, size, table, tag } from "./parts.js";
+
+const STATES = [["", "all"], "processing", "completed", "failed"];
+const ORDERS = [
+  ["created_at desc", "newest first"],
+  ["created_at asc", "oldest first"],
+  ["title asc", "by title"],
+  ["size_bytes desc", "largest first"],
+];
+const KINDS = { failed: "failed", completed: "completed" };
+const link = (id, text) => el("a", { href: `#admin=documents&collection=${encodeURIComponent(id)}`, text });
+
+export async function show(place, context) {
+  const id = context.parameters.get("collection");
+  if (id) await showDocuments(place, context, id);
+  else await showCollections(place, context);
+}
+
+async function showCollections(place, context) {
+  const columns = [
+    ["Collection", (row) => pair(link(row.id, row.name), row.description)],
+    ...orgColumn(context),
+    ["Documents", (row) => row.document_count.toLocaleString("en")],
+    ["Visible to", (row) => (row.owner_id ? "its owner" : "the org")],
+    ["Created", (row) => day(row.created_at)],
+    ["", (row) => rowButton("Delete", row.name, () => remove(row))],
+  ];
+  const list = pages(
+    context,
+    (offset) => context.api.get(`/api/v1/collections?limit=${PAGE}&offset=${offset}&sort_by=name&order=asc`),
+    (rows) => table("Collections", columns, rows, "No collections yet."),
+  );
+  const remove = async (row) => {
+    if (!confirm(`Delete the collection “${row.name}” with ${count(row.document_count, "document")}, for all members? This cannot be undone.`)) return;
+    await context.attempt(async () => {
+      await context.api.delete(`/api/v1/collections/${row.id}?cascade=true`);
+      await list.reload();
+      context.say(`The collection “${row.name}” is deleted.`);
+    });
+  };
+  await list.reload();
+  place.append(list.place);
+}
+
+async function showDocuments(place, context, id) {
+  const { api } = context;
+  const collection = await api.get(`/api/v1/collections/${encodeURIComponent(id)}`);
+  const name = el("input", { type: "search", maxlength: "200", placeholder: "all" });
+  const state = select(STATES);
+  const order = select(ORDERS);
+  const all = el("input", { type: "checkbox", onchange: ({ target }) => selectAll(target.checked) });
+  const actions = el("div", { class: "row" });
+  const bulk = el("div", { class: "row" }, el("label", { class: "tick" }, all, "All documents of this page"), actions);
+  const boxes = () => [...list.place.querySelectorAll("tbody [type=checkbox]")];
+  const chosen = () => boxes().filter((box) => box.checked);
+
+  const columns = [
+    ["Select", (row) => el("input", { type: "checkbox", value: row.id, "aria-label": `Select: ${row.title}`, onchange: showBulk })],
+    ["Document", (row) => pair(row.title, row.filename !== row.title && row.filename)],
+    ["State", (row) => pair(tag(row.status, KINDS[row.status]), row.error?.message)],
+    ["Visible to", (row) => (row.owner_id ? "its owner" : "the org")],
+    ["Chunks", (row) => row.chunk_count.toLocaleString("en")],
+    ["Size", (row) => size(row.size_bytes)],
+    ["Added", (row) => day(row.created_at)],
+  ];
+  const list = pages(
+    context,
+    (offset) => {
+      const [sortBy, direction] = order.value.split(" ");
+      const query = new URLSearchParams({ collection_id: id, limit: PAGE, offset, sort_by: sortBy, order: direction });
+      if (name.value) query.set("name", name.value);
+      if (state.value) query.set("status", state.value);
+      return api.get(`/api/v1/documents?${query}`);
+    },
+    (rows, total) => {
+      queueMicrotask(showBulk);
+      const found = name.value || state.value ? `${count(total, "document")} found` : count(total, "document");
+      return el("div", { class: "list" }, el("p", { class: "quiet", text: found }), table("Documents", columns, rows, name.value || state.value ? "No document matches." : "This collection has no documents."));
+    },
+  );
+
+  function selectAll(isChosen) {
+    for (const box of boxes()) box.checked = isChosen;
+    showBulk();
+  }
+
+  function showBulk() {
+    const many = chosen().length;
+    fill(actions, many > 0 && button(`Delete ${count(many, "document")}`, remove, { class: "danger" }), many > 0 && button("Select none", () => selectAll(false)));
+    all.checked = many > 0 && many === boxes().length;
+    bulk.hidden = !boxes().length;
+  }
+
+  async function remove() {
+    const ids = chosen().map((box) => box.value);
+    if (!confirm(`Delete ${count(ids.length, "document")} from “${collection.name}”, with chunks and original files, for all members? This cannot be undone.`)) return;
+    await context.attempt(async () => {
+      const { document_ids: gone } = await api.post("/api/v1/documents/delete", { document_ids: ids });
+      await list.reload();
+      context.say(`${count(gone.length, "document")} deleted.`);
+    });
+  }
+
+  let waiting = null;
+  name.oninput = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => context.attempt(list.restart), 300);
+  };
+  state.onchange = order.onchange = () => context.attempt(list.restart);
+  await list.reload();
+  place.append(
+    el("p", {}, el("a", { href: "#admin=documents", text: "All collections" }), ` / ${collection.name}`),
+    el("div", { class: "row filters" }, field("Title or file name", name), field("State", state), field("Order", order)),
+    bulk,
+    list.place,
+  );
+}

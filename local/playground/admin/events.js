@@ -1,0 +1,39 @@
+// Audit events: which user did what in which namespace of the knowledge API, without any text; and quotas of tokens.
+
+import { el } from "../dom.js";
+import { PAGE, field, orgColumn, pages, select, table, time, userName, userNames } from "./parts.js";
+
+const EVENTS = [["", "all"], "knowledge.ingest", "knowledge.retrieve", "knowledge.query", "knowledge.delete", "quota.alert", "quota.exceeded"];
+
+export async function show(place, context) {
+  const names = await userNames(context);
+  const event = select(EVENTS);
+  const namespace = el("input", { type: "search", maxlength: "255", placeholder: "all" });
+  const columns = [
+    ["Time", (row) => time(row.created_at)],
+    ["Event", (row) => row.event],
+    ["User", (row) => userName(names, row.user_id)],
+    ...orgColumn(context),
+    ["Namespace or quota", (row) => row.namespace],
+    ["Documents", (row) => row.document_count.toLocaleString("en")],
+    ["Chunks", (row) => row.chunk_count.toLocaleString("en")],
+    ["Top score", (row) => row.top_score?.toFixed(2) ?? "–"],
+  ];
+  const list = pages(
+    context,
+    (offset) => {
+      const query = new URLSearchParams({ limit: PAGE, offset });
+      if (event.value) query.set("event", event.value);
+      if (namespace.value) query.set("namespace", namespace.value);
+      return context.api.get(`/api/v1/events?${query}`);
+    },
+    (rows) => table("Audit events", columns, rows, "No event matches."),
+  );
+  event.onchange = namespace.onchange = () => context.attempt(list.restart);
+  await list.reload();
+  place.append(
+    el("p", { class: "quiet", text: "Requests of the knowledge API, and quotas of tokens that an alert or the limit has reached. An event has counts and a score, and never a text or a question." }),
+    el("div", { class: "row filters" }, field("Event", event), field("Namespace", namespace)),
+    list.place,
+  );
+}

@@ -1,0 +1,127 @@
+// API keys of the org: create, rotate, revoke. Users rotate their own keys; admins revoke all.
+
+import { el, show as fill } from "../dom.js";
+import { checkbox, day, field, form, orgColumn, pair, rowButton, secret, select, table, tag, time, userName, userNames } from "./parts.js";
+
+const SCOPES = [
+  ["documents:read", "read documents"],
+  ["documents:write", "add, change and delete documents"],
+  ["retrievals:read", "search"],
+  ["chat:read", "ask questions"],
+  ["collections:manage", "create, change and delete collections"],
+  ["admin", "everything, administration included"],
+];
+const LIFETIMES = [
+  ["30", "30 days"],
+  ["90", "90 days"],
+  ["365", "a year"],
+  ["", "no end"],
+];
+const OVERLAPS = [
+  ["0", "not at all"],
+  ["3600", "an hour"],
+  ["86400", "a day"],
+  ["604800", "a week"],
+];
+const DAY = 86_400_000;
+
+export async function show(place, context) {
+  const { api } = context;
+  const shown = el("div", { class: "list" });
+  const created = el("div", { "aria-live": "polite" });
+  const overlap = select(OVERLAPS, {}, "0");
+  const names = await userNames(context);
+
+  async function load() {
+    const { keys } = await api.get("/api/keys");
+    fill(shown, table("API keys", columns, keys, "No API keys yet."));
+  }
+  const rotate = async (key) => {
+    const rest = overlap.value === "0" ? "stops working at once" : `works for ${OVERLAPS.find(([value]) => value === overlap.value)[1]} more`;
+    if (!confirm(`Replace the key “${key.name}” by a new one? The old key ${rest}.`)) return;
+    await context.attempt(async () => {
+      const made = await api.post(`/api/keys/${key.id}/rotate`, { overlap_seconds: Number(overlap.value) });
+      fill(created, secret(`The new key “${made.name}”.`, made.key));
+      await load();
+    });
+  };
+  const revoke = async (key) => {
+    if (!confirm(`Revoke the key “${key.name}”? Requests with it are refused from now on. This cannot be undone.`)) return;
+    await context.attempt(async () => {
+      await api.delete(`/api/keys/${key.id}`);
+      await load();
+      context.say(`The key “${key.name}” is revoked.`);
+    });
+  };
+  const columns = [
+    ["Key", (key) => pair(key.name, el("code", { text: `${key.prefix}…` }))],
+    ["State", (key) => state(key)],
+    ["User", (key) => userName(names, key.owner_id)],
+    ...orgColumn(context),
+    ["Scopes", (key) => pair(key.scopes.join(", "), key.collection && `only the collection ${key.collection}`)],
+    ["Created", (key) => day(key.created_at)],
+    ["Last used", (key) => time(key.last_used_at)],
+    ["Expires", (key) => (key.expires_at ? day(key.expires_at) : "never")],
+    ["", (key) => isValid(key) && el("div", { class: "row" }, context.who.sub === key.owner_id && rowButton("Rotate", key.name, () => rotate(key)), rowButton("Revoke", key.name, () => revoke(key)))],
+  ];
+  await load();
+  const collections = await collectionsOf(api);
+  fill(
+    place,
+    created,
+    el("details", {}, el("summary", { text: "New API key" }), creation()),
+    el("div", { class: "row filters" }, field("After a rotation the old key works for", overlap)),
+    shown,
+  );
+
+  function creation() {
+    const name = el("input", { required: true, maxlength: "100" });
+    const org = select(context.orgs.map(({ id, name: title }) => [id, title ?? id]));
+    const collection = select([["", "all"]]);
+    const offer = () => {
+      const own = collections.filter((row) => row.org_id === org.value).map((row) => row.name);
+      fill(collection, el("option", { value: "", text: "all" }), ...own.map((text) => el("option", { value: text, text })));
+    };
+    org.onchange = offer;
+    offer();
+    const lifetime = select(LIFETIMES, {}, "90");
+    const scopes = SCOPES.map(([scope, does]) => checkbox(el("span", {}, el("code", { text: scope }), ` ${does}`), { value: scope, checked: scope === "retrievals:read" }));
+    const create = (sheet) =>
+      context.attempt(async () => {
+        const chosen = [...sheet.querySelectorAll("[type=checkbox]:checked")].map((box) => box.value);
+        if (!chosen.length) throw new Error("Choose at least one scope.");
+        const made = await api.post("/api/keys", {
+          name: name.value,
+          kind: chosen.includes("admin") ? "admin" : "live",
+          scopes: chosen,
+          org_id: org.value,
+          collection: collection.value || null,
+          expires_at: lifetime.value ? new Date(Date.now() + Number(lifetime.value) * DAY).toISOString() : null,
+        });
+        sheet.reset();
+        sheet.parentElement.open = false;
+        fill(created, secret(`The key “${made.name}”.`, made.key));
+        await load();
+      });
+    return form(
+      "Create",
+      create,
+      field("Name", name),
+      context.severalOrgs && field("Organization", org),
+      field("Collection", collection),
+      field("Expires in", lifetime),
+      el("fieldset", {}, el("legend", { text: "The key may" }), ...scopes),
+    );
+  }
+}
+
+const isValid = (key) => !key.revoked_at && !(key.expires_at && new Date(key.expires_at) <= new Date());
+
+function state(key) {
+  if (key.revoked_at) return tag("revoked", "failed");
+  return isValid(key) ? tag("valid", "completed") : tag("expired");
+}
+
+async function collectionsOf(api) {
+  return (await api.get("/api/v1/collections?limit=100&sort_by=name&order=asc")).data;
+}

@@ -1,0 +1,124 @@
+// Webhooks of the org, and the deliveries of one.
+
+import { el, show as fill } from "../dom.js";
+import { PAGE, checkbox, field, form, orgColumn, pages, pair, rowButton, secret, select, table, tag, time } from "./parts.js";
+
+const EVENTS = [
+  "collection.created",
+  "collection.updated",
+  "collection.deleted",
+  "document.processing_started",
+  "document.processing_completed",
+  "document.processing_failed",
+  "document.deleted",
+  "quota.alert",
+  "quota.exceeded",
+];
+const KINDS = { failed: "failed", delivered: "completed" };
+
+export async function show(place, context) {
+  const id = context.parameters.get("webhook");
+  if (id) await showDeliveries(place, context, id);
+  else await showWebhooks(place, context);
+}
+
+async function showWebhooks(place, context) {
+  const { api } = context;
+  const shown = el("div", { class: "list" });
+  const created = el("div", { "aria-live": "polite" });
+  async function load() {
+    const { data } = await api.get("/api/v1/webhooks");
+    fill(shown, table("Webhooks", columns, data, "No webhooks yet."));
+  }
+  /** Ask, change a webhook, and say what happened. */
+  const change = async (question, action, done) => {
+    if (question && !confirm(question)) return;
+    await context.attempt(async () => {
+      const made = await action();
+      if (made?.secret) fill(created, secret("The signing secret of the webhook.", made.secret));
+      await load();
+      if (done) context.say(done);
+    });
+  };
+  const address = (row) => `/api/v1/webhooks/${row.id}`;
+  const columns = [
+    ["Address", (row) => pair(row.url, row.description)],
+    ["State", (row) => state(row)],
+    ...orgColumn(context),
+    ["Events", (row) => row.events.join(", ")],
+    ["Created", (row) => time(row.created_at)],
+    [
+      "",
+      (row) =>
+        el(
+          "div",
+          { class: "row" },
+          el("a", { class: "button small", href: `#admin=webhooks&webhook=${row.id}`, "aria-label": `Deliveries: ${row.url}`, text: "Deliveries" }),
+          row.enabled
+            ? rowButton("Disable", row.url, () => change(`Disable the webhook ${row.url}? Events that wait for it are dropped, and new ones are not sent.`, () => api.patch(address(row), { enabled: false }), "The webhook is disabled."))
+            : rowButton("Enable", row.url, () => change("", () => api.patch(address(row), { enabled: true }), "The webhook is enabled.")),
+          rowButton("New secret", row.url, () => change(`Create a new signing secret for ${row.url}? The old one signs too for a day.`, () => api.post(`${address(row)}/rotate`, { overlap_seconds: 86_400 }))),
+          rowButton("Delete", row.url, () => change(`Delete the webhook ${row.url} with its deliveries? This cannot be undone.`, () => api.delete(address(row)), "The webhook is deleted.")),
+        ),
+    ],
+  ];
+  await load();
+  fill(place, created, el("details", {}, el("summary", { text: "New webhook" }), creation()), shown);
+
+  function creation() {
+    const url = el("input", { type: "url", required: true, maxlength: "2000", placeholder: "https://example.com/hook" });
+    const description = el("input", { maxlength: "500" });
+    const org = select(context.orgs.map(({ id, name }) => [id, name ?? id]));
+    const events = EVENTS.map((event) => checkbox(el("code", { text: event }), { value: event, checked: event.startsWith("document.processing_") && event !== "document.processing_started" }));
+    const create = (sheet) =>
+      context.attempt(async () => {
+        const chosen = [...sheet.querySelectorAll("[type=checkbox]:checked")].map((box) => box.value);
+        if (!chosen.length) throw new Error("Choose at least one event.");
+        const made = await api.post("/api/v1/webhooks", { url: url.value, description: description.value || null, events: chosen, org_id: org.value });
+        sheet.reset();
+        sheet.parentElement.open = false;
+        fill(created, secret("The signing secret of the webhook.", made.secret));
+        await load();
+      });
+    return form(
+      "Create",
+      create,
+      field("Address", url, "It receives a POST for each event, and must be public."),
+      field("Description", description),
+      context.severalOrgs && field("Organization", org),
+      el("fieldset", {}, el("legend", { text: "Events" }), ...events),
+    );
+  }
+}
+
+function state(row) {
+  if (!row.enabled) return tag("disabled", "failed");
+  return row.failing_since ? pair(tag("failing", "failed"), el("span", {}, "since ", time(row.failing_since))) : tag("enabled", "completed");
+}
+
+async function showDeliveries(place, context, id) {
+  const address = `/api/v1/webhooks/${encodeURIComponent(id)}`;
+  const webhook = await context.api.get(address);
+  const columns = [
+    ["Event", (row) => pair(row.type, row.data.object.name ?? row.data.object.id ?? row.data.object.quota)],
+    ["State", (row) => pair(tag(row.status, KINDS[row.status]), row.error)],
+    ["Response", (row) => row.response_status ?? "–"],
+    ["Attempts", (row) => row.attempts],
+    ["Created", (row) => time(row.created_at)],
+    ["Finished", (row) => (row.next_attempt_at ? el("span", {}, "next attempt ", time(row.next_attempt_at)) : time(row.finished_at))],
+    ["", (row) => row.status !== "waiting" && rowButton("Send again", `${row.type}, ${row.event_id}`, () => repeat(row))],
+  ];
+  const list = pages(
+    context,
+    (offset) => context.api.get(`${address}/deliveries?limit=${PAGE}&offset=${offset}`),
+    (rows) => table("Deliveries", columns, rows, "Nothing has been sent to this address yet."),
+  );
+  const repeat = (row) =>
+    context.attempt(async () => {
+      await context.api.post(`${address}/deliveries/${row.id}/repeat`);
+      await list.reload();
+      context.say("The event will be sent again.");
+    });
+  await list.reload();
+  place.append(el("p", {}, el("a", { href: "#admin=webhooks", text: "All webhooks" }), ` / ${webhook.url}`), list.place);
+}

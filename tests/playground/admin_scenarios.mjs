@@ -1,0 +1,184 @@
+// What an org's admins do in the administration, and what they see.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+
+async function signIn(page, { url, token }) {
+  await page.goto(url);
+  await page.getByLabel("Access token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("#desk, #admin").locator("visible=true").first().waitFor();
+}
+
+/** Wait until the page of that name is filled. */
+async function filled(page, title) {
+  await page.locator("#admin h2").getByText(title, { exact: true }).waitFor();
+  await page.locator("#admin .content").getByText("Loading …").waitFor({ state: "detached" });
+}
+
+async function open(page, given, title) {
+  await signIn(page, given);
+  await page.getByRole("link", { name: "Administration" }).click();
+  await page.getByRole("navigation", { name: "Administration" }).getByRole("link", { name: title }).click();
+  await filled(page, title);
+}
+
+const admin = (page) => page.locator("#admin");
+const row = (page, text) => page.locator("#admin tbody tr").filter({ hasText: text });
+const said = (page, text) => page.locator("#admin .message").getByText(text).waitFor();
+
+/** The questions that are asked before something is changed; all are answered with yes. */
+function questions(page) {
+  const asked = [];
+  page.on("dialog", (dialog) => asked.push(dialog.message()));
+  return asked;
+}
+
+export async function every_page_can_be_used_by_everybody(page, given) {
+  const axe = await readFile(given.axe, "utf8");
+  await signIn(page, given);
+  await page.getByRole("link", { name: "Administration" }).click();
+  await page.locator("#admin h2").waitFor();
+  assert.equal(await page.locator("#desk").isVisible(), false);
+  await page.evaluate(axe);
+  const pages = await page.evaluate(() => import("/admin/pages.js").then(({ PAGES }) => PAGES.map(({ id, title }) => ({ id, title }))));
+  const navigation = page.getByRole("navigation", { name: "Administration" });
+  for (const [width, colorScheme] of [[1360, "light"], [360, "dark"]]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme });
+    // The first page is open already.
+    for (const { id, title } of [...pages.slice(1), pages[0]]) {
+      await navigation.getByRole("link", { name: title }).focus();
+      await page.keyboard.press("Enter");
+      await filled(page, title);
+      const where = `${title}, ${width} pixels, ${colorScheme}`;
+      assert.ok(await page.locator("#admin h2").evaluate((heading) => heading === document.activeElement), `focus: ${where}`);
+      assert.equal(await page.locator("#admin .message").isVisible(), false, where);
+      for (const text of given.shown[id] ?? []) await page.locator("#admin .content").getByText(text).first().waitFor();
+      const { violations } = await page.evaluate(() => globalThis.axe.run(document));
+      assert.deepEqual(violations.map((found) => `${found.id}: ${found.nodes.map((node) => node.html).join(" ")}`), [], where);
+      const wide = await page.evaluate(() =>
+        [...document.querySelectorAll("#admin, #admin *:not(.away, thead, thead *)")].filter((one) => one.getBoundingClientRect().right > innerWidth || one.matches(".page") && one.scrollWidth > one.clientWidth).map((one) => one.outerHTML.slice(0, 200)),
+      );
+      assert.deepEqual(wide, [], `too wide: ${where}`);
+    }
+  }
+  await page.goBack();
+  await filled(page, pages.at(-1).title);
+  await page.getByRole("link", { name: "Questions" }).click();
+  await page.getByLabel("Your question").waitFor();
+}
+
+export async function members_have_no_administration(page, given) {
+  await page.goto(`${given.url}/#admin=keys`);
+  await signIn(page, given);
+  await page.locator("#desk").waitFor();
+  assert.equal(await page.locator("#admin").isVisible(), false);
+  assert.equal(await page.getByRole("link", { name: "Administration" }).count(), 0);
+  // What an admin saw is gone after a sign-out.
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await open(page, { ...given, token: given.admin }, "Members");
+  await page.locator("#admin").getByText(given.secret).first().waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await signIn(page, given);
+  await page.locator("#desk").waitFor();
+  assert.ok(!(await page.locator("body").textContent()).includes(given.secret));
+  assert.equal(new URL(page.url()).hash, "");
+}
+
+export async function keys_are_created_rotated_and_revoked(page, given) {
+  const asked = questions(page);
+  await open(page, given, "API keys");
+  await admin(page).getByText("No API keys yet.").waitFor();
+  await admin(page).getByText("New API key").click();
+  await admin(page).getByLabel("Name", { exact: true }).fill("backup");
+  await admin(page).getByRole("combobox", { name: "Collection" }).selectOption({ label: given.collection });
+  await admin(page).getByRole("button", { name: "Create" }).click();
+  const key = page.locator("#admin .secret");
+  await key.waitFor();
+  const first = await key.innerText();
+  assert.match(first, /^mn_live_/);
+  const answer = await page.request.get(`${given.url}/v1/collections`, { headers: { Authorization: `Bearer ${first}` } });
+  assert.equal(answer.status(), 403, "the key has only the scope that was chosen");
+  assert.match(await row(page, "backup").innerText(), new RegExp(`valid[^]*retrievals:read[^]*only the collection ${given.collection}`));
+  await admin(page).getByRole("button", { name: "Rotate: backup" }).click();
+  await page.locator("#admin .secret").getByText(first).waitFor({ state: "detached" });
+  assert.notEqual(await key.innerText(), first);
+  await admin(page).getByRole("button", { name: "Revoke: backup" }).click();
+  await said(page, "The key “backup” is revoked.");
+  await admin(page).getByRole("button", { name: "Revoke: backup" }).waitFor({ state: "detached" });
+  assert.equal(asked.length, 2);
+  assert.match(asked[0], /stops working at once/);
+  assert.match(asked[1], /cannot be undone/);
+  // What the API refuses is shown.
+  await admin(page).getByText("New API key").click();
+  await admin(page).getByLabel("Name", { exact: true }).fill("empty");
+  for (const box of await page.locator("#admin [type=checkbox]:checked").all()) await box.uncheck();
+  await admin(page).getByRole("button", { name: "Create" }).click();
+  await said(page, "Choose at least one scope.");
+}
+
+export async function documents_are_found_and_deleted(page, given) {
+  const asked = questions(page);
+  await open(page, given, "Documents");
+  await row(page, given.collection).getByRole("link").click();
+  await admin(page).getByText("23 documents").waitFor();
+  assert.equal(await page.locator("#admin tbody tr").count(), 20);
+  await admin(page).getByRole("button", { name: "Next" }).click();
+  await admin(page).getByText("21–23 of 23").waitFor();
+  await admin(page).getByLabel("Title or file name").fill("minutes 1");
+  await admin(page).getByText("11 documents found").waitFor();
+  await admin(page).getByLabel("All documents of this page").check();
+  await admin(page).getByLabel("Select: Minutes 10").uncheck();
+  await admin(page).getByRole("button", { name: "Delete 10 documents" }).click();
+  await said(page, "10 documents deleted.");
+  await admin(page).getByText("1 document found").waitFor();
+  assert.match(asked[0], /Delete 10 documents from “minutes”[^]*cannot be undone/);
+  await admin(page).getByLabel("State").selectOption("failed");
+  await admin(page).getByText("No document matches.").waitFor();
+  await admin(page).getByRole("link", { name: "All collections" }).click();
+  await admin(page).getByRole("button", { name: `Delete: ${given.collection}` }).click();
+  await said(page, `The collection “${given.collection}” is deleted.`);
+  await admin(page).getByText("No collections yet.").waitFor();
+  assert.match(asked[1], /with 13 documents, for all members/);
+}
+
+export async function failed_jobs_are_retried(page, given) {
+  await open(page, given, "Jobs");
+  await admin(page).getByLabel("State").selectOption("failed");
+  for (const title of given.titles) await row(page, title).getByText("The file could not be read.").waitFor();
+  await admin(page).getByRole("button", { name: `Retry: ${given.titles[0]}` }).click();
+  await said(page, "1 job will run again, in your name.");
+  await row(page, given.titles[0]).waitFor({ state: "detached" });
+  await admin(page).getByRole("button", { name: "Retry the 2 failed jobs of this page" }).click();
+  await said(page, "2 jobs will run again, in your name.");
+  await admin(page).getByText("No job is in this state.").waitFor();
+  await admin(page).getByLabel("State").selectOption("waiting");
+  for (const title of given.titles) await row(page, title).getByText("waiting").waitFor();
+}
+
+export async function webhooks_are_managed(page, given) {
+  const asked = questions(page);
+  await open(page, given, "Webhooks");
+  await admin(page).getByText("New webhook").click();
+  await admin(page).getByLabel("Address").fill("http://127.0.0.1/");
+  await admin(page).getByRole("button", { name: "Create" }).click();
+  await page.locator("#admin .message.problem").waitFor();
+  await admin(page).getByLabel("Address").fill("https://hooks.example/new");
+  await admin(page).getByRole("button", { name: "Create" }).click();
+  await page.locator("#admin .secret").getByText("whsec_").waitFor();
+  const { address } = given;
+  await admin(page).getByRole("link", { name: `Deliveries: ${address}` }).click();
+  await row(page, "document.deleted").getByText("failed").first().waitFor();
+  await admin(page).getByRole("button", { name: "Send again" }).click();
+  await said(page, "The event will be sent again.");
+  await row(page, "document.deleted").getByText("waiting").waitFor();
+  await admin(page).getByRole("link", { name: "All webhooks" }).click();
+  await admin(page).getByRole("button", { name: `Disable: ${address}` }).click();
+  await row(page, address).getByText("disabled").waitFor();
+  await admin(page).getByRole("button", { name: `Enable: ${address}` }).click();
+  await row(page, address).getByText("enabled").waitFor();
+  await admin(page).getByRole("button", { name: `Delete: ${address}` }).click();
+  await row(page, address).waitFor({ state: "detached" });
+  assert.deepEqual(asked.map((question) => question.split(" ")[0]), ["Disable", "Delete"]);
+}

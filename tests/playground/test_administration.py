@@ -1,0 +1,109 @@
+"""The administration of the playground in Chromium, for an org's admins alone."""
+
+from local.stack import Stack
+from shared.services import Services
+from tests.actors import Actor, World, webhook_arguments
+from tests.conftest import People
+from tests.functions.search_workspace import OUTAGE, put
+from tests.playground.conftest import AXE, Browse, crowd
+
+
+def fail(world: World, actor: Actor, *titles: str) -> None:
+    """Documents in the actor's collection whose jobs have failed."""
+    assert actor.org is not None
+    for title in titles:
+        world.sql(
+            "with failed as (insert into rag.documents "
+            "(org_id, collection_id, title, content, content_hash, status, error_code, error_message) "
+            "select org_id, id, %s, '', repeat('0', 64), 'failed', 'unreadable_document', %s "
+            "from rag.collections where org_id = %s returning org_id, id, collection_id, title) "
+            "insert into rag.jobs (org_id, document_id, collection_id, user_id, document, state, attempts, "
+            "error_code, error_message, finished_at) "
+            "select org_id, id, collection_id, %s, jsonb_build_object('title', title), 'failed', 1, "
+            "'unreadable_document', 'The file could not be read.', now() from failed",
+            title, "The file could not be read.", actor.org.id, actor.id,
+        )  # fmt: skip
+
+
+def subscribe(world: World, actor: Actor, url: str) -> None:
+    """A webhook with a delivery that failed. The worker sends nothing to it."""
+    assert actor.org is not None
+    assert actor.rpc("rag_create_webhook", webhook_arguments(url=url)).status_code == 200
+    world.sql(
+        "insert into rag.deliveries (org_id, webhook_id, collection_id, event_id, event, object, state, "
+        "error, response_status, attempts, finished_at) "
+        "select org_id, id, gen_random_uuid(), gen_random_uuid(), 'document.deleted', "
+        " '{\"id\": \"x\"}', 'failed', 'status', 500, 3, now() from rag.webhooks "
+        "where org_id = %s",
+        actor.org.id,
+    )
+    world.sql(
+        "update rag.endpoints set paused_until = now() + interval '1 day' where org_id = %s", actor.org.id
+    )
+
+
+def test_every_page_works_with_a_keyboard_a_screen_reader_and_a_phone(
+    browse: Browse, readers: People, world: World, stack: Stack, no_jobs: None
+):
+    ada = readers.ada
+    long_title = "A-title-that-is-one-word-and-longer-than-a-phone-is-wide-" * 2
+    fail(world, ada, f"{long_title}.pdf", "Second")
+    subscribe(world, ada, f"https://hooks.example/{long_title.lower()}")
+    ada.post("/api/keys", {"name": "backup", "scopes": ["documents:read", "retrievals:read"]})
+    ada.rpc("rag_record_event", {"event": "knowledge.query", "namespace": "support", "top_score": 0.5})
+    world.sql("update rag.members set name = 'Ann Lee' where user_id = %s", readers.ann.id)
+    browse(
+        "every_page_can_be_used_by_everybody",
+        url=stack.url,
+        token=ada.token(),
+        axe=str(AXE),
+        shown={
+            "usage": ["Calls by day"],
+            "documents": ["incidents"],
+            "jobs": ["Second", "Retry the 2 failed jobs of this page"],
+            "members": ["Ann Lee"],
+            "keys": ["backup"],
+            "webhooks": ["https://hooks.example/"],
+            "events": ["support"],
+        },
+    )
+
+
+def test_members_have_no_administration(browse: Browse, readers: People, world: World, stack: Stack):
+    world.sql("update rag.members set name = 'Ada Byron' where user_id = %s", readers.ada.id)
+    browse(
+        "members_have_no_administration",
+        url=stack.url,
+        token=readers.ann.token(),
+        admin=readers.ada.token(),
+        secret="Ada Byron",
+    )
+
+
+def test_keys_are_created_rotated_and_revoked(browse: Browse, readers: People, stack: Stack):
+    browse(
+        "keys_are_created_rotated_and_revoked",
+        url=stack.url,
+        token=readers.ada.token(),
+        collection="incidents",
+    )
+
+
+def test_documents_are_found_by_name_and_deleted_together(
+    browse: Browse, people: People, stack: Stack, world: World, core: Services
+):
+    put(core, people.ann, "minutes", "Billing outage", OUTAGE)
+    crowd(world, people.ann, 22)
+    browse("documents_are_found_and_deleted", url=stack.url, token=people.ada.token(), collection="minutes")
+
+
+def test_failed_jobs_are_retried(browse: Browse, readers: People, world: World, stack: Stack, no_jobs: None):
+    titles = ["Letter", "Invoice", "Plan"]
+    fail(world, readers.ann, *titles)
+    browse("failed_jobs_are_retried", url=stack.url, token=readers.ada.token(), titles=titles)
+
+
+def test_webhooks_are_managed(browse: Browse, people: People, world: World, stack: Stack):
+    address = "https://hooks.example/in"
+    subscribe(world, people.ada, address)
+    browse("webhooks_are_managed", url=stack.url, token=people.ada.token(), address=address)
