@@ -52,6 +52,10 @@ KEYS = {
     "chunks": "document_id",
     "postings": "document_id",
     "facets": "document_id",
+    "title_entities": "document_id",
+    "mentions": "document_id",
+    "relations": "document_id",
+    "extractions": "document_id",
 }
 
 
