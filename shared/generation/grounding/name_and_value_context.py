@@ -2,7 +2,8 @@
 
 A window may have all words of a claim in which a name is exchanged for another name of the passage. So the
 sentences that have the claim's name are compared with those that have another one: the name belongs where
-most of the words around it are. The same holds for the value of "label: value".
+most of the words around it are. The same holds for the value of "label: value", and a sentence with the value
+must share the label: the words of a long value alone are most of the claim's.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -19,10 +20,10 @@ WIDTH = 4
 # By how much a sentence without the name, or the value, must exceed those with it in their share of the
 # context. Fitted on one half of the data of bench/eval_support.py.
 NAME_MARGIN, VALUE_MARGIN = 0.5, 0.3
-# A shorter label has too few words to compare; a longer value is a sentence.
-MIN_LABEL_STEMS, MAX_VALUE_WORDS = 3, 8
-# The share of its words that a sentence with the value has.
-MIN_VALUE_SHARE = 0.6
+# A shorter label has too few words to compare; with more words, "label: value" is a sentence with a colon.
+MIN_LABEL_STEMS, MAX_LABEL_AND_VALUE_WORDS = 3, 30
+# The share of its words that a sentence with the value has, and the share of the label that one of them has.
+MIN_VALUE_SHARE, MIN_LABEL_SHARE = 0.6, 0.25
 # A pronoun among so many first words of a sentence may stand for a name among those of the sentence before.
 PRONOUN_WORDS, SUBJECT_WORDS = 4, 5
 _PRONOUNS = word_sets(__file__)["pronouns"]
@@ -30,12 +31,12 @@ _PRONOUNS = word_sets(__file__)["pronouns"]
 
 def is_out_of_context(text: str, names: Collection[str], passages: SourcePassages) -> bool:
     """Whether a sentence without a name, or without the value, of the text shares clearly more of its context
-    than each sentence with it. A sentence without the name must have another one instead."""
+    than each sentence with it, or those with the value share too little. A sentence without the name must
+    have another one instead."""
     words = words_in(text)
     return _is_value_out_of_context(text, passages) or any(
-        not {*names_in(passage.text_of(sentence))} <= {*words}
+        _is_name_out_of_context(name, context, words, passages)
         for name, context in _names_with_context(words, names)
-        for passage, sentence in _nearer(context, passages, NAME_MARGIN, partial(_has_name, name))
     )
 
 
@@ -54,6 +55,16 @@ def _names_with_context(
         yield name, content_stems([*before, *after]) - content_stems(name)
 
 
+def _is_name_out_of_context(
+    name: list[str], context: frozenset[str], words: list[str], passages: SourcePassages
+) -> bool:
+    best, others = _shares(context, passages, partial(_has_name, name))
+    return best is not None and any(
+        share > best + NAME_MARGIN and not {*names_in(passage.text_of(sentence))} <= {*words}
+        for share, passage, sentence in others
+    )
+
+
 def _has_name(name: list[str], passage: SourcePassage, index: int) -> bool:
     """Whether the sentence has the last word of the name or a pronoun for it, or the title a word of it."""
     words = passage.sentences[index].words
@@ -65,7 +76,7 @@ def _has_name(name: list[str], passage: SourcePassage, index: int) -> bool:
 def _is_value_out_of_context(text: str, passages: SourcePassages) -> bool:
     label, _, value = text.rpartition(": ")
     context, stems, facts = content_stems(words_in(label)), content_stems(words_in(value)), facts_in(value)
-    if len(context) < max(MIN_LABEL_STEMS, len(stems)) or len(value.split()) > MAX_VALUE_WORDS:
+    if len(context) < MIN_LABEL_STEMS or len(text.split()) > MAX_LABEL_AND_VALUE_WORDS:
         return False
 
     def has_value(passage: SourcePassage, index: int) -> bool:
@@ -75,25 +86,24 @@ def _is_value_out_of_context(text: str, passages: SourcePassages) -> bool:
         forms = forms_of(facts_in(passage.text_of(sentence))) if facts else frozenset[str]()
         return all(fact.accepted & forms for fact in facts)
 
-    return any(_nearer(context, passages, VALUE_MARGIN, has_value))
+    best, others = _shares(context, passages, has_value)
+    return best is not None and (
+        best < MIN_LABEL_SHARE or any(share > best + VALUE_MARGIN for share, _, _ in others)
+    )
 
 
-def _nearer(
-    context: frozenset[str],
-    passages: SourcePassages,
-    margin: float,
-    has_part: Callable[[SourcePassage, int], bool],
-) -> list[tuple[SourcePassage, SourceSentence]]:
-    """The sentences without the part that share more of the context, by this margin, than each with it."""
-    shares_with: list[float] = []
-    without: list[tuple[float, SourcePassage, SourceSentence]] = []
+def _shares(
+    context: frozenset[str], passages: SourcePassages, has_part: Callable[[SourcePassage, int], bool]
+) -> tuple[float | None, list[tuple[float, SourcePassage, SourceSentence]]]:
+    """The highest share of the context that a sentence with the part has, None if none has the part; and the
+    share of each other sentence."""
+    best: float | None = None
+    others: list[tuple[float, SourcePassage, SourceSentence]] = []
     for passage in passages.all:
         for index, sentence in enumerate(passage.sentences):
             share = passages.share(sentence.stems | passage.context_stems, context)
             if has_part(passage, index):
-                shares_with.append(share)
+                best = max(best or 0.0, share)
             else:
-                without.append((share, passage, sentence))
-    if not shares_with:
-        return []
-    return [(passage, sentence) for share, passage, sentence in without if share > max(shares_with) + margin]
+                others.append((share, passage, sentence))
+    return best, others

@@ -50,6 +50,9 @@ IN_CONTEXT = [
     "Scottish prisoners dug the canal between the two harbours, and Robert Brindle painted the bridges.",
     "The granite for the walls was from a quarry near: Oban.",
     "The toll for a loaded barge: 12 shillings.",
+    # A sentence with a colon, too long for a label and its value.
+    "The canal of Lorne was dug by Scottish prisoners between the two harbours, while its locks were "
+    "designed by Margaret Telford and repaired twice by her, and the bridges are made of one material: oak.",
 ]
 
 
@@ -57,6 +60,19 @@ def test_a_name_or_value_in_its_context_is_supported(subtests: pytest.Subtests):
     for sentence in IN_CONTEXT:
         with subtests.test(sentence=sentence):
             assert check(sentence).verdict is Verdict.SUPPORTED
+
+
+def test_a_value_without_its_label_is_out_of_context_although_it_has_most_of_the_words():
+    passage = (
+        "The ferry sails at noon. Tickets are sold by the captain. Dogs travel free on deck. The harbour "
+        "closes in winter. A storm damaged the northern pier and the wooden sheds badly."
+    )
+    value = "a storm damaged the northern pier and the wooden sheds badly."
+    result = Checker([match(passage)]).check(f"Dogs, tickets and the ferry of the harbour: {value}")
+    assert (result.verdict, result.reasons) == (Verdict.UNSUPPORTED, ("out_of_context",))
+    assert (
+        Checker([match(passage)]).check(f"What damaged the pier badly: {value}").verdict is Verdict.SUPPORTED
+    )
 
 
 def test_a_name_of_the_title_belongs_to_every_sentence():
