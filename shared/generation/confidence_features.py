@@ -2,7 +2,8 @@
 
 With the share of the question's words in the best sentence, questions that the documents do not answer differ
 more from the others than by similarity alone: bench/results/confidence.json. Both features are of the same
-passage: a similar passage and another passage with the words may both lack the answer.
+passage: a similar passage and another passage with the words may both lack the answer. A document of which a
+newer version was found is no answer of today.
 """
 
 import math
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from shared.generation.conflicting_values import current_versions
 from shared.generation.grounding.claim_support import claim_of
 from shared.generation.grounding.evidence_windows import SourcePassage, SourcePassages
 from shared.generation.grounding.negation import negations_in
@@ -47,15 +49,18 @@ class ConfidenceFeatures:
 
 
 def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
-    """The features of the matches, in any order. A match without a similarity counts as 0."""
+    """The features of the matches, in any order. A match without a similarity counts as 0. The best is of a
+    current version."""
     if not matches:
         return ConfidenceFeatures(0.0, 0.0)
     passages = SourcePassages(matches)
     coverages = _coverages(_content_words(question), passages)
+    current = current_versions(question, matches)
     best = max(
         (
             ConfidenceFeatures(match.similarity or 0.0, coverage, best=match)
             for match, coverage in zip(matches, coverages, strict=True)
+            if match in current
         ),
         key=lambda features: features.total,
     )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 
 from shared.generation.grounding.numbers import COUNTED, UNITS
 from shared.generation.passage_statements import begins_with_pronoun
@@ -68,6 +68,24 @@ def is_newer_version(one: Match, other: Match) -> bool:
     if one.occurred_at and other.occurred_at:
         return one.occurred_at > other.occurred_at
     return version > other_version
+
+
+def names_version(question: str, match: Match) -> bool:
+    """Whether the question has a year or a revision of the document's title."""
+    numbers = {*re.findall(r"\d+", question)}
+    return not numbers.isdisjoint(map(str, chain(*version_of(match.title)[1])))
+
+
+def current_versions(question: str, matches: Sequence[Match]) -> list[Match]:
+    """The matches without those that another match's document supersedes, as a newer version. A version that
+    the question names is current."""
+    current = [
+        match
+        for match in matches
+        if names_version(question, match) or not any(is_newer_version(other, match) for other in matches)
+    ]
+    # Titles and dates together may give no order.
+    return current or [*matches]
 
 
 def has_value(text: str) -> bool:

@@ -6,14 +6,13 @@ count half.
 """
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from shared.generation.citations import SNIPPET_CHARACTERS, snippet
-from shared.generation.conflicting_values import conflicting, has_value, is_newer_version, version_of
+from shared.generation.conflicting_values import conflicting, has_value, is_newer_version, names_version
 from shared.generation.grounding.proper_names import names_in
 from shared.generation.passage_statements import (
     QUESTION,
@@ -227,11 +226,9 @@ def _scores(form: QuestionForm, candidates: _Candidates, embed: Embed, vector: l
 def _current(question: str, scores: _Scores) -> _Scores:
     """The scores of sentences without a similar one in a newer version of their document. A version that the
     question names is current."""
-    named = {*re.findall(r"\d+", question)}
 
     def is_current(sentence: ExtractedSentence) -> bool:
-        version = version_of(sentence.match.title)[1]
-        return not named.isdisjoint(map(str, chain(*version))) or not any(
+        return names_version(question, sentence.match) or not any(
             score >= MIN_SHARE * scores[sentence] and is_newer_version(other.match, sentence.match)
             for other, score in scores.items()
         )

@@ -46,6 +46,26 @@ def test_similarity_and_coverage_are_of_one_match():
     assert features_of(question, [near, replace(words, similarity=0.1)]).similarity == 0.6
 
 
+def test_passages_of_a_superseded_version_do_not_count():
+    old = match("Laser therapy costs 43 euros.", "Price list 2025", 0.7)
+    new = match("The price of laser therapy was withdrawn.", "Price list 2026", 0.5)
+    question = "What does laser therapy cost?"
+    assert features_of(question, [old, new]).best == new
+    # Without the newer version, or with the version in the question, the old one counts.
+    assert features_of(question, [old]).best == old
+    assert features_of("What did laser therapy cost in 2025?", [old, new]).best == old
+
+
+def test_versions_without_an_order_all_count():
+    """Each supersedes another: by dates, or where one date is missing by the titles."""
+    dates = datetime(2026, 1, 2, tzinfo=UTC), None, datetime(2026, 1, 1, tzinfo=UTC)
+    versions = [
+        match(f"Rule {number}.", f"Rules, revision {number}", 0.5 + number / 10, occurred_at=date)
+        for number, date in enumerate(dates, start=1)
+    ]
+    assert features_of("Which rule?", versions).best == versions[-1]
+
+
 def test_coverage_of_a_row_counts_the_names_of_its_columns():
     header, rows = "| Ticket | High season |\n| --- | --- |", "| Adult | 24.00 |\n| Camper van | 98.00 |"
     question = "What is the high season ticket of a camper van?"
