@@ -130,13 +130,24 @@ APPS = {
     "platform": chat.app,
     "search": v1_answer.app,
 }
-KETTLE_QUESTION = next(iter(QUESTIONS))
+KETTLE_QUESTION, _, ROOM_QUESTION = [*QUESTIONS][:3]
 INVENTED = "The kettle was made in Norway by Jotun."
-# What a model writes, the level, and a part of the answer or a text that it does not have.
+# The question, what a model writes, the level, and a part of the answer.
 REPLIES = {
-    "supported": ("The kettle K-300 switches off at 100 degrees [1].", "high", "100 degrees"),
-    "invented": (f"The kettle K-300 switches off at 100 degrees [1]. {INVENTED}", "medium", "100 degrees"),
-    "no answer": ("NO_ANSWER", "low", REFUSAL),
+    "supported": (
+        KETTLE_QUESTION,
+        "The kettle K-300 switches off at 100 degrees [1].",
+        "high",
+        "100 degrees",
+    ),
+    "invented": (
+        KETTLE_QUESTION,
+        f"The kettle K-300 switches off at 100 degrees [1]. {INVENTED}",
+        "medium",
+        "100 degrees",
+    ),
+    "no answer": (KETTLE_QUESTION, "NO_ANSWER", "low", REFUSAL),
+    "contradicted": (ROOM_QUESTION, "The small meeting room costs 55 euros a day [1].", "medium", "55 euros"),
 }
 
 
@@ -144,8 +155,9 @@ REPLIES = {
 def test_every_contract_checks_a_model_s_answer(
     subtests: pytest.Subtests, people: People, core: Services, settings: Settings, reply: str
 ):
-    text, level, part = REPLIES[reply]
-    put(core, people.ann, HOME, "Kettle manual", TEXTS["Kettle manual"])
+    question, text, level, part = REPLIES[reply]
+    for number, title in enumerate(("Kettle manual", "Prices 2025", "Prices 2026"), start=1):
+        put(core, people.ann, HOME, title, TEXTS[title], occurred_at=datetime(2025, 3, number, tzinfo=UTC))
     choice: Row = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
     with StandIn() as gateway, with_model(settings, gateway) as deployment:
         gateway.replies(Reply(json={**MODEL_ANSWER, "choices": [choice]}))
@@ -154,7 +166,7 @@ def test_every_contract_checks_a_model_s_answer(
             with client_of(APPS[contract], deployment) as client:
                 return client.post(path, json=body, headers=people.ann.headers())
 
-        for contract, answer, body in answers(people.ann, KETTLE_QUESTION, post=post):
+        for contract, answer, body in answers(people.ann, question, post=post):
             with subtests.test(contract=contract):
                 (detail,) = details_in(body)
                 assert part in answer
@@ -166,3 +178,6 @@ def test_every_contract_checks_a_model_s_answer(
                     continue
                 assert detail["level"] == level
                 assert detail["unsupported"] == ([INVENTED] if reply == "invented" else [])
+                # Chat completions keep the model's text: the note is among the reasons.
+                notes = " ".join((answer, *detail["because"]))
+                assert ("45 euros" in notes) == (reply == "contradicted")
