@@ -11744,7 +11744,7 @@ comment on function rag.count_org_call is
   'and no other may learn of it.';
 
 create function public.rag_list_usage(days integer default 30)
-returns table (day date, calls bigint, users bigint)
+returns table (day date, calls bigint, users bigint, model_tokens bigint, embedding_tokens bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
@@ -11758,7 +11758,11 @@ begin
     raise exception 'days must be between 1 and 90' using errcode = 'PT400', detail = 'invalid_days';
   end if;
   return query
-    select dates.day, coalesce(sum(org_calls.total), 0)::bigint, count(distinct org_calls.owner_id)
+    select dates.day, coalesce(sum(org_calls.total), 0)::bigint, count(distinct org_calls.owner_id),
+      (select coalesce(sum(spent.tokens), 0)::bigint from rag.token_usage as spent
+      where spent.org_id = any (own) and spent.day = dates.day and spent.quota = 'model'),
+      (select coalesce(sum(spent.tokens), 0)::bigint from rag.token_usage as spent
+      where spent.org_id = any (own) and spent.day = dates.day and spent.quota = 'embedding')
     from (
       select today - ago as day from generate_series(0, rag_list_usage.days - 1) as ago
     ) as dates
@@ -11770,8 +11774,8 @@ end;
 $$;
 
 comment on function public.rag_list_usage is
-  'The calls of the last days, today included, in the orgs that the caller administers: by day in UTC, their number '
-  'and that of the users who called. Days without calls are included. PT403 for a caller who administers no org, and '
+  'The calls of the last days, today included, in the orgs that the caller administers: by day in UTC, their number, '
+  'that of the users who called, and the tokens of models. Days without calls are included. PT403 for a caller who administers no org, and '
   'for a key that is bound to a collection.';
 
 -- The members of the orgs that an admin administers, with their calls.

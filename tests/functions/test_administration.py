@@ -480,7 +480,9 @@ def test_usage_and_members_are_listed_for_admins(people: People):
     people.ann.request("GET", "/v1/collections")
     for prefix in ("/api/v1", "/v1"):
         usage = people.ada.request("GET", f"{prefix}/usage?days=2").json()["data"]
-        assert [set(row) for row in usage] == [{"day", "calls", "users"}] * 2
+        assert [set(row) for row in usage] == [
+            {"day", "calls", "users", "model_tokens", "embedding_tokens"}
+        ] * 2
         assert (usage[0]["calls"], usage[1]["users"]) == (0, 2)
         members = people.ada.request("GET", f"{prefix}/members?limit=1&offset=1").json()
         assert (len(members["data"]), members["pagination"]["total"]) == (1, 4)

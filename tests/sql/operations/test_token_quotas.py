@@ -159,3 +159,12 @@ def test_metrics_sum_all_orgs(people: People, world: World):
         ("rag_quota_orgs_exceeded", "model"): 1,
         ("rag_quota_orgs_exceeded", "embedding"): 0,
     }
+
+
+def test_admins_see_their_org_s_tokens_by_day(people: People, world: World):
+    record(people.ann, model_tokens=10, model_calls=1, embedding_tokens=2, embedding_calls=1)
+    world.sql("update rag.token_usage set day = day - 1 where org_id = %s", people.acme.id)
+    record(people.alf, model_tokens=5, model_calls=1)
+    record(people.bob, model_tokens=100, model_calls=1)
+    rows = people.ada.rpc("rag_list_usage", {"days": 3}).json()
+    assert [(row["model_tokens"], row["embedding_tokens"]) for row in rows] == [(0, 0), (10, 2), (5, 0)]

@@ -131,11 +131,14 @@ class Orgs(ResponseModel):
 
 
 class DayOfUsage(BaseModel):
-    """`calls`: admitted calls on that day in UTC; `users`: the users who made them."""
+    """`calls`: admitted calls on that day in UTC; `users`: the users who made them; the tokens of models, as
+    the quotas count them."""
 
     day: date
     calls: int
     users: int
+    model_tokens: int
+    embedding_tokens: int
 
 
 class Usage(ResponseModel):
