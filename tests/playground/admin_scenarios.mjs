@@ -182,3 +182,41 @@ export async function webhooks_are_managed(page, given) {
   await row(page, address).waitFor({ state: "detached" });
   assert.deepEqual(asked.map((question) => question.split(" ")[0]), ["Disable", "Delete"]);
 }
+
+export async function a_record_is_reviewed(page, given) {
+  await open(page, given, "Records");
+  await admin(page).getByText("1 answered, 1 withheld").waitFor();
+  await admin(page).getByText("Most asked without an answer").click();
+  await admin(page).getByText(`${given.withheld.toLowerCase()} (1)`).waitFor();
+  await admin(page).getByLabel("Result").selectOption("answered");
+  await row(page, given.withheld).waitFor({ state: "detached" });
+  await row(page, given.question).getByText("👎 bad").waitFor();
+  await admin(page).getByRole("link", { name: given.question }).click();
+  await admin(page).getByRole("heading", { name: given.question }).waitFor();
+  await admin(page).locator("blockquote").getByText(given.answer).waitFor();
+  await row(page, given.title).getByText(/semantic 1 \(\d\.\d\d\)/).waitFor();
+  await admin(page).getByLabel("Was the answer right?").selectOption("wrong");
+  await admin(page).getByLabel(given.title).check();
+  await admin(page).getByRole("button", { name: "Save label" }).click();
+  await said(page, "The record is labelled wrong.");
+  await admin(page).getByRole("button", { name: "Ask again" }).click();
+  await admin(page).getByText(/Before: \w+ confidence, answered\. Now: \w+ confidence, answered\./).waitFor();
+  await admin(page).getByText("The same passages, in the same order.").waitFor();
+  await admin(page).getByRole("link", { name: "All records" }).click();
+  await row(page, given.question).getByText("wrong").waitFor();
+}
+
+export async function recording_is_turned_on_and_off(page, given) {
+  const asked = questions(page);
+  await open(page, given, "Records");
+  await admin(page).getByText("No record matches.").waitFor();
+  await admin(page).getByText("Setting").click();
+  const days = admin(page).getByLabel(/Days for which requests/);
+  await days.fill("14");
+  await admin(page).getByRole("button", { name: "Save" }).click();
+  await said(page, "Requests are recorded for 14 days.");
+  await days.fill("");
+  await admin(page).getByRole("button", { name: "Save" }).click();
+  await said(page, "Requests are no longer recorded.");
+  assert.equal(asked.length, 1);
+}

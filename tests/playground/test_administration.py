@@ -5,7 +5,10 @@ from shared.services import Services
 from tests.actors import Actor, World, webhook_arguments
 from tests.conftest import People
 from tests.functions.search_workspace import OUTAGE, put
+from tests.functions.test_records import UNANSWERABLE, asked, record_requests
 from tests.playground.conftest import AXE, Browse, crowd
+
+QUESTION = "What was the root cause of the billing outage?"
 
 
 def fail(world: World, actor: Actor, *titles: str) -> None:
@@ -51,6 +54,8 @@ def test_every_page_works_with_a_keyboard_a_screen_reader_and_a_phone(
     subscribe(world, ada, f"https://hooks.example/{long_title.lower()}")
     ada.post("/api/keys", {"name": "backup", "scopes": ["documents:read", "retrievals:read"]})
     ada.rpc("rag_record_event", {"event": "knowledge.query", "namespace": "support", "top_score": 0.5})
+    record_requests(ada)
+    ada.post(f"/v1/records/{asked(ada, QUESTION)}/feedback", {"rating": "up"})
     world.sql("update rag.members set name = 'Ann Lee' where user_id = %s", readers.ann.id)
     browse(
         "every_page_can_be_used_by_everybody",
@@ -107,3 +112,27 @@ def test_webhooks_are_managed(browse: Browse, people: People, world: World, stac
     address = "https://hooks.example/in"
     subscribe(world, people.ada, address)
     browse("webhooks_are_managed", url=stack.url, token=people.ada.token(), address=address)
+
+
+def test_a_record_is_reviewed(browse: Browse, readers: People, world: World, stack: Stack):
+    record_requests(readers.ada)
+    body = {"rating": "down", "reason": "too short"}
+    readers.ann.post(f"/v1/records/{asked(readers.ann, QUESTION)}/feedback", body)
+    asked(readers.ann, UNANSWERABLE)
+    browse(
+        "a_record_is_reviewed",
+        url=stack.url,
+        token=readers.ada.token(),
+        question=QUESTION,
+        withheld=UNANSWERABLE,
+        answer="Stripe webhook retries",
+        title="Billing outage",
+    )
+    labelled = "select question, cardinality(document_ids) from rag.request_records where verdict = 'wrong'"
+    assert world.sql(f"{labelled} and org_id = %s", readers.acme.id) == [(QUESTION, 1)]
+
+
+def test_recording_is_turned_on_and_off(browse: Browse, readers: People, stack: Stack):
+    browse("recording_is_turned_on_and_off", url=stack.url, token=readers.ada.token())
+    settings = readers.ann.request("GET", "/v1/records/settings").json()
+    assert settings == {"org_id": readers.acme.id, "retention_days": None}

@@ -15,5 +15,6 @@ export const PAGES = [
   { id: "members", title: "Members", load: () => import("./members.js") },
   { id: "keys", title: "API keys", load: () => import("./keys.js") },
   { id: "webhooks", title: "Webhooks", load: () => import("./webhooks.js") },
+  { id: "records", title: "Records", load: () => import("./records.js") },
   { id: "events", title: "Audit events", load: () => import("./events.js") },
 ];
