@@ -3,7 +3,7 @@
 
 # All tests run on Python 3.11. The tag has no patch version, so each build gets the latest security fixes.
 FROM python:3.11-slim-trixie AS packages
-COPY requirements.txt requirements-parsers.txt requirements-server.txt constraints.txt /build/
+COPY requirements.txt requirements-parsers.txt requirements-sources.txt requirements-server.txt constraints.txt /build/
 WORKDIR /build
 # The virtual environment contains no pip. Only wheels are installed, so no compiler is needed.
 RUN python -m venv --without-pip /venv \

@@ -130,7 +130,7 @@ clean:
 
 # uv installs in a tenth of pip's time. It and npm print errors only.
 INSTALL := $(BIN)/uv pip install --quiet --system-certs
-.venv/ready: requirements.txt requirements-parsers.txt requirements-server.txt requirements-local.txt constraints.txt
+.venv/ready: requirements.txt requirements-parsers.txt requirements-sources.txt requirements-server.txt requirements-local.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "installing the Python packages (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

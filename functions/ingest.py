@@ -1,4 +1,4 @@
-"""Function ingest: the worker for documents, webhooks and the graph, called by a schedule.
+"""Function ingest: the worker for documents, webhooks, the graph and sources, called by a schedule.
 
 EventBridge invokes it with an event; Cloud Scheduler, pg_cron with pg_net, and the local stack call it over
 HTTP, with the worker's token.
@@ -6,6 +6,7 @@ HTTP, with the worker's token.
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -27,6 +28,8 @@ from shared.ingestion.maintenance import (
     remove_expired_records,
     remove_old_calls,
 )
+from shared.ingestion.sources.open_source import open_source
+from shared.ingestion.sources.source_worker import SourceWorker
 
 # How long a call claims jobs. Afterwards the call finishes the claimed ones.
 BUDGET_SECONDS = 45.0
@@ -35,8 +38,8 @@ app = create_app(error_format, "ingest", searches=False, errors=(401, 404, 500, 
 
 
 class WorkReport(BaseModel):
-    """The numbers of processed documents, of webhook deliveries, and of documents whose names were extracted
-    (`read`). `idle`: no due item remained."""
+    """The numbers of processed documents, of webhook deliveries, of documents whose names were extracted
+    (`read`), and of sources that were listed. `idle`: no due item remained."""
 
     completed: int
     failed: int
@@ -44,6 +47,7 @@ class WorkReport(BaseModel):
     delivered: int
     undelivered: int
     read: int
+    sources: int
     idle: bool
 
 
@@ -58,17 +62,22 @@ def _work(core: Core) -> WorkReport:
     worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage)
     sender = WebhookSender(core.database, signer, core.networks, message_of)
     graph_worker = GraphWorker(jobs)
+    source_worker = SourceWorker(
+        jobs, partial(open_source, networks=core.networks, endpoints=core.settings.rag_source_endpoints)
+    )
     # In parallel, so that documents do not wait for slow receivers, nor these for long documents.
     finished = Event()
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(3) as pool:
         delivery = pool.submit(work_until, sender.deliver, finished, BUDGET_SECONDS)
         extraction = pool.submit(work_until, graph_worker.build, finished, BUDGET_SECONDS)
+        listing = pool.submit(work_until, source_worker.work, finished, BUDGET_SECONDS)
         try:
             documents, idle = _ingest_documents(worker)
         finally:
             finished.set()
         deliveries, _ = delivery.result()
         extractions, all_extracted = extraction.result()
+        listings, all_listed = listing.result()
     remove_deleted_collections(core.database, signer)
     remove_expired_records(core.database, signer)
     remove_old_calls(core.database, signer)
@@ -82,7 +91,8 @@ def _work(core: Core) -> WorkReport:
         delivered=deliveries.completed,
         undelivered=deliveries.claimed - deliveries.completed,
         read=extractions.completed,
-        idle=idle and all_extracted,
+        sources=listings.completed,
+        idle=idle and all_extracted and all_listed,
     )
 
 

@@ -1,9 +1,10 @@
 """Build of the folders for Lambda: the functions, shared/ and their dependencies.
 
-`make package`. The parsers are in a folder that only functions which parse files carry: osls leaves it out of
-the other zips (serverless.yml), and for SAM, which zips a whole folder, there is a second one without it.
-Wheels are for the runtime in serverless.yml, not for the Python that builds, with the versions of
-constraints.txt. Builds are reproducible: two builds of one tree have the same bytes.
+`make package`. The parsers are in a folder that only functions which parse files carry, the libraries for
+sources in one that only the worker carries: osls leaves them out of the other zips (serverless.yml), and for
+SAM, which zips a whole folder, there is a second one without them. Wheels are for the runtime in
+serverless.yml, not for the Python that builds, with the versions of constraints.txt. Builds are reproducible:
+two builds of one tree have the same bytes.
 """
 
 import os
@@ -20,9 +21,10 @@ CONFIGURATION = "serverless.yml"
 # What `sam deploy` zips for functions that parse no files.
 SUFFIX_WITHOUT_PARSERS = "-without-parsers"
 # On the path of the process that parses alone (shared/ingestion/parser_sandbox.py).
-PARSERS = "parsers"
+PARSERS, SOURCES = "parsers", "sources"
 # Files that uv writes, some with paths of the build machine; and the former pydantic, which FastAPI
-# would import, where it exists, to refuse its models; and the server that mcp requires and does not import.
+# would import, where it exists, to refuse its models; the server that mcp requires and does not import; and
+# names of languages, by which trafilatura could choose pages, and most services of AWS but S3.
 EXCLUDED = (
     ".lock",
     "bin",
@@ -32,6 +34,8 @@ EXCLUDED = (
     "pydantic/v1",
     "uvicorn",
     "uvicorn-*.dist-info",
+    "babel/locale-data",
+    "botocore/data/[!s]*/",
 )
 
 
@@ -42,9 +46,9 @@ def build(folder: Path = FOLDER) -> None:
     folder.mkdir(parents=True)
     _install(folder, "requirements.txt")
     _install(folder / PARSERS, "requirements-parsers.txt")
-    for path in (folder / PARSERS).iterdir():
-        if (folder / path.name).exists():
-            _remove(path)
+    _install(folder / SOURCES, "requirements-sources.txt")
+    _remove_duplicates(folder / PARSERS, folder)
+    _remove_duplicates(folder / SOURCES, folder, folder / PARSERS)
     # The server is the container's.
     _copy("functions", folder, exclude="server.py")
     _copy("shared", folder)
@@ -59,7 +63,7 @@ def _link_without_parsers(folder: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
 
     def ignored(path: str, _: list[str]) -> list[str]:
-        return [PARSERS] if Path(path) == folder else []
+        return [PARSERS, SOURCES] if Path(path) == folder else []
 
     shutil.copytree(folder, target, ignore=ignored, copy_function=os.link)
 
@@ -87,6 +91,13 @@ def _install(folder: Path, requirements: str) -> None:
     subprocess.run([*uv, f"--target={folder}", *wheels, *files], check=True)
     for pattern in EXCLUDED:
         for path in folder.glob(pattern):
+            _remove(path)
+
+
+def _remove_duplicates(folder: Path, *others: Path) -> None:
+    """Remove from the folder what one of the others has."""
+    for path in folder.iterdir():
+        if any((other / path.name).exists() for other in others):
             _remove(path)
 
 
@@ -123,8 +134,9 @@ def _copy(package: str, folder: Path, exclude: str = "") -> None:
 
 if __name__ == "__main__":
     build()
-    parsers = size(FOLDER / PARSERS)
+    parsers, sources = size(FOLDER / PARSERS), size(FOLDER / SOURCES)
     print(
-        f"{FOLDER.relative_to(ROOT)}: {(size(FOLDER) - parsers) / 1e6:.1f} MB, and {parsers / 1e6:.1f} MB of "
-        "parsers, of the 250 that Lambda takes, unpacked"
+        f"{FOLDER.relative_to(ROOT)}: {(size(FOLDER) - parsers - sources) / 1e6:.1f} MB, "
+        f"{parsers / 1e6:.1f} MB of parsers, and {sources / 1e6:.1f} MB for sources, of the 250 that Lambda "
+        "takes, unpacked"
     )

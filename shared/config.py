@@ -241,6 +241,9 @@ class Settings(ServerSettings):
     # Internal networks from which documents may be downloaded, besides the public internet.
     rag_allowed_private_networks: Annotated[list[Network], CommaSeparated] = []
 
+    # S3-compatible services whose buckets may be sources, besides AWS.
+    rag_source_endpoints: Annotated[list[Address], CommaSeparated] = []
+
     # The member of an org as whom requests to the index API without a credential act. Both or none.
     rag_index_anonymous_org: UUID | None = None
     rag_index_anonymous_user: UUID | None = None

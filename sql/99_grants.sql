@@ -41,6 +41,12 @@ grant select on rag.deliveries to authenticated;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
   on rag.deliveries to authenticated;
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
+grant select, delete on rag.sources to authenticated;
+grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items),
+  update (user_id, interval_seconds, max_items, enabled, due_at, updated_at) on rag.sources to authenticated;
+-- Without the credentials: no user reads them.
+grant select (org_id, source_id, owner_id), insert, update (credentials) on rag.source_credentials to authenticated;
+grant select, insert, update, delete on rag.source_items to authenticated;
 grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
@@ -79,6 +85,9 @@ grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
+grant select on rag.sources, rag.source_credentials to rag_worker;
+grant update (state, lease, attempts, due_at, pass, resume_after, started_at, finished_at, listed, stored, deleted, failed,
+  error_code, error_message) on rag.sources to rag_worker;
 grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
   on rag.extractions to rag_worker;
 grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
@@ -129,8 +138,10 @@ begin
       ('worker', 'rag_claim_extractions(integer,integer)'),
       ('worker', 'rag_claim_jobs(integer,integer)'),
       ('worker', 'rag_claim_removals(integer)'),
+      ('worker', 'rag_claim_sources(integer,integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
       ('worker', 'rag_end_removal(uuid,text)'),
+      ('worker', 'rag_end_source(uuid,uuid,uuid,jsonb,text,text,text,integer)'),
       ('worker', 'rag_extend_hnsw(integer)'),
       ('worker', 'rag_remove_deleted_collections()'),
       ('worker', 'rag_remove_expired_records()'),
@@ -148,13 +159,16 @@ begin
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
       ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
+      ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb)'),
       ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
       ('guarded', 'rag_delete_documents(uuid[])'),
+      ('guarded', 'rag_delete_missing_items(integer,integer)'),
       ('guarded', 'rag_delete_named(text,text[])'),
       ('guarded', 'rag_delete_records(uuid)'),
       ('guarded', 'rag_delete_session(uuid)'),
+      ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
       ('guarded', 'rag_fail_extraction(text,text,integer,boolean)'),
@@ -185,6 +199,8 @@ begin
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
       ('guarded', 'rag_list_usage(integer)'),
+      ('guarded', 'rag_list_source_items(jsonb,integer)'),
+      ('guarded', 'rag_list_sources(uuid)'),
       ('guarded', 'rag_list_webhooks(uuid)'),
       ('guarded', 'rag_load_chunks(uuid,uuid,jsonb,text,boolean)'),
       ('guarded', 'rag_load_documents(uuid,jsonb,bigint)'),
@@ -197,6 +213,7 @@ begin
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
       ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
+      ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),
       ('guarded', 'rag_read_document(uuid,integer,integer)'),
       ('guarded', 'rag_read_snapshot_chunks(uuid,uuid,timestamp with time zone,integer)'),
       ('guarded', 'rag_read_snapshot_documents(uuid,uuid[],integer)'),
@@ -212,6 +229,7 @@ begin
       ('guarded', 'rag_revoke_key(uuid)'),
       ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
       ('guarded', 'rag_rotate_webhook(uuid,text,integer)'),
+      ('guarded', 'rag_run_source(uuid)'),
       ('guarded', 'rag_save_turn(uuid,uuid,uuid,text,jsonb)'),
       ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
@@ -222,6 +240,7 @@ begin
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
       ('guarded', 'rag_update_record_settings(uuid,integer)'),
+      ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)
   loop

@@ -180,7 +180,7 @@ def world(stack: Stack) -> Iterator[World]:
 @pytest.fixture
 def no_jobs(world: World) -> Iterator[None]:
     """Nothing that another test has left for the worker to do or to send, and nothing left."""
-    tables = ("jobs", "webhooks", "extractions", "object_removals")
+    tables = ("jobs", "webhooks", "extractions", "object_removals", "sources")
     clear = "; ".join(f"delete from rag.{table}" for table in tables)
     world.sql(clear)
     yield

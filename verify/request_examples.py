@@ -74,13 +74,14 @@ WITHOUT_CONTROL = {
     "rag_claim_extractions",
     "rag_claim_jobs",
     "rag_claim_removals",
+    "rag_claim_sources",
     "rag_extend_hnsw",
     "rag_remove_deleted_collections",
     "rag_remove_expired_records",
     "rag_remove_old_calls",
 }
 # SQL functions of the worker's role.
-OF_THE_WORKER = WITHOUT_CONTROL | {"rag_end_delivery", "rag_end_removal"}
+OF_THE_WORKER = WITHOUT_CONTROL | {"rag_end_delivery", "rag_end_removal", "rag_end_source"}
 
 # Names that mean something else to one function, by its slug.
 ALIASES: Mapping[str, Mapping[str, str]] = {"knowledge": {"document_id": "document_name"}}
@@ -96,6 +97,8 @@ BODIES: dict[str, Example] = {
     "PATCH /v1/documents/{document_id}": lambda values: {"title": f"New {values['marker']}"},
     "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
     "POST /v1/records/{record_id}/feedback": lambda values: {"reason": f"new {values['marker']}"},
+    "POST /v1/sources": lambda _: {"address": ADDRESS},
+    "PATCH /v1/sources/{source_id}": lambda _: {"interval_seconds": 7200},
     "POST /v1/auth/register": lambda _: {"email": "no address"},
     "POST /v1/documents/upload": lambda _: {"filename": "a.pdf", "size_bytes": 10},
 }
@@ -166,6 +169,13 @@ ARGUMENTS: dict[str, Example] = {
     },
     "rag_rotate_webhook": lambda _: {"secret": _secret()},
     "rag_update_webhook": lambda values: {"description": f"new {values['marker']}"},
+    "rag_create_source": lambda _: {"kind": "website", "address": ADDRESS},
+    "rag_update_source": lambda _: {"interval_seconds": 7200},
+    "rag_list_source_items": lambda values: {"items": [{"item": f"https://sites.invalid/{values['marker']}"}]},
+    "rag_put_source_item": lambda values: {
+        "item": f"https://sites.invalid/{values['marker']}",
+        "document": {"title": f"New {values['marker']}", "bytes": "eQ=="},
+    },
     "rag_match": lambda values: {"filters": {"model": values["stored_model"], "org_id": values["org_id"]}},
     "rag_search": lambda values: {"query_text": QUESTION, "query_vector": values["embedding"]},
     "rag_graph_search": lambda values: {"query_text": QUESTION, "query_vector": values["embedding"]},
@@ -231,6 +241,9 @@ ARGUMENTS: dict[str, Example] = {
     "rag_store_extraction": lambda _: {"first": 0, "chunks": [{"names": [{"name": "Eve Root"}]}]},
     "rag_fail_extraction": lambda _: {"code": "reading_failed", "message": "x"},
     "rag_end_removal": lambda values: {"path": values.get("removal_path", "a")},
+    "rag_end_source": lambda values: {
+        "source_id": values["source_lease"][0], "lease": values["source_lease"][1], "counts": {"listed": 1},
+    },
     "rag_end_delivery": lambda values: {
         "delivery_id": values.get("delivery_lease", values["delivery_id"])[0],
         "lease": values.get("delivery_lease", [str(uuid4())])[-1], "response_status": 200,

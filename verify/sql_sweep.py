@@ -121,6 +121,9 @@ def _callers_of_functions(sweep: Sweep) -> dict[str, dict[str, str]]:
         "admin": actors.token(actors.admin),
         "the worker with a job": actors.key_token(actors.admin, writing, lease=values["job_lease"]),
         "the worker that reads": actors.key_token(actors.admin, writing, lease=values["reading_lease"]),
+        "the worker with a source": actors.key_token(
+            actors.admin, [*writing, "admin"], lease=values["source_lease"][1]
+        ),
         "the worker": actors.signer.token(TIMEOUT_SECONDS, role="rag_worker"),
         "the look-up of keys": actors.signer.token(
             TIMEOUT_SECONDS, rag={"key_hash": values["key_hash_of_key"]}

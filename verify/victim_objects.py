@@ -80,6 +80,10 @@ class ObjectFactory:
         waiting_id = self._waiting_document(collection_id)
         session_id = self._session(collection_id)
         webhook_id, delivery_id = self._webhook(collection_id)
+        source_id, source_lease = (
+            self._source(collection_id),
+            self._source_lease(collection_id, str(document_id)),
+        )
         load = {"name": f"load {marker}", "overwrite": False, "documents": 1, "collection": {}}
         load_id = self._rpc(actors.admin, "rag_begin_load", load)
         actors.sql("update rag.orgs set record_days = 30 where id = %s", actors.org_id)
@@ -94,6 +98,8 @@ class ObjectFactory:
             "load_document_id": self._load_document(load_id, model), "marker": marker,
             "webhook_id": webhook_id, "delivery_id": delivery_id,
             "job_ids": [self._failed_job(collection_id)],
+            "source_id": source_id,
+            "source_lease": source_lease,
             "updated_at": self._updated_at(document_id), **self._upload(collection_id),
         }  # fmt: skip
         shared = common | {
@@ -270,6 +276,35 @@ class ObjectFactory:
         self._rpc(person, "rag_record_request", {"record": record})
         statement = "select id from rag.request_records where org_id = %s and owner_id = %s"
         return str(actors.sql(statement, actors.org_id, person.id)[0][0])
+
+    def _source(self, collection_id: str) -> str:
+        """A source that the worker does not run during the sweep."""
+        credentials = dict.fromkeys(("access_key_id", "secret_access_key"), f"secret {self._actors.marker}")
+        body = {
+            "collection_id": collection_id, "kind": "bucket", "address": f"s3://{self._actors.marker}",
+            "credentials": credentials,
+        }  # fmt: skip
+        source_id = self._post(self._actors.admin, "/v1/sources", body)["id"]
+        postpone = "update rag.sources set due_at = now() + interval '1 day' where org_id = %s"
+        self._actors.sql(postpone, self._actors.org_id)
+        return str(source_id)
+
+    def _source_lease(self, collection_id: str, document_id: str) -> tuple[str, str]:
+        """The id and the lease of a running source, with an item that its listing has not found yet."""
+        actors, source_id, lease = self._actors, str(uuid4()), str(uuid4())
+        actors.sql(
+            "insert into rag.sources (org_id, id, collection_id, user_id, kind, address, interval_seconds, "
+            "max_items, state, lease, pass, due_at) values (%s, %s, %s, %s, 'website', %s, 86400, 10, "
+            "'running', %s, 2, now() + interval '1 day')",
+            actors.org_id, source_id, collection_id, actors.admin.id,
+            f"https://sites.invalid/running/{actors.marker}", lease,
+        )  # fmt: skip
+        actors.sql(
+            "insert into rag.source_items (org_id, source_id, item, document_id, pass) "
+            "values (%s, %s, %s, %s, 1)",
+            actors.org_id, source_id, f"https://sites.invalid/{actors.marker}", document_id,
+        )  # fmt: skip
+        return source_id, lease
 
     def _key(self, person: Person, marker: str) -> str:
         body = {"name": f"key {marker}", "scopes": ["documents:read"]}

@@ -29,31 +29,82 @@ UPLOAD_INSTEAD = "Download the file yourself, and upload it."
 GENERIC_TYPES = {"", "text/plain", "application/octet-stream", "binary/octet-stream"}
 # Statuses below 500 after which another attempt may succeed.
 RETRYABLE = {408, 425, 429}
+# Statuses of addresses that do not exist, or no longer.
+GONE = {404, 410}
+NOT_MODIFIED = 304
+# Header of a response that states its version, and that of a request for any other version.
+VALIDATORS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
+MAX_VERSION = 500
 # The name does not exist, or has no address. (EAI_AGAIN means that no name server answered.)
 UNKNOWN_HOST = {socket.EAI_NONAME, socket.EAI_NODATA}
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The content of a URL. `filename` is None where the content type tells the format."""
+    """The content of a URL. `filename` is None where the content type tells the format. `url` is the URL
+    after redirects. `version` is the header that states the version of the content, with its name."""
 
     data: bytes = field(repr=False)
     content_type: str | None
     filename: str | None
+    url: str
+    version: str | None
 
 
-def fetch(url: str, networks: AddressPolicy, max_bytes: int | None = None, org_id: str = "") -> Download:
-    """Download at most `max_bytes`, and never more than 25 MB, from a URL that the org gave.
+class AddressGone(UnreadableDocument, code="url_refused"):
+    """The address does not exist. Check it."""
+
+
+def fetch(
+    url: str,
+    networks: AddressPolicy,
+    max_bytes: int | None = None,
+    org_id: str = "",
+    *,
+    same_host: bool = False,
+) -> Download:
+    """Download at most `max_bytes`, and never more than 25 MB, from a URL that the org gave. `same_host`:
+    without redirects to other hosts.
 
     Raises AddressRefused for an address that is not allowed, UnreadableDocument for content that is missing,
     too large or too slow, and FetchFailed where another attempt may succeed."""
+    download = _fetch(url, networks, max_bytes, org_id, HEADERS, same_host=same_host)
+    if download is None:
+        raise FetchFailed
+    return download
+
+
+def fetch_if_changed(
+    url: str, networks: AddressPolicy, max_bytes: int | None, org_id: str, known_version: str | None
+) -> Download | None:
+    """As `fetch`, without redirects to other hosts; None if the content still has the known version."""
+    name, _, value = (known_version or "").partition(": ")
+    conditions = {VALIDATORS[name]: value} if name in VALIDATORS else {}
+    return _fetch(url, networks, max_bytes, org_id, HEADERS | conditions, same_host=True)
+
+
+def _fetch(
+    url: str,
+    networks: AddressPolicy,
+    max_bytes: int | None,
+    org_id: str,
+    headers: dict[str, str],
+    *,
+    same_host: bool,
+) -> Download | None:
     transport = http_transport(admits=networks.require, org_id=org_id)
     with deadline(SECONDS), http_client(READ_SECONDS, transport) as client:
         try:
             for _ in range(MAX_REDIRECTS + 1):
-                with client.stream("GET", networks.require_url(url), headers=HEADERS) as response:
+                with client.stream("GET", networks.require_url(url), headers=headers) as response:
+                    if response.status_code == NOT_MODIFIED:
+                        return None
                     if response.next_request is None:
                         return _read(response, min(MAX_BYTES, max_bytes or MAX_BYTES))
+                    if same_host and response.next_request.url.netloc != response.url.netloc:
+                        raise AddressRefused(
+                            "The address redirects to another host. Send the address that it redirects to."
+                        )
                     url = str(response.next_request.url)
         except httpx.ReadTimeout as error:
             message = f"The address takes too long to answer. {UPLOAD_INSTEAD}"
@@ -85,6 +136,8 @@ def _read(response: httpx.Response, max_bytes: int) -> Download:
     status = response.status_code
     if status >= 500 or status in RETRYABLE:
         raise FetchFailed(f"The address answers with status {status}. Please try again later.")
+    if status in GONE:
+        raise AddressGone(f"The address answers with status {status}: it does not exist. Check it.")
     if status != 200:
         message = f"The address answers with status {status}. Check that it opens without a login."
         raise UnreadableDocument(message, code="url_refused")
@@ -95,7 +148,16 @@ def _read(response: httpx.Response, max_bytes: int) -> Download:
     content_type = clean_line(response.headers.get("Content-Type", ""))[:255]
     media_type = content_type.partition(";")[0].strip().lower()
     name = posixpath.basename(unquote(response.url.path)) if media_type in GENERIC_TYPES else ""
-    return Download(content, content_type or None, clean_line(name)[-512:] or None)
+    return Download(
+        content, content_type or None, clean_line(name)[-512:] or None, str(response.url), _version(response)
+    )
+
+
+def _version(response: httpx.Response) -> str | None:
+    for name in VALIDATORS:
+        if (value := response.headers.get(name)) and len(version := f"{name}: {value}") <= MAX_VERSION:
+            return clean_line(version)
+    return None
 
 
 def _decompressed(data: bytes, encoding: str, max_bytes: int) -> bytes:

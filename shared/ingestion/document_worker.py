@@ -23,6 +23,7 @@ from shared.ingestion.chunking.passages import ChunkedDocument, ChunkingConfig, 
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.file_type import language_of_file
+from shared.ingestion.filter_fields_of_metadata import fields_of
 from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, LeaseRenewer, Row, attempt
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
@@ -143,7 +144,10 @@ class Worker:
         if converted.title and not row.get("has_title"):
             row["title"] = converted.title
         language = language_of_file(row.get("filename")) if converted.kind == "code" else None
-        metadata = row.get("metadata") or {}
+        metadata = {**converted.metadata, **(row.get("metadata") or {})}
+        if converted.metadata:
+            own = {name: value for name, value in row.items() if value is not None}
+            row |= {**fields_of(metadata), **own, "metadata": metadata}
         plan = ChunkingPlan.of(metadata, converted.text, converted.kind, row["title"], language)
         chunked = chunk_document(
             self._embedder,

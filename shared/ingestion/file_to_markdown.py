@@ -4,8 +4,8 @@ Texts are decoded here, a service transcribes sound, and a subprocess (parser_sa
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, file_kind
@@ -25,13 +25,14 @@ _HEADING = re.compile(r"\s*# +(\S.*)")
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A document's normalized text, its kind (file_type.py), the title in the file, and (first character,
-    number) of each page."""
+    """A document's normalized text, its kind (file_type.py), the title in the file, (first character, number)
+    of each page, and the metadata in the file."""
 
     text: str
     kind: str
     title: str | None = None
     pages: tuple[tuple[int, int], ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def convert(
@@ -56,7 +57,9 @@ def convert(
     if kind == "picture" and not is_installed():
         raise UnsupportedFileType(NO_OCR)
     parsed = parse_in_subprocess(kind, data)
-    return _joined(kind, parsed["parts"], parsed["title"] or "")
+    converted = _joined(kind, parsed["parts"], parsed["title"] or "")
+    metadata = {name: text for name, value in parsed["metadata"].items() if (text := clean_line(value))}
+    return replace(converted, metadata=metadata)
 
 
 def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> Converted:

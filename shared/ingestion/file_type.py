@@ -12,6 +12,7 @@ EXTENSIONS = {
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".ipynb": "json", ".html": "html", ".htm": "html",
     ".xhtml": "html", ".xml": "xml", ".svg": "xml", ".pdf": "pdf",
     ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".epub": "epub",
+    ".eml": "eml", ".mbox": "mbox",
 }  # fmt: skip
 # Extensions of code with a grammar; code of other languages is text.
 LANGUAGES = {
@@ -38,6 +39,8 @@ CONTENT_TYPES = {
     f"{_OFFICE}presentationml.presentation": "pptx",
     f"{_OFFICE}spreadsheetml.sheet": "xlsx",
     "application/epub+zip": "epub",
+    "message/rfc822": "eml",
+    "application/mbox": "mbox",
 }
 # Kinds without and with a signature in their bytes.
 TEXTS = {"text", "code", "markdown"}
@@ -71,7 +74,7 @@ SOUNDS = re.compile(
     re.DOTALL,
 )
 _PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html)[\s>]", re.IGNORECASE)
-SUPPORTED = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV, JSON, Markdown, code and plain text"
+SUPPORTED = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV, JSON, EML, mbox, Markdown, code and plain text"
 
 
 def language_of_file(filename: str | None) -> str | None:

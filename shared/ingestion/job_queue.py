@@ -82,7 +82,11 @@ class Jobs:
 
     def claimed(self, function: str, arguments: Row) -> list[Row]:
         """The rows of a claiming function, called in the worker's role."""
-        return list(self._database.call(worker_principal(self._signer), function, arguments))
+        return list(self.call_as_worker(function, arguments))
+
+    def call_as_worker(self, function: str, arguments: Row) -> Any:
+        """A call in the worker's role."""
+        return self._database.call(worker_principal(self._signer), function, arguments)
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:
         """A call in the name of the job's user, with the lease."""

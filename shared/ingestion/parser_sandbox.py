@@ -26,13 +26,16 @@ MEGABYTES = 2048
 def parse_in_subprocess(
     kind: str, data: bytes, *, seconds: int = SECONDS, megabytes: int = MEGABYTES
 ) -> dict[str, Any]:
-    """{"parts": [[page or null, text], ...], "title": ...} by the parser of that kind (parsers/). Raises
-    UnreadableDocument for any failure of the parser; RagError if its process could not start."""
+    """{"parts": [[page or null, text], ...], "title": ..., "metadata": {...}} by the parser of that kind
+    (parsers/). Raises UnreadableDocument for any failure of the parser; RagError if its process could not
+    start."""
     # -P: no module is imported from the working directory.
     command = [sys.executable, "-P", "-m", "shared.ingestion.parsers", kind, str(seconds), str(megabytes)]
     environment = {
-        # The project's folder is for a process that was started there; Lambda's zip has `parsers`.
-        "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(ROOT), str(ROOT / "parsers")]),
+        # The project's folder is for a process that was started there; Lambda's zip has the last two.
+        "PYTHONPATH": os.pathsep.join(
+            [*filter(None, sys.path), *(str(ROOT / name) for name in ("", "parsers", "sources"))]
+        ),
         "PYTHONDONTWRITEBYTECODE": "1",
         # The programs that parsers use.
         "PATH": f"{Path(shutil.which(PROGRAM) or '/bin/none').parent}:{os.defpath}",

@@ -30,8 +30,8 @@ comment on column rag.tiers.model_tokens_alert is
   'Tokens of an org and day, in prompts, replies and rerankers, that cause an alert; the next column: those after which '
   'no model is called until midnight UTC. The two columns after them: the same for embeddings. Null: none.';
 comment on column rag.tiers.is_paused is
-  'Whether the worker leaves out the queues of the tier''s orgs: their documents, extractions, deliveries and removals '
-  'wait until it is false.';
+  'Whether the worker leaves out the queues of the tier''s orgs: their documents, extractions, deliveries, removals and '
+  'sources wait until it is false.';
 
 alter table rag.tiers enable row level security;
 alter table rag.tiers force row level security;

@@ -101,6 +101,21 @@ $$;
 
 comment on function rag.require_admin_org is 'The orgs that the caller administers; PT403 without one.';
 
+create function rag.require_admin(org_id uuid)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if require_admin.org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
+    raise exception 'Only admins of the org may do this. A key needs the scope admin, and no bound collection.'
+      using errcode = 'PT403', detail = 'admin_required';
+  end if;
+end;
+$$;
+
+comment on function rag.require_admin is
+  'Raises PT403 for a caller who is no admin of the org, and for a key that is bound to a collection.';
+
 create function rag.listed_org_ids()
 returns setof uuid
 language plpgsql stable security invoker set search_path = ''

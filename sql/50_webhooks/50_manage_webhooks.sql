@@ -62,10 +62,8 @@ begin
     org_id := coalesce(org_id, home.org_id);
   end if;
   org_id := rag.resolve_org(org_id);
-  if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
-    raise exception 'Only admins of the org may manage webhooks. A key needs the scope admin, and no bound collection.'
-      using errcode = 'PT403', detail = 'admin_required';
-  elsif home.org_id <> org_id then
+  perform rag.require_admin(org_id);
+  if home.org_id <> org_id then
     raise exception 'There is no such collection. Check its id or name.'
       using errcode = 'PT404', detail = 'collection_not_found';
   end if;

@@ -717,8 +717,8 @@ comment on column rag.tiers.model_tokens_alert is
   'Tokens of an org and day, in prompts, replies and rerankers, that cause an alert; the next column: those after which '
   'no model is called until midnight UTC. The two columns after them: the same for embeddings. Null: none.';
 comment on column rag.tiers.is_paused is
-  'Whether the worker leaves out the queues of the tier''s orgs: their documents, extractions, deliveries and removals '
-  'wait until it is false.';
+  'Whether the worker leaves out the queues of the tier''s orgs: their documents, extractions, deliveries, removals and '
+  'sources wait until it is false.';
 
 alter table rag.tiers enable row level security;
 alter table rag.tiers force row level security;
@@ -835,6 +835,21 @@ end;
 $$;
 
 comment on function rag.require_admin_org is 'The orgs that the caller administers; PT403 without one.';
+
+create function rag.require_admin(org_id uuid)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if require_admin.org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
+    raise exception 'Only admins of the org may do this. A key needs the scope admin, and no bound collection.'
+      using errcode = 'PT403', detail = 'admin_required';
+  end if;
+end;
+$$;
+
+comment on function rag.require_admin is
+  'Raises PT403 for a caller who is no admin of the org, and for a key that is bound to a collection.';
 
 create function rag.listed_org_ids()
 returns setof uuid
@@ -5563,10 +5578,8 @@ begin
     org_id := coalesce(org_id, home.org_id);
   end if;
   org_id := rag.resolve_org(org_id);
-  if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
-    raise exception 'Only admins of the org may manage webhooks. A key needs the scope admin, and no bound collection.'
-      using errcode = 'PT403', detail = 'admin_required';
-  elsif home.org_id <> org_id then
+  perform rag.require_admin(org_id);
+  if home.org_id <> org_id then
     raise exception 'There is no such collection. Check its id or name.'
       using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -5722,6 +5735,625 @@ $$;
 comment on function public.rag_repeat_delivery is
   'Enqueue a finished delivery again, delivered or failed. PT404 for an unknown delivery, PT409 for one that is not '
   'finished, or whose webhook is disabled.';
+
+-- Sources: websites and buckets whose contents the worker copies into a collection and follows. The org's admins write
+-- and read them (20_manage_sources.sql). The worker claims due sources under its own role, and lists and stores as the
+-- admin who created, changed or ran the source last (30_run_sources.sql). Documents of a source are ordinary documents.
+
+create table rag.sources (
+  org_id uuid not null,
+  id uuid not null default gen_random_uuid(),
+  collection_id uuid not null,
+  owner_id uuid,
+  user_id uuid not null default auth.uid(),
+  kind text not null check (kind in ('website', 'bucket')),
+  address text not null check (length(address) <= 2000 and rag.is_visible_text(address) and address !~ '::'
+    and address ~ case kind
+      when 'website' then '^https?://[^[:space:]]+$' else '^s3://[a-z0-9][a-z0-9.-]{1,62}(/.*)?$' end),
+  endpoint text check (length(endpoint) <= 500 and endpoint ~ '^https?://[^[:space:]]+$'),
+  region text check (region ~ '^[a-z0-9-]{1,40}$'),
+  interval_seconds integer not null check (interval_seconds between 300 and 2592000),
+  max_items integer not null check (max_items between 1 and case kind when 'website' then 10000 else 1000000 end),
+  enabled boolean not null default true,
+  state text not null default 'waiting' check (state in ('waiting', 'running')),
+  attempts integer not null default 0,
+  due_at timestamptz not null default now(),
+  lease uuid,
+  pass integer not null default 0,
+  resume_after text check (octet_length(resume_after) <= 2000),
+  started_at timestamptz,
+  finished_at timestamptz,
+  listed integer not null default 0,
+  stored integer not null default 0,
+  deleted integer not null default 0,
+  failed integer not null default 0,
+  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, id),
+  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade,
+  check ((state = 'running') = (lease is not null)),
+  check (kind = 'bucket' or num_nonnulls(endpoint, region) = 0)
+);
+
+comment on table rag.sources is 'Websites and buckets whose contents the worker copies into a collection and follows.';
+comment on column rag.sources.owner_id is 'The owner of the collection.';
+comment on column rag.sources.user_id is
+  'The admin who created, changed or ran the source last; the worker acts as this user.';
+comment on column rag.sources.endpoint is
+  'The S3-compatible service of a bucket; null: AWS. The functions accept those of the operator''s settings.';
+comment on column rag.sources.max_items is 'A listing with more items fails, and deletes nothing.';
+comment on column rag.sources.due_at is
+  'Not before this. While it runs: when its lease ends and any worker may claim it again.';
+comment on column rag.sources.pass is 'The number of complete listings that have begun.';
+comment on column rag.sources.resume_after is
+  'The last item that the running listing has processed; null between listings. The next turn continues after it.';
+comment on column rag.sources.listed is
+  'Items of the last listing; the next columns: documents that it added or replaced, documents that it deleted, items '
+  'that failed.';
+comment on column rag.sources.error_code is
+  'Why the last listing failed, or the error of the first item that failed in it.';
+
+-- rag_claim_sources
+create index sources_due on rag.sources (due_at) where enabled;
+
+-- Deletion of a collection.
+create index sources_by_collection on rag.sources (org_id, collection_id);
+
+create table rag.source_credentials (
+  org_id uuid not null,
+  source_id uuid not null,
+  owner_id uuid,
+  credentials jsonb not null check (jsonb_typeof(credentials) = 'object' and pg_column_size(credentials) <= 8192
+    and rag.is_readable(credentials)),
+  primary key (org_id, source_id),
+  foreign key (org_id, source_id) references rag.sources (org_id, id) on delete cascade
+);
+
+comment on table rag.source_credentials is
+  'Credentials of buckets. Admins write them; only the worker reads them.';
+
+create table rag.source_items (
+  org_id uuid not null,
+  source_id uuid not null,
+  owner_id uuid,
+  item text not null check (octet_length(item) between 1 and 2000),
+  version text check (length(version) <= 500),
+  document_id uuid not null,
+  is_duplicate boolean not null default false,
+  pass integer not null,
+  primary key (org_id, source_id, item),
+  foreign key (org_id, source_id) references rag.sources (org_id, id) on delete cascade,
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+comment on table rag.source_items is 'Items of sources that have a document: pages, objects, messages.';
+comment on column rag.source_items.item is 'The address of the item.';
+comment on column rag.source_items.version is
+  'The item''s version, as the source states it: a time stamp or an entity tag. Null: unknown.';
+comment on column rag.source_items.is_duplicate is
+  'The collection had the content already: the document belongs to another item, or to no source.';
+comment on column rag.source_items.pass is 'The last listing with this item.';
+
+-- Deletion of a document.
+create index source_items_by_document on rag.source_items (org_id, document_id);
+
+-- rag_delete_missing_items
+create index source_items_by_pass on rag.source_items (org_id, source_id, pass);
+
+alter table rag.sources enable row level security;
+alter table rag.sources force row level security;
+alter table rag.source_credentials enable row level security;
+alter table rag.source_credentials force row level security;
+alter table rag.source_items enable row level security;
+alter table rag.source_items force row level security;
+
+create policy "members use their org's sources" on rag.sources
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "members use their org's credentials of sources" on rag.source_credentials
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "members use their org's items of sources" on rag.source_items
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "admins manage sources" on rag.sources
+  as restrictive for all to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins write credentials of sources" on rag.source_credentials
+  as restrictive for all to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins see items of sources" on rag.source_items
+  as restrictive for all to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+-- The worker acts as this user.
+create policy "a source runs as the user who requests it" on rag.sources
+  as restrictive for insert to authenticated
+  with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
+
+create policy "a changed source runs as the user who changes it" on rag.sources
+  as restrictive for update to authenticated
+  using (true) with check (user_id = (select auth.uid()));
+
+create policy "the worker claims sources" on rag.sources
+  for select to rag_worker using (true);
+
+create policy "the worker leases sources" on rag.sources
+  for update to rag_worker using (true) with check (true);
+
+create policy "the worker reads credentials of sources" on rag.source_credentials
+  for select to rag_worker using (true);
+
+-- Functions of an org's admins to create, list, change, run and delete sources. They run as their caller.
+
+create type rag.source as (
+  id uuid, org_id uuid, collection_id uuid, kind text, address text, endpoint text, region text,
+  interval_seconds integer, max_items integer, enabled boolean, has_credentials boolean, state text,
+  started_at timestamptz, finished_at timestamptz, due_at timestamptz, listed integer, stored integer,
+  deleted integer, failed integer, error_code text, error_message text, created_at timestamptz,
+  updated_at timestamptz
+);
+
+comment on type rag.source is
+  'A source as a list returns it, without credentials. state: running from the first to the last turn of a listing.';
+
+create function public.rag_list_sources(source_id uuid default null)
+returns setof rag.source
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.begin_call();
+  return query
+    select sources.id, sources.org_id, sources.collection_id, sources.kind, sources.address, sources.endpoint,
+      sources.region, sources.interval_seconds, sources.max_items, sources.enabled,
+      exists (
+        select from rag.source_credentials
+        where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
+      case when sources.state = 'running' or (sources.enabled and sources.resume_after is not null) then 'running'
+        else 'waiting' end,
+      sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
+      sources.failed, sources.error_code, sources.error_message, sources.created_at, sources.updated_at
+    from rag.sources
+    where sources.org_id = any (array(select rag.current_org_ids()))
+      and (rag_list_sources.source_id is null or sources.id = rag_list_sources.source_id)
+    order by sources.created_at, sources.id;
+end;
+$$;
+
+comment on function public.rag_list_sources is
+  'The sources that the caller administers, or the one with the given id.';
+
+create function rag.get_source(source_id uuid)
+returns rag.source
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  found_source rag.source;
+begin
+  select * into found_source from public.rag_list_sources(get_source.source_id) where source_id is not null;
+  if not found then
+    raise exception 'There is no such source. Check its id.' using errcode = 'PT404', detail = 'source_not_found';
+  end if;
+  return found_source;
+end;
+$$;
+
+comment on function rag.get_source is 'The source of that id; PT404 for one that the caller does not administer.';
+
+create function rag.check_source_credentials(kind text, credentials jsonb)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_json('credentials', credentials, 8192);
+  if credentials is not null and kind <> 'bucket' then
+    raise exception 'Only buckets have credentials. Create the source without them.'
+      using errcode = 'PT400', detail = 'invalid_credentials';
+  end if;
+end;
+$$;
+
+comment on function rag.check_source_credentials is
+  'Raises PT400 for credentials of a website, and for those that are too large.';
+
+create function public.rag_create_source(
+  collection_id uuid, kind text, address text, interval_seconds integer default 86400, max_items integer default 1000,
+  endpoint text default null, region text default null, credentials jsonb default null
+)
+returns setof rag.source
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.get_collection(collection_id);
+  made uuid;
+begin
+  perform rag.check_source_credentials(kind, credentials), rag.require_admin(home.org_id);
+  if home.deleted_at is not null then
+    raise exception 'The collection was deleted. Choose another collection.'
+      using errcode = 'PT409', detail = 'collection_deleted';
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.sources ' || home.org_id::text, 0));
+  if 50 <= (select count(*) from rag.sources where sources.org_id = home.org_id) then
+    raise exception 'The org already has 50 sources. Delete one first.'
+      using errcode = 'PT400', detail = 'too_many_sources';
+  end if;
+  insert into rag.sources (org_id, collection_id, owner_id, kind, address, interval_seconds, max_items, endpoint,
+    region)
+  values (home.org_id, home.id, home.owner_id, kind, address, interval_seconds, max_items, endpoint, region)
+  returning id into made;
+  if credentials is not null then
+    insert into rag.source_credentials (org_id, source_id, owner_id, credentials)
+    values (home.org_id, made, home.owner_id, credentials);
+  end if;
+  return query select * from public.rag_list_sources(made);
+end;
+$$;
+
+comment on function public.rag_create_source is
+  'Create a source that fills the collection, for the first time at once. PT403 for a caller who is no admin of the '
+  'org, PT400 above fifty sources.';
+
+create function public.rag_update_source(
+  source_id uuid, interval_seconds integer default null, max_items integer default null,
+  enabled boolean default null, credentials jsonb default null
+)
+returns setof rag.source
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present constant rag.source := rag.get_source(source_id);
+begin
+  perform rag.check_source_credentials(present.kind, credentials);
+  update rag.sources as renewed
+  set interval_seconds = coalesce(rag_update_source.interval_seconds, renewed.interval_seconds),
+    max_items = coalesce(rag_update_source.max_items, renewed.max_items),
+    enabled = coalesce(rag_update_source.enabled, renewed.enabled), user_id = auth.uid(),
+    updated_at = clock_timestamp()
+  where renewed.org_id = present.org_id and renewed.id = present.id;
+  if credentials is not null then
+    if present.has_credentials then
+      update rag.source_credentials as renewed set credentials = rag_update_source.credentials
+      where renewed.org_id = present.org_id and renewed.source_id = present.id;
+    else
+      insert into rag.source_credentials (org_id, source_id, owner_id, credentials)
+      select sources.org_id, sources.id, sources.owner_id, rag_update_source.credentials
+      from rag.sources
+      where sources.org_id = present.org_id and sources.id = present.id;
+    end if;
+  end if;
+  return query select * from public.rag_list_sources(source_id);
+end;
+$$;
+
+comment on function public.rag_update_source is
+  'Change a source. Null leaves a field as it is. The address cannot change: another bucket or website is another '
+  'source, and credentials never go to another address than the one they were given for.';
+
+create function public.rag_run_source(source_id uuid)
+returns setof rag.source
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present constant rag.source := rag.get_source(source_id);
+begin
+  if not present.enabled then
+    raise exception 'The source is disabled. Enable it first.' using errcode = 'PT409', detail = 'source_disabled';
+  end if;
+  update rag.sources
+  set due_at = least(sources.due_at, clock_timestamp()), user_id = auth.uid()
+  where sources.org_id = present.org_id and sources.id = present.id and sources.state = 'waiting';
+  return query select * from public.rag_list_sources(source_id);
+end;
+$$;
+
+comment on function public.rag_run_source is
+  'Make a source due now, if it is not running. PT409 for a disabled source.';
+
+create function public.rag_delete_source(source_id uuid, documents boolean default false)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_write();
+  gone constant rag.source := rag.get_source(source_id);
+begin
+  if rag_delete_source.documents then
+    delete from rag.documents
+    using rag.source_items
+    where source_items.org_id = gone.org_id and source_items.source_id = gone.id and not source_items.is_duplicate
+      and documents.org_id = source_items.org_id and documents.id = source_items.document_id;
+  end if;
+  delete from rag.sources where sources.org_id = gone.org_id and sources.id = gone.id;
+end;
+$$;
+
+comment on function public.rag_delete_source is
+  'Delete a source, with or without its documents; PT404 for an unknown one.';
+
+-- Runs of sources. The worker claims a due source under its own role, which is the only reader of credentials, and ends
+-- its turn. Between these it lists and stores as the source's user, with a token that names the lease. A listing takes
+-- as many turns as it needs: a turn ends after some seconds, so that sources of other orgs get theirs.
+
+create function public.rag_claim_sources(max_items integer default 4, lease_seconds integer default 300)
+returns table (
+  org_id uuid, source_id uuid, user_id uuid, lease uuid, attempts integer, kind text, address text, endpoint text,
+  region text, item_limit integer, resume_after text, listed integer, credentials jsonb,
+  waiting_jobs bigint
+)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.check_claim(max_items, lease_seconds);
+  update rag.sources
+  set state = 'waiting', lease = null, attempts = 0, resume_after = null, finished_at = clock_timestamp(),
+    due_at = clock_timestamp() + make_interval(secs => sources.interval_seconds), error_code = 'source_failed',
+    error_message = 'The worker stopped too often during this source. It is run again after its interval.'
+  where sources.state = 'running' and sources.due_at <= clock_timestamp() and sources.attempts >= rag.max_attempts();
+
+  return query
+  with due as materialized (
+    select sources.org_id, sources.id, sources.due_at,
+      row_number() over (partition by sources.org_id order by sources.due_at, sources.id) as turn
+    from rag.sources
+    where sources.enabled and sources.due_at <= clock_timestamp()
+      and sources.org_id <> all (array(select rag.paused_org_ids()))
+  ), locked as materialized (
+    select sources.org_id, sources.id
+    from (select due.* from due order by due.turn, due.due_at, due.id limit 4 * max_items) as due
+    cross join lateral (
+      select sources.org_id, sources.id
+      from rag.sources
+      where sources.org_id = due.org_id and sources.id = due.id and sources.due_at <= clock_timestamp()
+      for update skip locked
+    ) as sources
+    limit max_items
+  ), claimed as (
+    update rag.sources
+    set state = 'running', lease = gen_random_uuid(), attempts = sources.attempts + 1,
+      due_at = clock_timestamp() + make_interval(secs => lease_seconds),
+      pass = sources.pass + begun.count, listed = sources.listed * (1 - begun.count),
+      stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
+      failed = sources.failed * (1 - begun.count),
+      started_at = case begun.count when 0 then sources.started_at else clock_timestamp() end,
+      finished_at = case begun.count when 0 then sources.finished_at end,
+      error_code = case begun.count when 0 then sources.error_code end,
+      error_message = case begun.count when 0 then sources.error_message end
+    from locked
+    join rag.sources as present on present.org_id = locked.org_id and present.id = locked.id
+    cross join lateral (select case when present.resume_after is null then 1 else 0 end) as begun (count)
+    where sources.org_id = locked.org_id and sources.id = locked.id
+    returning sources.*
+  )
+  select claimed.org_id, claimed.id, claimed.user_id, claimed.lease, claimed.attempts, claimed.kind, claimed.address,
+    claimed.endpoint, claimed.region, claimed.max_items, claimed.resume_after, claimed.listed,
+    source_credentials.credentials, (
+      select count(*)
+      from (
+        select from rag.jobs
+        where jobs.org_id = claimed.org_id and jobs.state in ('waiting', 'running')
+        limit 1000
+      ) as job)
+  from claimed
+  left join rag.source_credentials
+    on source_credentials.org_id = claimed.org_id and source_credentials.source_id = claimed.id;
+end;
+$$;
+
+comment on function public.rag_claim_sources is
+  'Lease due sources, for the worker, with their credentials: one of each org first, the longest waiting first. A '
+  'source without resume_after begins a new listing. A source whose lease has expired is claimed again and '
+  'continues after resume_after; after rag.max_attempts() claims without an end its listing fails. waiting_jobs: '
+  'unfinished ingestion jobs of the org, at most 1,000.';
+
+create function public.rag_end_source(
+  org_id uuid, source_id uuid, lease uuid, counts jsonb, resume_after text default null, error_code text default null,
+  error_message text default null, retry_seconds integer default null
+)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  update rag.sources as ended
+  set state = 'waiting', lease = null, attempts = 0, resume_after = rag_end_source.resume_after,
+    listed = ended.listed + coalesce((counts ->> 'listed')::integer, 0),
+    stored = ended.stored + coalesce((counts ->> 'stored')::integer, 0),
+    deleted = ended.deleted + coalesce((counts ->> 'deleted')::integer, 0),
+    failed = ended.failed + coalesce((counts ->> 'failed')::integer, 0),
+    error_code = coalesce(ended.error_code, rag_end_source.error_code),
+    error_message = coalesce(ended.error_message, rag_end_source.error_message),
+    finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
+    due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, ended.interval_seconds))
+  where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease;
+  return found;
+end;
+$$;
+
+comment on function public.rag_end_source is
+  'End the turn of a source. resume_after: the item after which the next turn continues; null: the listing has '
+  'ended. counts: those of this turn. retry_seconds: until the next turn; null: the source''s interval. False for a '
+  'worker that has lost the lease, which changes nothing.';
+
+create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
+returns table (item text, version text)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.sources := rag.lock_leased(null::rag.sources, with_document => false);
+begin
+  perform rag.check_json('items', items, 10000000);
+  update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  where sources.org_id = held.org_id and sources.id = held.id;
+  return query
+  with listed as materialized (
+    select * from jsonb_to_recordset(items) as fields (item text, version text)
+  ), seen as (
+    update rag.source_items
+    set pass = held.pass
+    from listed
+    where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.item = listed.item
+    returning source_items.item, source_items.version
+  )
+  select listed.item, seen.version
+  from listed
+  left join seen on seen.item = listed.item
+  where listed.version is null or seen.version is distinct from listed.version;
+end;
+$$;
+
+comment on function public.rag_list_source_items is
+  'Note items of the source as listed, and return those to fetch, with the stored version: new items, and items '
+  'without a version or with another version than the stored one. items: objects with item and version. It extends '
+  'the lease.';
+
+create function public.rag_put_source_item(
+  item text, version text default null, document jsonb default null, lease_seconds integer default 300
+)
+returns text
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_write();
+  held constant rag.sources := rag.lock_leased(null::rag.sources, with_document => false);
+  present rag.source_items;
+  code text;
+  twin text;
+  stored uuid;
+  result text := 'unchanged';
+begin
+  select * into present
+  from rag.source_items
+  where source_items.org_id = held.org_id and source_items.source_id = held.id
+    and source_items.item = rag_put_source_item.item;
+  if rag_put_source_item.document is null then
+    delete from rag.documents
+    where documents.org_id = held.org_id and documents.id = present.document_id and not present.is_duplicate;
+    delete from rag.source_items
+    where source_items.org_id = held.org_id and source_items.source_id = held.id
+      and source_items.item = rag_put_source_item.item;
+    return 'deleted';
+  end if;
+  select originals.document_id into stored
+  from rag.originals
+  where originals.org_id = held.org_id and originals.document_id = present.document_id
+    and originals.content_hash = encode(sha256(decode(rag_put_source_item.document ->> 'bytes', 'base64')), 'hex');
+  if stored is null then
+    begin
+      stored := (
+        select added.id
+        from public.rag_add_document(held.collection_id, rag_put_source_item.document || jsonb_build_object(
+          'external_id', case when length(rag_put_source_item.item) <= 500 then rag_put_source_item.item
+            else encode(sha256(convert_to(rag_put_source_item.item, 'UTF8')), 'hex') end)) as added);
+      result := 'stored';
+    exception when sqlstate 'PT409' then
+      get stacked diagnostics code = pg_exception_detail, twin = pg_exception_hint;
+      if code <> 'duplicate_document' or coalesce(twin, '') = '' then
+        raise;
+      end if;
+      stored := twin::uuid;
+      result := 'duplicate';
+      -- The content that the item had before.
+      delete from rag.documents
+      where documents.org_id = held.org_id and documents.id = present.document_id and not present.is_duplicate;
+    end;
+  end if;
+  insert into rag.source_items as renewed (org_id, source_id, owner_id, item, version, document_id, is_duplicate, pass)
+  values (held.org_id, held.id, held.owner_id, rag_put_source_item.item, rag_put_source_item.version, stored,
+    result = 'duplicate', held.pass)
+  on conflict (org_id, source_id, item) do update
+  set version = excluded.version, document_id = excluded.document_id, pass = excluded.pass,
+    is_duplicate = case result when 'unchanged' then renewed.is_duplicate else excluded.is_duplicate end;
+  update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  where sources.org_id = held.org_id and sources.id = held.id;
+  return result;
+end;
+$$;
+
+comment on function public.rag_put_source_item is
+  'Store an item of the source: as rag_add_document, unless its document has this content already (unchanged) or '
+  'another document of the collection has it (duplicate). A null document deletes that of the item (deleted). It '
+  'extends the lease.';
+
+create function public.rag_delete_missing_items(max_items integer, lease_seconds integer default 300)
+returns table (deleted bigint, orphaned bigint)
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_write();
+  held constant rag.sources := rag.lock_leased(null::rag.sources, with_document => false);
+begin
+  perform rag.check_claim(max_items, lease_seconds);
+  update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  where sources.org_id = held.org_id and sources.id = held.id;
+  return query
+  with missing as materialized (
+    select source_items.item, source_items.document_id, source_items.is_duplicate
+    from rag.source_items
+    where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.pass < held.pass
+    limit max_items
+  ), orphans as materialized (
+    select source_items.item
+    from missing
+    join rag.source_items on source_items.org_id = held.org_id and source_items.source_id = held.id
+      and source_items.document_id = missing.document_id and source_items.pass = held.pass
+    where not missing.is_duplicate
+  ), removed as (
+    delete from rag.source_items
+    using missing
+    where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.item = missing.item
+    returning 1
+  ), gone as (
+    delete from rag.documents
+    using missing
+    where documents.org_id = held.org_id and documents.id = missing.document_id and not missing.is_duplicate
+    returning 1
+  )
+  select (select count(*) from removed), (select count(*) from orphans) from (select count(*) from gone) as counted;
+end;
+$$;
+
+comment on function public.rag_delete_missing_items is
+  'Delete documents of items that the running listing, which must be complete, did not have: at most max_items. '
+  'orphaned: listed items of the same content, which have no document now and need another listing.';
 
 -- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
 -- of the embedding model. The functions write and read it as their user.
@@ -13217,6 +13849,12 @@ grant select on rag.deliveries to authenticated;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
   on rag.deliveries to authenticated;
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
+grant select, delete on rag.sources to authenticated;
+grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items),
+  update (user_id, interval_seconds, max_items, enabled, due_at, updated_at) on rag.sources to authenticated;
+-- Without the credentials: no user reads them.
+grant select (org_id, source_id, owner_id), insert, update (credentials) on rag.source_credentials to authenticated;
+grant select, insert, update, delete on rag.source_items to authenticated;
 grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
@@ -13255,6 +13893,9 @@ grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
+grant select on rag.sources, rag.source_credentials to rag_worker;
+grant update (state, lease, attempts, due_at, pass, resume_after, started_at, finished_at, listed, stored, deleted, failed,
+  error_code, error_message) on rag.sources to rag_worker;
 grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
   on rag.extractions to rag_worker;
 grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
@@ -13305,8 +13946,10 @@ begin
       ('worker', 'rag_claim_extractions(integer,integer)'),
       ('worker', 'rag_claim_jobs(integer,integer)'),
       ('worker', 'rag_claim_removals(integer)'),
+      ('worker', 'rag_claim_sources(integer,integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
       ('worker', 'rag_end_removal(uuid,text)'),
+      ('worker', 'rag_end_source(uuid,uuid,uuid,jsonb,text,text,text,integer)'),
       ('worker', 'rag_extend_hnsw(integer)'),
       ('worker', 'rag_remove_deleted_collections()'),
       ('worker', 'rag_remove_expired_records()'),
@@ -13324,13 +13967,16 @@ begin
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
       ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
+      ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb)'),
       ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
       ('guarded', 'rag_delete_documents(uuid[])'),
+      ('guarded', 'rag_delete_missing_items(integer,integer)'),
       ('guarded', 'rag_delete_named(text,text[])'),
       ('guarded', 'rag_delete_records(uuid)'),
       ('guarded', 'rag_delete_session(uuid)'),
+      ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
       ('guarded', 'rag_fail_extraction(text,text,integer,boolean)'),
@@ -13361,6 +14007,8 @@ begin
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
       ('guarded', 'rag_list_usage(integer)'),
+      ('guarded', 'rag_list_source_items(jsonb,integer)'),
+      ('guarded', 'rag_list_sources(uuid)'),
       ('guarded', 'rag_list_webhooks(uuid)'),
       ('guarded', 'rag_load_chunks(uuid,uuid,jsonb,text,boolean)'),
       ('guarded', 'rag_load_documents(uuid,jsonb,bigint)'),
@@ -13373,6 +14021,7 @@ begin
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
       ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
+      ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),
       ('guarded', 'rag_read_document(uuid,integer,integer)'),
       ('guarded', 'rag_read_snapshot_chunks(uuid,uuid,timestamp with time zone,integer)'),
       ('guarded', 'rag_read_snapshot_documents(uuid,uuid[],integer)'),
@@ -13388,6 +14037,7 @@ begin
       ('guarded', 'rag_revoke_key(uuid)'),
       ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
       ('guarded', 'rag_rotate_webhook(uuid,text,integer)'),
+      ('guarded', 'rag_run_source(uuid)'),
       ('guarded', 'rag_save_turn(uuid,uuid,uuid,text,jsonb)'),
       ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
@@ -13398,6 +14048,7 @@ begin
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
       ('guarded', 'rag_update_record_settings(uuid,integer)'),
+      ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)
   loop

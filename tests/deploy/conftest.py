@@ -32,11 +32,12 @@ ASKED_FOR = set(re.findall(r"\$\{env:(\w+)", CONFIGURATION))
 @dataclass(frozen=True)
 class Package:
     """`folder`: what `osls package` made, the CloudFormation template among it; `root`: the zip's content;
-    `parsers`: the folder that some functions have besides."""
+    `parsers` and `sources`: the folders that some functions have besides."""
 
     folder: Path
     root: Path
     parsers: Path
+    sources: Path
 
     @cached_property
     def resources(self) -> dict[str, dict[str, Any]]:
@@ -102,7 +103,8 @@ def _build(folder: Path) -> None:
     """Build the deployment; the template is made without the libraries, which take 15 seconds to zip."""
     built, light = folder / "built", folder / "light"
     lambda_package.build(built)
-    (built / lambda_package.PARSERS).rename(folder / lambda_package.PARSERS)
+    for name in (lambda_package.PARSERS, lambda_package.SOURCES):
+        (built / name).rename(folder / name)
     light.mkdir()
     (built / lambda_package.CONFIGURATION).rename(light / lambda_package.CONFIGURATION)
     for name in ("functions", "shared"):
@@ -113,7 +115,8 @@ def _build(folder: Path) -> None:
 @pytest.fixture(scope="session")
 def packaged(run: Run) -> Package:
     folder = run.build_once("lambda", _build)
-    return Package(folder / "light" / ".serverless", folder / "built", folder / lambda_package.PARSERS)
+    folders = (folder / name for name in (lambda_package.PARSERS, lambda_package.SOURCES))
+    return Package(folder / "light" / ".serverless", folder / "built", *folders)
 
 
 class Runtime:

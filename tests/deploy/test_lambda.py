@@ -62,7 +62,7 @@ def asking(kind: str, path: str, token: str | None = None, **fields: Any) -> dic
 
 def test_the_unpacked_zip_is_far_below_lambda_s_limit(packaged: Package):
     assert size(packaged.root) / 1e6 > 10
-    assert (size(packaged.root) + size(packaged.parsers)) / 1e6 < 250
+    assert sum(map(size, (packaged.root, packaged.parsers, packaged.sources))) / 1e6 < 250
 
 
 def test_the_zip_has_the_functions_and_shared_and_no_other_project_files(packaged: Package):
@@ -117,34 +117,46 @@ def test_the_zip_and_the_parsers_have_every_requirement_at_the_tested_version(pa
         names = [path.name.removesuffix(".dist-info").partition("-") for path in folder.glob("*.dist-info")]
         return {normal(name): version for name, _, version in names}
 
-    zipped, parsers = held(packaged.root), held(packaged.parsers)
-    assert (zipped | parsers).items() <= pins("constraints.txt").items()
+    zipped, parsers, sources = map(held, (packaged.root, packaged.parsers, packaged.sources))
+    assert (zipped | parsers | sources).items() <= pins("constraints.txt").items()
     assert pins("requirements.txt").items() <= zipped.items()
     assert pins("requirements-parsers.txt").items() <= parsers.items()
+    assert pins("requirements-sources.txt").items() <= sources.items()
     assert not set(zipped) & set(parsers)
-    assert not set(zipped | parsers) & {normal(name) for name in NOT_FOR_LAMBDA}
+    assert not set(zipped | parsers) & set(sources)
+    assert not set(zipped | parsers | sources) & {normal(name) for name in NOT_FOR_LAMBDA}
     assert not {path.name for path in packaged.root.iterdir()} & NOT_FOR_LAMBDA
 
 
 @pytest.mark.parametrize(
-    ("kind", "data"), [("html", b"<h1>Meter</h1>"), ("code", b"python\ndef meter():\n    return 1\n")]
+    ("kind", "data"),
+    [
+        ("html", b"<h1>Meter</h1>"),
+        ("code", b"python\ndef meter():\n    return 1\n"),
+        ("page", b"<html><body><main><h1>Meter</h1></main></body></html>"),
+        ("robots", b'{"robots": "", "urls": []}'),
+    ],
 )
 def test_the_zip_and_the_parsers_parse_files(packaged: Package, kind: str, data: bytes):
     process = subprocess.run(
         [runtime_python(), "-S", "-P", "-m", "shared.ingestion.parsers", kind, "60", "2048"],
-        env={"PYTHONPATH": f"{packaged.root}:{packaged.parsers}", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            "PYTHONPATH": f"{packaged.root}:{packaged.parsers}:{packaged.sources}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         input=data,
         capture_output=True,
         cwd="/",
         check=True,
     )
     reply = json.loads(process.stdout.decode().partition(READY)[2])
-    assert reply["parts"], process.stderr
+    assert reply["parts"], reply
 
 
 def test_bytecode_is_compiled_for_the_runtime(packaged: Package):
     python = packaged.functions["health"]["Runtime"].removeprefix("python").replace(".", "")
-    libraries = [*packaged.root.rglob("*.so"), *packaged.parsers.rglob("*.so")]
+    folders = (packaged.root, packaged.parsers, packaged.sources)
+    libraries = [library for folder in folders for library in folder.rglob("*.so")]
     assert libraries
     for library in libraries:
         # That one is loaded by ctypes, and no Python's own.
@@ -159,12 +171,20 @@ def test_two_builds_of_one_tree_make_the_same_zip(packaged: Package, tmp_path: P
     first, second = zips_of(tmp_path / "first"), zips_of(tmp_path / "second")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     zipped = {str(path.relative_to(packaged.root)) for path in packaged.root.rglob("*") if path.is_file()}
-    parsers = packaged.parsers
-    added = {str(path.relative_to(parsers.parent)) for path in parsers.rglob("*") if path.is_file()}
+
+    def added(*folders: Path) -> set[str]:
+        return {
+            str(path.relative_to(folder.parent))
+            for folder in folders
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+
+    others = {"rag.zip": zipped, "ingest.zip": zipped | added(packaged.parsers, packaged.sources)}
     for path in first:
         with zipfile.ZipFile(path) as file:
             names = {name for name in file.namelist() if not name.endswith("/")}
-        assert names == (zipped if path.name == "rag.zip" else zipped | added), path.name
+        assert names == others.get(path.name, zipped | added(packaged.parsers)), path.name
 
 
 @pytest.mark.long

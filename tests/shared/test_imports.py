@@ -20,16 +20,30 @@ LAZY = {
     },
     "mangum": {"api.app"},
     "supabase": set[str](),
-    "fsspec": {"clients.snapshot_store"},
+    "fsspec": {"clients.snapshot_store", "ingestion.sources.bucket"},
+    "s3fs": {"ingestion.sources.bucket"},
+    "aiohttp": {"ingestion.sources.bucket"},
     "opentelemetry": {"observability.opentelemetry"},
 }
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.
-APART = {"pypdfium2", "html_to_markdown", "lxml", "mammoth", "pptx", "openpyxl", "tree_sitter"}
+APART = {
+    "pypdfium2",
+    "html_to_markdown",
+    "lxml",
+    "mammoth",
+    "pptx",
+    "openpyxl",
+    "tree_sitter",
+    "trafilatura",
+    "protego",
+}
 READERS = {
     "shared.ingestion.parsers.pdf",
     "shared.ingestion.parsers.html_xml",
     "shared.ingestion.parsers.office",
     "shared.ingestion.parsers.code",
+    "shared.ingestion.parsers.web_pages",
+    "shared.ingestion.parsers.mail",
 }
 
 

@@ -51,6 +51,9 @@ GRANTS = {
     "audit_events": {"SELECT"},
     # Only the review and the expiry of a record change.
     "request_records": {"SELECT", "INSERT", "DELETE"},
+    "sources": {"SELECT", "DELETE"},
+    "source_credentials": {"INSERT"},
+    "source_items": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "stored_responses": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "sessions": {"SELECT", "INSERT", "UPDATE", "DELETE"},
@@ -104,6 +107,13 @@ COLUMN_GRANTS = {
         "INSERT": EVENT_COLUMNS,
         "UPDATE": {"state", "attempts", "due_at", "response_status", "error", "finished_at"},
     },
+    "sources": {
+        "INSERT": {"org_id", "collection_id", "owner_id", "kind", "address", "endpoint", "region",
+                   "interval_seconds", "max_items"},
+        "UPDATE": {"user_id", "interval_seconds", "max_items", "enabled", "due_at", "updated_at"},
+    },
+    # Only the worker reads credentials.
+    "source_credentials": {"SELECT": {"org_id", "source_id", "owner_id"}, "UPDATE": {"credentials"}},
 }  # fmt: skip
 TABLES = set(GRANTS) | set(COLUMN_GRANTS)
 # The worker's role sees jobs, of documents ids, states and how far they are read for names, collections that
@@ -118,8 +128,10 @@ WORKER_FUNCTIONS = {
     "rag_claim_extractions(integer,integer)",
     "rag_claim_jobs(integer,integer)",
     "rag_claim_removals(integer)",
+    "rag_claim_sources(integer,integer)",
     "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
     "rag_end_removal(uuid,text)",
+    "rag_end_source(uuid,uuid,uuid,jsonb,text,text,text,integer)",
     "rag_extend_hnsw(integer)",
     "rag_remove_deleted_collections()",
     "rag_remove_expired_records()",
@@ -156,6 +168,8 @@ WORKER_GRANTS = {
     "collections": {"DELETE"},
     "request_records": {"DELETE"},
     "org_calls": {"DELETE"},
+    "sources": {"SELECT"},
+    "source_credentials": {"SELECT"},
 }
 WORKER_COLUMN_GRANTS = {
     "jobs": {
@@ -184,6 +198,10 @@ WORKER_COLUMN_GRANTS = {
     "orgs": {"SELECT": {"id", "tier"}},
     "tiers": {"SELECT": {"name", "is_paused"}},
     "request_records": {"SELECT": {"org_id", "id", "expires_at"}},
+    "sources": {
+        "UPDATE": {"state", "lease", "attempts", "due_at", "pass", "resume_after", "started_at",
+                   "finished_at", "listed", "stored", "deleted", "failed", "error_code", "error_message"},
+    },
     "object_removals": {"UPDATE": {"due_at", "attempts"}},
 }  # fmt: skip
 WORKER_POLICIES = {
@@ -213,6 +231,9 @@ WORKER_POLICIES = {
     "the worker sees which tiers are paused",
     "the worker sees expired records",
     "the worker removes expired records",
+    "the worker claims sources",
+    "the worker leases sources",
+    "the worker reads credentials of sources",
 }
 # What a document is made of and found by: under the same policies as itself.
 OF_DOCUMENTS = {
@@ -222,7 +243,7 @@ OF_DOCUMENTS = {
 TENANT_TABLES = {
     "api_keys", "collections", "jobs", "object_removals", "webhooks", "endpoints", "deliveries",
     "audit_events", "stored_responses", "sessions", "messages", "org_calls", "token_usage", "request_records",
-    *OF_DOCUMENTS,
+    "sources", "source_credentials", "source_items", *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
@@ -248,6 +269,13 @@ NARROWING = {
     },
     "webhooks": {"admins change webhooks", "admins delete webhooks", "admins make webhooks"},
     "endpoints": {"admins alone see where webhooks lead"},
+    "sources": {
+        "a changed source runs as the user who changes it",
+        "a source runs as the user who requests it",
+        "admins manage sources",
+    },
+    "source_credentials": {"admins write credentials of sources"},
+    "source_items": {"admins see items of sources"},
     "deliveries": {
         "admins have it told again",
         "admins see deliveries",
@@ -478,6 +506,15 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_claim_jobs(integer,integer)",
         "rag_claim_removals(integer)",
         "rag_end_removal(uuid,text)",
+        "rag_claim_sources(integer,integer)",
+        "rag_end_source(uuid,uuid,uuid,jsonb,text,text,text,integer)",
+        "rag_create_source(uuid,text,text,integer,integer,text,text,jsonb)",
+        "rag_update_source(uuid,integer,integer,boolean,jsonb)",
+        "rag_run_source(uuid)",
+        "rag_delete_source(uuid,boolean)",
+        "rag_list_source_items(jsonb,integer)",
+        "rag_put_source_item(text,text,jsonb,integer)",
+        "rag_delete_missing_items(integer,integer)",
         "rag_extend_hnsw(integer)",
         "rag_remove_deleted_collections()",
         "rag_remove_old_calls()",
@@ -702,6 +739,10 @@ def test_foreign_keys_between_tenant_tables_include_the_org(world: World):
         ("jobs", "documents"),
         ("endpoints", "webhooks"),
         ("deliveries", "webhooks"),
+        ("sources", "collections"),
+        ("source_credentials", "sources"),
+        ("source_items", "sources"),
+        ("source_items", "documents"),
         ("sessions", "collections"),
         ("messages", "sessions"),
         ("messages", "collections"),

@@ -16,6 +16,7 @@ PARSERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
     "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code",
     "csv": "csv_json", "json": "csv_json",
+    "eml": "mail", "mbox": "mail", "page": "web_pages", "sitemap": "web_pages", "robots": "web_pages",
 }  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def main() -> None:
         parsed: ParsedFile = read(sys.stdin.buffer.read())
         if sum(len(text) for _, text in parsed.parts) > MAX_CHARACTERS:
             raise size_error()
-        reply: dict[str, Any] = {"parts": parsed.parts, "title": parsed.title}
+        reply: dict[str, Any] = {"parts": parsed.parts, "title": parsed.title, "metadata": parsed.metadata}
     except UnreadableDocument as error:
         reply = {"code": error.code, "message": str(error)}
     except MemoryError:

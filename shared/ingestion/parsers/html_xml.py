@@ -30,7 +30,7 @@ _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORE
 
 
 def html(data: bytes) -> ParsedFile:
-    text = _decoded(data)
+    text = decoded(data)
     title = _TITLE.search(text[:TITLE_CHARACTERS])
     return ParsedFile([(None, markdown(text))], own_title(unescape(title[1])) if title else None)
 
@@ -123,7 +123,7 @@ class _Depth:
         return self._max_depth
 
 
-def _decoded(data: bytes) -> str:
+def decoded(data: bytes) -> str:
     """The text by its byte-order mark, its declared charset or as UTF-8; else as cp1252, as in browsers."""
     charset = _CHARSET.search(data[:2048])
     for encoding in filter(None, (encoding_by_mark(data), charset and charset[1].decode("ascii"), "utf-8")):

@@ -4,8 +4,8 @@ import codecs
 import io
 import re
 import zipfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from shared.errors import UnreadableDocument
 from shared.text.normalize import one_line
@@ -31,10 +31,11 @@ _PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
     """The parts of a document in reading order, each with the number of its page, slide or sheet, if any; and
-    the title in the file."""
+    the title and the metadata in the file."""
 
     parts: list[tuple[int | None, str]]
     title: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def open_archive(data: bytes) -> zipfile.ZipFile:

@@ -41,7 +41,8 @@ def refusal(url: str, kind: type[Exception], networks: AddressPolicy = OWN) -> A
 
 def test_a_page_is_fetched_with_its_content_type(server: StandIn):
     server.replies(page())
-    assert fetch(f"{server.url}/a%20b.md?x=1", OWN) == Download(b"<p>Kilns</p>", "text/html", None)
+    url = f"{server.url}/a%20b.md?x=1"
+    assert fetch(url, OWN) == Download(b"<p>Kilns</p>", "text/html", None, url, None)
     (request,) = server.requests
     assert request.path == "/a%20b.md?x=1"
     assert "authorization" not in request.headers

@@ -53,7 +53,7 @@ def test_texts_are_parsed(subtests: pytest.Subtests):
 
 
 ENDINGS = """
-.yaml .toml .ini .rst .jsonl .tex .org .diff .vtt .eml .lua .r .vue .proto .tf .ps1 .bat .nobody
+.yaml .toml .ini .rst .jsonl .tex .org .diff .vtt .ics .lua .r .vue .proto .tf .ps1 .bat .nobody
 """
 
 

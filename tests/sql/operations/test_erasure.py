@@ -17,7 +17,8 @@ from verify.victim_objects import record_of
 OF_USER = {
     "api_keys", "api_metrics", "audit_events", "chunks", "collections", "deliveries", "documents",
     "extractions", "jobs", "members", "messages", "org_calls", "originals", "postings", "query_embeddings",
-    "rate_limits", "request_counts", "request_records", "sessions", "stored_responses",
+    "rate_limits", "request_counts", "request_records", "sessions",
+    "sources", "stored_responses",
 }  # fmt: skip
 
 
@@ -59,6 +60,14 @@ def ann(people: People, world: World) -> Actor:
     answered(ann, org)
     world.sql("update rag.orgs set record_days = 30 where id = %s", org)
     assert ann.rpc("rag_record_request", {"record": record_of(org, "What is a kiln?")}).json() is True
+    # Ann was an admin.
+    world.sql(
+        "insert into rag.sources (org_id, collection_id, user_id, kind, address, interval_seconds, "
+        "max_items) "
+        "select org_id, id, %s, 'website', 'https://docs.example/', 86400, 10 "
+        "from rag.collections where org_id = %s and name = 'uploads'",
+        ann.id, org,
+    )  # fmt: skip
     return ann
 
 

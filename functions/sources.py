@@ -1,0 +1,78 @@
+"""sources: websites and buckets whose contents the worker (ingest.py) copies and follows."""
+
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.responses import Response
+
+from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import with_scope
+from shared.api.contracts.platform import error_format
+from shared.api.contracts.platform import sources as wire
+from shared.api.dependencies import Core
+from shared.documents import sources
+from shared.errors import error_details
+from shared.ingestion.sources.source import EndpointRefused
+from shared.text.prefixed_ids import id_of
+from shared.types import Principal, Scope
+
+app = create_app(
+    error_format, "sources", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503)
+)
+
+Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
+
+
+async def _id_of_path(source_id: str) -> str:
+    return id_of(source_id, "source")
+
+
+Id = Annotated[str, Depends(_id_of_path)]
+
+
+@app.post("/api/v1/sources", status_code=201)
+@app.post("/v1/sources", status_code=201)
+def create(caller: Manager, core: Core, body: wire.NewSource) -> wire.Source:
+    fields = body.model_dump(mode="json", exclude_none=True)
+    fields["collection_id"] = id_of(body.collection_id, "collection")
+    if body.kind == "website":
+        with error_details(field="address"):
+            fields["address"] = core.networks.require_url(body.address)
+    elif body.endpoint and body.endpoint not in core.settings.rag_source_endpoints:
+        raise EndpointRefused(details={"field": "endpoint"})
+    return wire.Source(**sources.create(core.database, caller, fields))
+
+
+@app.get("/api/v1/sources")
+@app.get("/v1/sources")
+def index(caller: Manager, core: Core) -> wire.Sources:
+    return wire.Sources(data=[wire.Source(**row) for row in sources.list_sources(core.database, caller)])
+
+
+@app.get("/api/v1/sources/{source_id}")
+@app.get("/v1/sources/{source_id}")
+def get(caller: Manager, core: Core, source: Id) -> wire.Source:
+    return wire.Source(**sources.get(core.database, caller, source))
+
+
+@app.patch("/api/v1/sources/{source_id}")
+@app.patch("/v1/sources/{source_id}")
+def update(caller: Manager, core: Core, source: Id, body: wire.SourceChanges) -> wire.Source:
+    changes = body.model_dump(mode="json", exclude_none=True)
+    return wire.Source(**sources.update(core.database, caller, source, changes))
+
+
+@app.delete("/api/v1/sources/{source_id}", status_code=204)
+@app.delete("/v1/sources/{source_id}", status_code=204)
+def delete(caller: Manager, core: Core, source: Id, documents: bool = False) -> Response:
+    sources.delete(core.database, caller, source, documents=documents)
+    return Response(status_code=204)
+
+
+@app.post("/api/v1/sources/{source_id}/run", status_code=202)
+@app.post("/v1/sources/{source_id}/run", status_code=202)
+def run(caller: Manager, core: Core, source: Id) -> wire.Source:
+    return wire.Source(**sources.run(core.database, caller, source))
+
+
+handler = lambda_handler(app)

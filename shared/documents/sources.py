@@ -1,0 +1,50 @@
+"""Sources of an org, for the org's admins. Row security hides them from others."""
+
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.errors import NotFound
+from shared.types import Principal
+
+Row = dict[str, Any]
+
+
+def create(database: Database, caller: Principal, fields: Row) -> Row:
+    """`fields`: collection_id, kind, address; optionally endpoint, region, credentials, interval_seconds,
+    max_items. Raises Forbidden for a
+    member who is no admin, NotFound for another org's collection, InvalidRequest."""
+    (row,) = database.call(caller, "rag_create_source", fields)
+    return dict(row)
+
+
+def list_sources(database: Database, caller: Principal) -> list[Row]:
+    """All sources of the caller, at most fifty of an org."""
+    return list(database.call(caller, "rag_list_sources", {}, idempotent=True))
+
+
+def get(database: Database, caller: Principal, source: str) -> Row:
+    """Raises NotFound."""
+    rows = database.call(caller, "rag_list_sources", {"source_id": source}, idempotent=True)
+    if not rows:
+        raise NotFound(
+            "There is no such source. Check its id.", code="source_not_found", details={"source_id": source}
+        )
+    return dict(rows[0])
+
+
+def update(database: Database, caller: Principal, source: str, changes: Row) -> Row:
+    """`changes`: interval_seconds, max_items, enabled, credentials. Raises NotFound."""
+    (row,) = database.call(caller, "rag_update_source", {"source_id": source, **changes})
+    return dict(row)
+
+
+def run(database: Database, caller: Principal, source: str) -> Row:
+    """Make the source due now. Raises NotFound; Conflict for a disabled source."""
+    (row,) = database.call(caller, "rag_run_source", {"source_id": source})
+    return dict(row)
+
+
+def delete(database: Database, caller: Principal, source: str, *, documents: bool) -> None:
+    """Delete a source, with or without its documents. Raises NotFound."""
+    arguments = {"source_id": source, "documents": documents}
+    database.call(caller, "rag_delete_source", arguments, long_timeout=True)

@@ -1,0 +1,124 @@
+"""Parsers of mail: a message (EML), or an archive of messages (mbox), with their attachments."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from email import message_from_bytes, policy
+from email.message import EmailMessage, MIMEPart
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+
+from shared.errors import RagError, UnreadableDocument
+from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
+from shared.ingestion.parsers.html_xml import markdown
+from shared.ingestion.parsers.limits_and_tables import ParsedFile, decode_text, size_error
+from shared.text.normalize import one_line
+
+MAX_MESSAGES, MAX_PARTS = 10_000, 1000
+HEADERS = ("From", "To", "Cc", "Date")
+# The module of each kind of attachment that is read, besides texts.
+MODULES = dict.fromkeys(SIGNED_KINDS, "office") | {
+    "pdf": "pdf", "epub": "html_xml", "html": "html_xml", "xml": "html_xml", "csv": "csv_json",
+    "json": "csv_json",
+}  # fmt: skip
+# The line before a message, which a blank line precedes.
+_SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
+_QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
+
+
+def eml(data: bytes) -> ParsedFile:
+    """The metadata are subject, from and date, as the filters of a search use them."""
+    message = _parsed(data)
+    return ParsedFile([(None, _text(message))], _header(message, "Subject"), _metadata(message))
+
+
+def mbox(data: bytes) -> ParsedFile:
+    """One part for each message."""
+    separators = list(_SEPARATOR.finditer(data))
+    starts = [separator.end() for separator in separators]
+    ends = [*(separator.start() for separator in separators[1:]), len(data)]
+    if not starts:
+        raise UnreadableDocument("The file is no mbox: its first line must begin with From and a space.")
+    if len(starts) > MAX_MESSAGES:
+        raise size_error()
+    messages = [data[start:end] for start, end in zip(starts, ends, strict=True)]
+    return ParsedFile([(None, _text(_parsed(_QUOTED.sub(rb"\1", message)))) for message in messages])
+
+
+def _parsed(data: bytes) -> EmailMessage:
+    message = message_from_bytes(data, policy=policy.default)
+    if not isinstance(message, EmailMessage) or not message.keys():
+        raise UnreadableDocument("The file is no message: it has no headers.")
+    return message
+
+
+def _header(message: EmailMessage, name: str) -> str | None:
+    try:
+        return one_line(str(message[name] or "")) or None
+    except (ValueError, IndexError, AttributeError):
+        # The library fails for some malformed headers.
+        return None
+
+
+def _metadata(message: EmailMessage) -> dict[str, str]:
+    sender = _header(message, "From")
+    values = {
+        "source_type": "email",
+        "subject": _header(message, "Subject"),
+        "from": sender,
+        "author": sender,
+    }
+    with suppress(ValueError, TypeError, IndexError):
+        values["date"] = parsedate_to_datetime(_header(message, "Date") or "").isoformat()
+    return {name: value[:200] for name, value in values.items() if value}
+
+
+def _text(message: EmailMessage) -> str:
+    """The subject, the sender and so on, the body, and each attachment under its name."""
+    lines = [f"# {_header(message, 'Subject') or 'No subject'}"]
+    lines += [f"{name}: {value}" for name in HEADERS if (value := _header(message, name))]
+    return "\n\n".join([lines[0], "\n".join(lines[1:]), *_parts(message)])
+
+
+def _parts(message: EmailMessage) -> Iterator[str]:
+    body = message.get_body(("plain", "html"))
+    if body is not None:
+        text = _decoded(body)
+        yield markdown(text) if body.get_content_type() == "text/html" else text
+    alternatives = {"text/plain", "text/html"}
+    for number, part in enumerate(message.walk()):
+        if number > MAX_PARTS:
+            raise size_error()
+        name = one_line(str(part.get_filename() or ""))
+        is_shown = part is body or (part.get_content_type() in alternatives and not name)
+        if part.is_multipart() or is_shown or not isinstance(part, EmailMessage):
+            continue
+        yield f"## {name or 'Attachment'}"
+        yield _attachment(part, name)
+
+
+def _attachment(part: EmailMessage, name: str) -> str:
+    data = part.get_payload(decode=True)
+    try:
+        if not isinstance(data, bytes) or not data.strip():
+            return ""
+        kind = file_kind(data, name or None, part.get_content_type())
+        if kind in TEXTS:
+            return decode_text(data)
+        if kind not in MODULES:
+            return ""
+        parser = getattr(import_module(f"shared.ingestion.parsers.{MODULES[kind]}"), kind)
+        return "\n\n".join(text for _, text in parser(data).parts)
+    except RagError:
+        # An attachment of an unsupported type leaves its name.
+        return ""
+
+
+def _decoded(part: MIMEPart) -> str:
+    data = part.get_payload(decode=True)
+    if not isinstance(data, bytes):
+        return ""
+    try:
+        return data.decode(part.get_content_charset("utf-8"), errors="replace")
+    except LookupError:
+        return data.decode(errors="replace")

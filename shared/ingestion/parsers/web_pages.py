@@ -1,0 +1,83 @@
+"""Parsers of websites: pages without boilerplate, sitemaps, robots.txt. Each result is one part with JSON."""
+
+import json
+import zlib
+from typing import Any
+
+from lxml import etree
+
+from shared.config import PRODUCT
+from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.html_xml import decoded, html, tree
+from shared.ingestion.parsers.limits_and_tables import ParsedFile, size_error
+
+# The limits of the sitemap protocol.
+MAX_ENTRIES, MAX_SITEMAP_BYTES = 50_000, 50 * 1024 * 1024
+MAX_VERSION = 100
+GZIP = b"\x1f\x8b"
+
+
+def page(data: bytes) -> ParsedFile:
+    """`text`: the main text as Markdown, or all of it where no main text is found; `title`; `canonical`: the
+    address that the page calls its own, as it states it."""
+    from trafilatura import extract
+
+    text = decoded(data)
+    whole = html(data)
+    main = extract(text, output_format="markdown", include_comments=False, include_tables=True) or ""
+    root = etree.HTML(text.encode(errors="replace"), etree.HTMLParser(encoding="utf-8"))
+    links = [] if root is None else root.xpath("//link[@rel='canonical']/@href")
+    return _json(
+        text=main if main.strip() else whole.parts[0][1],
+        title=whole.title,
+        canonical=str(links[0]).strip() if links else None,
+    )
+
+
+def sitemap(data: bytes) -> ParsedFile:
+    """`entries`: pairs of an address and the time of its last change, if any; `is_index`: whether they are
+    sitemaps."""
+    if data.startswith(GZIP):
+        unzip = zlib.decompressobj(wbits=31)
+        try:
+            data = unzip.decompress(data, MAX_SITEMAP_BYTES + 1)
+        except zlib.error:
+            raise UnreadableDocument("The sitemap is broken.") from None
+        if len(data) > MAX_SITEMAP_BYTES:
+            raise size_error()
+    root = tree(data)
+    name = etree.QName(root).localname
+    if name not in ("sitemapindex", "urlset"):
+        raise UnreadableDocument("The address has no sitemap. Give the address of one.", code="no_sitemap")
+    if len(root) > MAX_ENTRIES:
+        raise size_error()
+    entries = [
+        (address, (_text(entry, "lastmod") or "")[:MAX_VERSION] or None)
+        for entry in root
+        if isinstance(entry.tag, str) and (address := _text(entry, "loc"))
+    ]
+    return _json(entries=entries, is_index=name == "sitemapindex")
+
+
+def robots(data: bytes) -> ParsedFile:
+    """Of the JSON {"robots": text, "urls": [...]}: the `allowed` urls, and the `delay` in seconds."""
+    from protego import Protego
+
+    request = json.loads(data)
+    rules = Protego.parse(request["robots"])
+    return _json(
+        allowed=[url for url in request["urls"] if rules.can_fetch(url, PRODUCT)],
+        delay=rules.crawl_delay(PRODUCT) or 0,
+    )
+
+
+def _text(entry: Any, name: str) -> str | None:
+    """The text of the child of that name, without its namespace."""
+    for child in entry:
+        if isinstance(child.tag, str) and etree.QName(child).localname == name:
+            return (child.text or "").strip()
+    return None
+
+
+def _json(**values: Any) -> ParsedFile:
+    return ParsedFile([(None, json.dumps(values))])

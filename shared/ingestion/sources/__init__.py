@@ -1,0 +1,1 @@
+"""Sources: websites and buckets whose contents the worker follows."""

@@ -1,0 +1,63 @@
+"""Interface of a source: a listing of items with versions, and the content of an item."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from shared.errors import InvalidRequest, UnreadableDocument
+
+# Bytes of one item.
+MAX_BYTES = 25 * 1024 * 1024
+ITEMS_AT_ONCE = 500
+
+
+class ItemGone(UnreadableDocument, code="item_gone"):
+    """The item is listed and does not exist. Remove it from the listing."""
+
+
+class ListingRefused(InvalidRequest, code="listing_refused"):
+    """The source cannot be listed. Check its address."""
+
+
+class EndpointRefused(InvalidRequest, code="endpoint_not_allowed"):
+    """The endpoint is not allowed. Ask the operator to add it to RAG_SOURCE_ENDPOINTS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A page or an object. `id` is its address. Without a `version` it must be fetched to be compared."""
+
+    id: str
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of an item, for a document. `version` is for items whose listing has none."""
+
+    data: bytes = field(repr=False)
+    title: str | None = None
+    filename: str | None = None
+    content_type: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    version: str | None = None
+
+
+class Source(Protocol):
+    """Raises a RagError for a listing that is not complete, whose items are then not deleted."""
+
+    def items(self, after: str) -> Iterator[Sequence[Item]]:
+        """The items whose ids are greater than `after`, in the order of their ids, in parts."""
+        ...
+
+    def fetch(self, item: Item, known_version: str | None) -> Content | None:
+        """The content; None if it still has the known version. Raises ItemGone, and a RagError for an item
+        that cannot be read."""
+        ...
+
+
+def too_many_items(max_items: int) -> ListingRefused:
+    return ListingRefused(
+        f"The source has more than {max_items:,} items. Choose a narrower address, or raise max_items.",
+        code="too_many_items",
+    )

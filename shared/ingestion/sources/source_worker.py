@@ -1,0 +1,213 @@
+"""Worker that lists due sources and queues the documents of new and changed items.
+
+A turn takes some seconds, so that sources of other orgs get theirs; a listing continues in the next turn.
+Only a complete listing deletes. After a crash the next worker repeats the turn, and finds the items that it
+stored unchanged.
+"""
+
+import base64
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from shared.errors import DatabaseBusy, Forbidden, RagError, RateLimited
+from shared.ingestion.filter_fields_of_metadata import fields_of
+from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, Row
+from shared.ingestion.sources.source import Content, Item, ItemGone, Source, too_many_items
+from shared.text.normalize import clean_line
+
+log = logging.getLogger("rag")
+CLAIMED = 4
+TURN_SECONDS = 30.0
+# A source waits while so many documents of its org wait for the worker: other documents come between.
+MAX_WAITING_JOBS = 200
+# The pauses until the next turn: of a source that waits, and after an error that may pass.
+WAITING_PAUSE, ERROR_PAUSE = 15, 600
+DELETED_AT_ONCE = 100
+# Failures in a row after which the listing ends.
+MAX_FAILURES = 20
+
+
+class SourceUserLeft(Forbidden, code="source_user_left"):
+    """The admin who last changed or ran this source is no admin of the org now. Run it as another admin."""
+
+
+class TurnOver(Exception):
+    """The listing continues in another turn, after `pause` seconds."""
+
+    def __init__(self, pause: int = 0) -> None:
+        super().__init__()
+        self.pause = pause
+
+
+@dataclass(frozen=True, slots=True)
+class SourceWorker:
+    """Has no state between rounds. Several workers at once never run a source twice. `open_source` makes the
+    source of a claimed row."""
+
+    jobs: Jobs
+    open_source: Callable[[Row], Source]
+
+    def work(self) -> BatchResult:
+        """One round: a turn of some due sources. Raises a RagError for a failed claim."""
+        arguments = {"max_items": CLAIMED, "lease_seconds": LEASE_SECONDS}
+        rows = self.jobs.claimed("rag_claim_sources", arguments)
+        if not rows:
+            return BatchResult()
+        with ThreadPoolExecutor(CLAIMED) as pool:
+            completed = sum(pool.map(self._run, rows))
+        return BatchResult(claimed=len(rows), completed=completed)
+
+    def _run(self, row: Row) -> bool:
+        """One turn. Returns whether the listing is complete."""
+        turn = _Turn(self.jobs, row)
+        resume_after: str | None = None
+        pause: int | None = None
+        error: RagError | None = None
+        try:
+            pause = turn.run(self.open_source)
+        except TurnOver as over:
+            resume_after, pause = turn.after, over.pause
+        except DatabaseBusy:
+            resume_after, pause = turn.after, WAITING_PAUSE
+        except Exception as raised:
+            error = raised if isinstance(raised, RagError) else RagError(log_reason=type(raised).__name__)
+            if error.code == "lease_lost":
+                # If another worker has the source, the next call changes nothing.
+                error = SourceUserLeft()
+            log.warning("source %s: %s (%s)", row["source_id"], error.code, error.log_reason)
+            pause = ERROR_PAUSE if error.status >= 500 else None
+        self._end(row, turn, error, resume_after, pause)
+        return resume_after is None and error is None
+
+    def _end(
+        self, row: Row, turn: "_Turn", error: RagError | None, resume_after: str | None, pause: int | None
+    ) -> None:
+        code, message = (error.code, str(error)) if error else turn.first_error
+        arguments = {
+            "org_id": row["org_id"],
+            "source_id": row["source_id"],
+            "lease": row["lease"],
+            "counts": turn.counts,
+            "resume_after": resume_after,
+            "error_code": code,
+            "error_message": clean_line(message)[:500] if message else None,
+            "retry_seconds": pause,
+        }
+        try:
+            self.jobs.call_as_worker("rag_end_source", arguments)
+        except RagError as failed:
+            log.warning(
+                "source %s: its end could not be written (%s); it continues after its lease",
+                row["source_id"],
+                failed.log_reason,
+            )
+
+
+class _Turn:
+    """One turn of a source: its progress and counts."""
+
+    def __init__(self, jobs: Jobs, row: Row) -> None:
+        self._jobs = jobs
+        self._row = row
+        self._job = Job(row["source_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], True)
+        self._until = time.monotonic() + TURN_SECONDS
+        self._room = MAX_WAITING_JOBS - row["waiting_jobs"]
+        self._failures = 0
+        self._is_full = False
+        # The item after which the next turn continues; empty: with the first one.
+        self.after: str = row["resume_after"] or ""
+        self.counts: Counter[str] = Counter()
+        self.first_error: tuple[str | None, str | None] = (None, None)
+
+    def run(self, open_source: Callable[[Row], Source]) -> int | None:
+        """The seconds until the next listing, None for the source's interval. Raises TurnOver, or the
+        RagError that ends the listing."""
+        if self._room <= 0:
+            raise TurnOver(WAITING_PAUSE)
+        source = open_source(self._row)
+        for part in source.items(self.after):
+            self._process(source, part)
+        return self._delete_missing()
+
+    def _process(self, source: Source, part: Sequence[Item]) -> None:
+        if self._row["listed"] + self.counts["listed"] + len(part) > self._row["item_limit"]:
+            raise too_many_items(self._row["item_limit"])
+        listed = [{"item": item.id, "version": item.version} for item in part]
+        known = {row["item"]: row["version"] for row in self._call("rag_list_source_items", items=listed)}
+        for item in part:
+            if item.id in known:
+                self._require_time()
+                self._update(source, item, known[item.id])
+            self.after = item.id
+            self.counts["listed"] += 1
+        self._require_time()
+
+    def _require_time(self) -> None:
+        if self._room <= 0:
+            raise TurnOver(WAITING_PAUSE)
+        if time.monotonic() > self._until:
+            raise TurnOver
+
+    def _update(self, source: Source, item: Item, known_version: str | None) -> None:
+        """Store the item, or note its error."""
+        if self._is_full:
+            self.counts["failed"] += 1
+            return
+        try:
+            content = source.fetch(item, known_version)
+            self._failures = 0
+            if content is not None:
+                self._store(item, content)
+        except ItemGone:
+            self._call("rag_put_source_item", item=item.id)
+        except RagError as error:
+            if isinstance(error, DatabaseBusy) or error.code == "lease_lost":
+                raise
+            # No further document is accepted; the listing still finds what to delete.
+            self._is_full = isinstance(error, RateLimited)
+            self._failures = self._failures + 1 if error.status >= 500 else 0
+            if self._failures == MAX_FAILURES:
+                raise
+            self._note(item, error)
+
+    def _note(self, item: Item, error: RagError) -> None:
+        self.counts["failed"] += 1
+        if self.first_error == (None, None):
+            self.first_error = (error.code, f"{error} ({item.id})")
+
+    def _store(self, item: Item, content: Content) -> None:
+        title = content.title or content.filename or item.id.rstrip("/").rpartition("/")[2] or item.id
+        document = {
+            **fields_of(content.metadata),
+            "title": clean_line(title)[:512] or "Untitled",
+            "has_title": content.title is not None,
+            "metadata": content.metadata,
+            "filename": content.filename,
+            "content_type": content.content_type,
+            "size_bytes": len(content.data),
+            "bytes": base64.b64encode(content.data).decode(),
+        }
+        version = item.version or content.version
+        result = self._call("rag_put_source_item", item=item.id, version=version, document=document)
+        if result == "stored":
+            self.counts["stored"] += 1
+            self._room -= 1
+
+    def _delete_missing(self) -> int | None:
+        orphaned = 0
+        while True:
+            (row,) = self._call("rag_delete_missing_items", max_items=DELETED_AT_ONCE)
+            self.counts["deleted"] += row["deleted"]
+            orphaned += row["orphaned"]
+            if row["deleted"] < DELETED_AT_ONCE:
+                # Items of the same content as a deleted document need another listing.
+                return 0 if orphaned else None
+            self._require_time()
+
+    def _call(self, function: str, **arguments: object) -> Any:
+        return self._jobs.call(self._job, function, {**arguments, "lease_seconds": LEASE_SECONDS})

@@ -1,0 +1,173 @@
+"""Website as a source: the pages of its sitemaps that robots.txt allows.
+
+Only URLs of the address's own scheme, host and port count, below the address's folder. Strangers wrote all
+that is fetched here: the SSRF guard applies to every connection, sizes are bounded, and a process of its own
+parses (shared/ingestion/parsers/web_pages.py).
+"""
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import httpx
+
+from shared.clients.download import AddressGone, Download, fetch, fetch_if_changed
+from shared.clients.ssrf_guard import AddressPolicy
+from shared.errors import AddressRefused, UnreadableDocument
+from shared.ingestion.parser_sandbox import parse_in_subprocess
+from shared.ingestion.sources.source import (
+    ITEMS_AT_ONCE,
+    MAX_BYTES,
+    Content,
+    Item,
+    ItemGone,
+    ListingRefused,
+    too_many_items,
+)
+from shared.text.normalize import clean_line
+
+MAX_SITEMAPS = 100
+ROBOTS_BYTES = 512 * 1024
+# Time limit of a listing, and the longest pause between pages that robots.txt may request.
+LISTING_SECONDS, LONGEST_DELAY = 120.0, 10.0
+SITEMAP = re.compile(r"^[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
+PAGE_TYPES = ("text/html", "application/xhtml+xml")
+
+
+class Website:
+    def __init__(self, address: str, networks: AddressPolicy, max_items: int, org_id: str) -> None:
+        """Raises AddressRefused."""
+        self._address = httpx.URL(networks.require_url(address))
+        self._networks = networks
+        self._max_items = max_items
+        self._org_id = org_id
+        self._delay = 0.0
+
+    def items(self, after: str) -> Iterator[Sequence[Item]]:
+        later = [Item(url, self._pages[url]) for url in sorted(self._pages) if url > after]
+        for start in range(0, len(later), ITEMS_AT_ONCE):
+            yield later[start : start + ITEMS_AT_ONCE]
+
+    def fetch(self, item: Item, known_version: str | None) -> Content | None:
+        time.sleep(self._delay)
+        known = None if item.version else known_version
+        try:
+            page = fetch_if_changed(item.id, self._networks, MAX_BYTES, self._org_id, known)
+        except AddressGone as error:
+            raise ItemGone from error
+        if page is None:
+            return None
+        media_type = (page.content_type or "").partition(";")[0].strip().lower()
+        if media_type not in PAGE_TYPES:
+            return Content(
+                page.data, None, page.filename, page.content_type, {"url": item.id}, version=page.version
+            )
+        parsed = _parse("page", page.data)
+        url = self._canonical(page, parsed["canonical"])
+        if url != item.id and url in self._pages:
+            # The sitemap lists the page under its canonical URL too.
+            raise ItemGone
+        title = clean_line(parsed["title"] or "")[:512] or None
+        metadata = {"url": url, "source_type": "webpage"}
+        return Content(parsed["text"].encode(), title, None, "text/markdown", metadata, version=page.version)
+
+    @cached_property
+    def _pages(self) -> dict[str, str | None]:
+        """The URLs of the pages with the times of their last changes."""
+        robots = self._robots()
+        pages = self._read_sitemaps(SITEMAP.findall(robots))
+        checked = _parse("robots", json.dumps({"robots": robots, "urls": list(pages)}).encode())
+        self._delay = min(LONGEST_DELAY, checked["delay"])
+        allowed = {url: pages[url] for url in checked["allowed"]}
+        if not allowed:
+            raise ListingRefused(
+                "The website's sitemaps list no page below the address that robots.txt allows. "
+                "Check the address, or give that of a sitemap.",
+                code="no_pages",
+            )
+        return allowed
+
+    def _robots(self) -> str:
+        """robots.txt; empty if the site has none (RFC 9309). Raises FetchFailed if it may have one."""
+        try:
+            return self._download(self._address.join("/robots.txt"), ROBOTS_BYTES).data.decode(
+                errors="replace"
+            )
+        except UnreadableDocument as error:
+            if error.code == "file_too_large":
+                raise
+            return ""
+
+    def _read_sitemaps(self, declared: list[str]) -> dict[str, str | None]:
+        if self._address.path.endswith((".xml", ".xml.gz")):
+            waiting = [(self._address, False)]
+        else:
+            found = [url for text in declared if (url := self._own(text))]
+            waiting = [(url, False) for url in found or [self._address.join("/sitemap.xml")]]
+        pages: dict[str, str | None] = {}
+        read: set[httpx.URL] = set()
+        until = time.monotonic() + LISTING_SECONDS
+        while waiting:
+            sitemap, is_nested = waiting.pop()
+            if sitemap in read:
+                continue
+            read.add(sitemap)
+            if len(read) + len(waiting) > MAX_SITEMAPS or time.monotonic() > until:
+                raise ListingRefused(
+                    f"The website has more than {MAX_SITEMAPS} sitemaps, or they take too long. "
+                    "Give the address of one sitemap.",
+                    code="too_many_sitemaps",
+                )
+            parsed = _parse("sitemap", self._download(sitemap, MAX_BYTES).data)
+            if parsed["is_index"] and is_nested:
+                raise ListingRefused(
+                    "A sitemap index of the website lists another index. Give the address of one sitemap.",
+                    code="sitemap_nested",
+                )
+            for text, version in parsed["entries"]:
+                url = self._own(text)
+                if url and parsed["is_index"]:
+                    waiting.append((url, True))
+                elif url and str(url).startswith(self._folder):
+                    pages[str(url)] = version
+            if len(pages) > self._max_items:
+                raise too_many_items(self._max_items)
+        return pages
+
+    @property
+    def _folder(self) -> str:
+        """The beginning of the URLs that count: the whole host, if the address is a sitemap."""
+        is_sitemap = self._address.path.endswith((".xml", ".xml.gz"))
+        return str(self._address.join("/" if is_sitemap else "."))
+
+    def _own(self, text: str) -> httpx.URL | None:
+        """The URL, if it is one of this host that may be requested."""
+        try:
+            url = httpx.URL(self._networks.require_url(text))
+        except AddressRefused:
+            return None
+        return url if _origin(url) == _origin(self._address) else None
+
+    def _canonical(self, page: Download, link: str | None) -> str:
+        try:
+            url = self._own(str(httpx.URL(page.url).join(link or "")))
+        except (httpx.InvalidURL, ValueError):
+            url = None
+        return str(url) if url else page.url
+
+    def _download(self, url: httpx.URL, max_bytes: int) -> Download:
+        return fetch(str(url), self._networks, max_bytes, self._org_id, same_host=True)
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def _parse(kind: str, data: bytes) -> dict[str, Any]:
+    """The JSON of a parser of web_pages.py. Raises UnreadableDocument."""
+    ((_, text),) = parse_in_subprocess(kind, data)["parts"]
+    parsed: dict[str, Any] = json.loads(text)
+    return parsed

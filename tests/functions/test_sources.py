@@ -1,0 +1,146 @@
+"""/sources over HTTP: created, shown, changed, run, deleted; refusals."""
+
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from tests.actors import Actor, World
+from tests.conftest import People
+
+PATH = "/api/v1/sources"
+CREDENTIALS = {"access_key_id": "AKIAs3cret", "secret_access_key": "s3cret"}
+BUCKET = {"kind": "bucket", "address": "s3://docs/a", "region": "eu-central-1"}
+Row = dict[str, Any]
+pytestmark = pytest.mark.usefixtures("no_jobs")
+
+
+def body_of(actor: Actor, **more: Any) -> Row:
+    collection = actor.request("POST", "/v1/collections", {"name": f"site {uuid4()}"}).json()["id"]
+    return {"collection_id": collection, "kind": "website", "address": "https://docs.example/a/", **more}
+
+
+def make(actor: Actor, **more: Any) -> Row:
+    answer = actor.request("POST", PATH, body_of(actor, **more))
+    assert answer.status_code == 201, answer.text
+    source: Row = answer.json()
+    return source
+
+
+def test_a_source_is_created_changed_run_and_deleted(people: People, world: World):
+    source = make(people.ada)
+    where = f"{PATH}/sou_{source['id']}"
+    assert (source["status"], source["last_run"], source["interval_seconds"]) == ("waiting", None, 86_400)
+    assert people.ada.request("GET", where).json() == source
+    assert people.ada.request("GET", PATH).json() == {"data": [source]}
+    world.sql("update rag.sources set due_at = now() + interval '1 day'")
+    assert people.ada.request("POST", f"{where}/run").status_code == 202
+    assert world.sql("select due_at <= clock_timestamp() from rag.sources") == [(True,)]
+    changed = people.ada.request("PATCH", where, {"enabled": False, "interval_seconds": 600}).json()
+    assert (changed["next_run_at"], changed["interval_seconds"], changed["max_items"]) == (None, 600, 1000)
+    refused = people.ada.request("POST", f"{where}/run")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "source_disabled")
+    assert people.ada.request("DELETE", where).status_code == 204
+    assert people.ada.request("GET", where).json()["error"]["code"] == "source_not_found"
+
+
+@pytest.mark.parametrize("with_documents", [False, True])
+def test_documents_go_with_their_source_on_request(people: People, world: World, with_documents: bool):
+    source = make(people.ada)
+    body = {"collection_id": source["collection_id"], "content": "The kiln is hot."}
+    document = people.ada.request("POST", "/v1/documents/text", body).json()["id"]
+    world.sql(
+        "insert into rag.source_items (org_id, source_id, item, document_id, pass) "
+        "values (%s, %s, 'a', %s, 1)",
+        people.acme.id, source["id"], document,
+    )  # fmt: skip
+    path = f"{PATH}/{source['id']}?documents={str(with_documents).lower()}"
+    assert people.ada.request("DELETE", path).status_code == 204
+    assert people.ada.request("GET", f"/v1/documents/{document}").is_success is not with_documents
+
+
+BAD: dict[str, tuple[Row, str]] = {
+    "a private address": ({"address": "http://10.0.0.1/"}, "url_not_allowed"),
+    "a name of this machine": ({"address": "http://localhost/"}, "url_not_allowed"),
+    "credentials in the address": ({"address": "https://user:s3cret@docs.example/"}, "url_not_allowed"),
+    "a local folder": ({"address": "file:///etc"}, "url_not_allowed"),
+    "a chained address": ({"address": "simplecache::https://docs.example/"}, "url_not_allowed"),
+    "an unknown kind": ({"kind": "folder"}, "invalid_field_value"),
+    "a chained bucket": (
+        {"kind": "bucket", "address": "s3://docs::https://a.example"},
+        "invalid_field_value",
+    ),
+    "another protocol": ({"kind": "bucket", "address": "gs://docs/"}, "invalid_field_value"),
+    "an endpoint of one's own": (
+        {"kind": "bucket", "address": "s3://docs", "endpoint": "https://thief.example"},
+        "endpoint_not_allowed",
+    ),
+    "credentials of a website": ({"credentials": CREDENTIALS}, "invalid_field_value"),
+    "half of the credentials": (
+        {"kind": "bucket", "address": "s3://docs", "credentials": {"access_key_id": "s3cret"}},
+        "missing_required_field",
+    ),
+    "an interval of a second": ({"interval_seconds": 1}, "invalid_field_value"),
+    "no items": ({"max_items": 0}, "invalid_field_value"),
+}
+
+
+@pytest.mark.parametrize("why", BAD)
+def test_an_invalid_source_is_refused(people: People, why: str):
+    changes, code = BAD[why]
+    answer = people.ada.request("POST", PATH, body_of(people.ada, **changes))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code), answer.text
+    assert "s3cret" not in answer.text
+
+
+def test_credentials_are_never_readable(people: People, world: World):
+    source = make(people.ada, **BUCKET, credentials=CREDENTIALS)
+    assert source["has_credentials"]
+    where = f"{PATH}/{source['id']}"
+    other = {"access_key_id": "new s3cret", "secret_access_key": "new s3cret", "session_token": "s3cret"}
+    changed = people.ada.request("PATCH", where, {"credentials": other})
+    for answer in (changed, people.ada.request("GET", where), people.ada.request("GET", PATH)):
+        assert answer.status_code == 200
+        assert "s3cret" not in answer.text
+    for column in ("credentials", "*"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ada, f"select {column} from rag.source_credentials")
+    returning = "update rag.source_credentials set credentials = '{}' returning credentials"
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.ada, returning)
+    assert world.as_role("rag_worker", "select credentials from rag.source_credentials") == [(other,)]
+    # A user of another org changes none.
+    bea = world.user(people.bolt, role="admin")
+    world.as_user(bea, "update rag.source_credentials set credentials = '{}'")
+    world.as_user(people.ann, "update rag.source_credentials set credentials = '{}'")
+    assert world.sql("select credentials from rag.source_credentials") == [(other,)]
+    refused = people.ada.rpc("rag_update_source", {"source_id": make(people.ada)["id"], "credentials": other})
+    assert refused.json()["details"] == "invalid_credentials"
+
+
+def test_only_admins_manage_sources(people: People, world: World):
+    source = make(people.ada)
+    bea = world.user(people.bolt, role="admin")
+    for thief in (people.ann, people.bob, bea):
+        assert thief.request("GET", PATH).json() == {"data": []}
+        for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", "?documents=true"), ("POST", "/run")):
+            answer = thief.request(method, f"{PATH}/{source['id']}{path}", {} if method == "PATCH" else None)
+            assert answer.status_code == 404, answer.text
+    refused = people.ann.request("POST", PATH, body_of(people.ann))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "admin_required")
+    bound = people.ada.key_token(collection=source["collection_id"])
+    assert people.ada.request("GET", PATH, token=bound).json() == {"data": []}
+
+
+def test_an_org_has_at_most_fifty_sources(people: People, world: World):
+    source = make(people.ada)
+    world.sql(
+        "insert into rag.sources (org_id, collection_id, user_id, kind, address, interval_seconds, "
+        "max_items, due_at) "
+        "select org_id, collection_id, user_id, kind, address, 300, 1, now() + interval '1 day' "
+        "from rag.sources, generate_series(1, 49) where id = %s",
+        source["id"],
+    )
+    answer = people.ada.request("POST", PATH, body_of(people.ada))
+    assert answer.json()["error"]["code"] == "too_many_sources"

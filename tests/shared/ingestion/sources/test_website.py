@@ -1,0 +1,147 @@
+"""The listing and the pages of websites, served by a real HTTP server: bounds, robots.txt, hosts."""
+
+import gzip
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from shared.clients.ssrf_guard import AddressPolicy
+from shared.errors import AddressRefused, FetchFailed, RagError
+from shared.ingestion.sources.source import Item, ItemGone
+from shared.ingestion.sources.website import Website
+from tests import website_server
+from tests.website_server import article
+
+OWN = AddressPolicy(["127.0.0.1/32"])
+BOMB = (
+    "<!DOCTYPE urlset [<!ENTITY a 'https://a.example/'>"
+    + "".join(f"<!ENTITY {chr(98 + n)} '{f'&{chr(97 + n)};' * 10}'>" for n in range(9))
+    + "]><urlset><url><loc>&j;</loc></url></urlset>"
+)
+
+
+@pytest.fixture
+def site() -> Iterator[website_server.Website]:
+    with website_server.Website() as server:
+        yield server
+
+
+def opened(site: website_server.Website, path: str = "/", max_items: int = 1000) -> Website:
+    return Website(f"{site.url}{path}", OWN, max_items, "an org")
+
+
+def listed(website: Website, after: str = "") -> list[Item]:
+    return [item for part in website.items(after) for item in part]
+
+
+def index_of(*addresses: str) -> str:
+    entries = "".join(f"<sitemap><loc>{address}</loc></sitemap>" for address in addresses)
+    return f"<sitemapindex>{entries}</sitemapindex>"
+
+
+def test_the_pages_of_all_sitemaps_that_robots_txt_allows_are_listed(site: website_server.Website):
+    robots = f"User-agent: *\nDisallow: /docs/secret*\nAllow: /docs/secrets$\nSitemap: {site.url}/index.xml\n"
+    site.put("/robots.txt", robots)
+    site.put(
+        "/index.xml", index_of(f"{site.url}/one.xml", f"{site.url}/two.xml.gz", "https://a.example/x.xml")
+    )
+    site.list_pages(
+        "/docs/b", "/docs/a", "/docs/secret/plan", "/docs/secrets", "/other", path="/one.xml", a="2026-01-02"
+    )
+    packed = f"<urlset><url><loc>{site.url}/docs/c#part</loc></url><url><loc>https://a.example/docs/</loc></url></urlset>"
+    site.put("/two.xml.gz", gzip.compress(packed.encode()), Content_Type="application/gzip")
+    names = ("/docs/a", "/docs/b", "/docs/c", "/docs/secrets")
+    items = listed(opened(site, "/docs/"))
+    assert [item.id for item in items] == [site.url + name for name in names]
+    assert [item.version for item in items] == ["2026-01-02", None, None, None]
+    assert [item.id for item in listed(opened(site, "/docs/"), f"{site.url}/docs/b")] == [
+        f"{site.url}/docs/c", f"{site.url}/docs/secrets",
+    ]  # fmt: skip
+    # The address of a sitemap: the pages that it lists, wherever they are on the host.
+    assert len(listed(opened(site, "/one.xml"))) == 4
+
+
+def test_a_page_is_its_main_text(site: website_server.Website):
+    site.list_pages("/kiln", "/old", "/manual.pdf")
+    site.put("/kiln", article("Kiln", "The kiln is hot.", "<link rel='canonical' href='/the-kiln'>"))
+    site.put("/old", article("Old", "The kiln is old.", f"<link rel='canonical' href='{site.url}/kiln'>"))
+    site.put("/manual.pdf", b"%PDF-1.7", Content_Type="application/octet-stream")
+    website = opened(site)
+    kiln, manual, old = listed(website)
+    page = website.fetch(kiln, None)
+    assert page is not None
+    text = page.data.decode()
+    assert "The kiln is hot." in text
+    assert "menu" not in text
+    assert "footer" not in text
+    assert (page.title, page.metadata["url"]) == ("Kiln", f"{site.url}/the-kiln")
+    assert website.fetch(kiln, page.version) is None
+    file = website.fetch(manual, None)
+    assert file is not None
+    assert (file.data, file.filename) == (b"%PDF-1.7", "manual.pdf")
+    # The canonical page is listed too.
+    with pytest.raises(ItemGone):
+        website.fetch(old, None)
+    with pytest.raises(ItemGone):
+        website.fetch(Item(f"{site.url}/none"), None)
+
+
+def nested(site: website_server.Website) -> None:
+    site.put("/sitemap.xml", index_of(f"{site.url}/second.xml"))
+    site.put("/second.xml", index_of(f"{site.url}/third.xml"))
+
+
+def many_sitemaps(site: website_server.Website) -> None:
+    site.put("/sitemap.xml", index_of(*(f"{site.url}/{number}.xml" for number in range(101))))
+    site.list_pages(path="/100.xml")
+
+
+REFUSED: dict[str, tuple[Callable[[website_server.Website], object], str]] = {
+    "more pages than allowed": (
+        lambda site: site.list_pages(*(f"/{n}" for n in range(11))),
+        "too_many_items",
+    ),
+    "an index in an index": (nested, "sitemap_nested"),
+    "many sitemaps": (many_sitemaps, "too_many_sitemaps"),
+    "entities that expand": (lambda site: site.put("/sitemap.xml", BOMB), "processing_failed"),
+    "a packed sitemap that expands": (
+        lambda site: site.put(
+            "/sitemap.xml", gzip.compress(b" " * (60 << 20)), Content_Type="application/gzip"
+        ),
+        "file_too_large",
+    ),
+    "more entries than the protocol allows": (
+        lambda site: site.put("/sitemap.xml", f"<urlset>{'<url/>' * 50_001}</urlset>"),
+        "file_too_large",
+    ),
+    "a page instead of a sitemap": (lambda site: site.put("/sitemap.xml", "<html/>"), "no_sitemap"),
+    "no sitemap": (lambda _: None, "url_refused"),
+    "an empty sitemap": (lambda site: site.list_pages(), "no_pages"),
+    "a sitemap on another host": (
+        lambda site: site.put("/sitemap.xml", "", 302, Location="http://127.0.0.2/sitemap.xml"),
+        "url_not_allowed",
+    ),
+    "a large robots.txt": (lambda site: site.put("/robots.txt", "#" * 600_000), "file_too_large"),
+    "a robots.txt with an error": (lambda site: site.put("/robots.txt", "", 503), FetchFailed.code),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_a_listing_that_is_not_complete_fails(site: website_server.Website, why: str):
+    prepare, code = REFUSED[why]
+    prepare(site)
+    with pytest.raises(RagError) as raised:
+        listed(opened(site, max_items=10))
+    assert raised.value.code == code
+
+
+def test_no_connection_leads_to_a_private_network(site: website_server.Website):
+    site.list_pages("/a")
+    for address in (site.url, "http://localhost/", "http://[::1]/", "http://169.254.169.254/"):
+        with pytest.raises(AddressRefused):
+            listed(Website(address, AddressPolicy(), 10, "an org"))
+    # Another port is another host too.
+    for target in ("http://127.0.0.2/", "http://127.0.0.1:1/", "http://192.168.0.1/"):
+        site.put("/a", "", 302, Location=target)
+        with pytest.raises(AddressRefused):
+            opened(site).fetch(Item(f"{site.url}/a"), None)
