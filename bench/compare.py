@@ -31,7 +31,7 @@ from shared.types import Confidence, Filters, Mode, Query
 MODE = "mode"
 CHUNKS = 30
 QUESTIONS = 500
-ANSWERED, WITHHELD, LEVEL = (
+ANSWERED, WITHHELD, EITHER = (
     "answerable questions answered",
     "other questions withheld",
     "answered, or withheld",
@@ -121,7 +121,7 @@ def measure(ingested: IngestedSet, labelled_set: LabelledSet, mode: Mode, limit:
         if item.label in ("answerable", "out_of_corpus") or relevant:
             is_answerable = bool(relevant) or item.label == "answerable"
             is_right = 100.0 * (is_answered is is_answerable)
-            for name in (ANSWERED if is_answerable else WITHHELD, LEVEL):
+            for name in (ANSWERED if is_answerable else WITHHELD, EITHER):
                 results.setdefault(name, {})[key] = is_right
     return results
 

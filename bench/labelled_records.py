@@ -4,7 +4,9 @@
 
 URL is that of the database, whose role must see all rows. FOLDER gets the files of bench/labelled_sets.py:
 the org's shared documents, and the questions that its admins have labelled (docs/records.md), each once with
-its latest label. Private documents only with --private: then keep the folder as safe as the database.
+the label of its latest labelled record: the text of the search, or of the question if there were several
+searches. A question is left out if none of its documents is exported. Private documents only with --private:
+then keep the folder as safe as the database.
 """
 
 import argparse
@@ -22,12 +24,15 @@ where org_id = %s and content <> '' and (owner_id is null or %s) order by id
 """
 # A wrong answer to a question without documents says nothing about whether there are any.
 QUESTIONS = """
-select distinct on (lower(btrim(question))) id::text, question, document_ids::text[], case
+select distinct on (lower(btrim(text))) id::text, text, document_ids::text[], case
   when (verdict = 'right') = (answer is not null) or document_ids <> '{}' then 'answerable'
   when answer is null then 'out_of_corpus' else 'wrong' end
 from rag.request_records
-where org_id = %s and verdict is not null
-order by lower(btrim(question)), created_at desc
+cross join lateral (
+  select case when jsonb_array_length(queries) = 1 then queries -> 0 ->> 'text' else question end
+) as exported (text)
+where org_id = %s and verdict is not null and expires_at > now()
+order by lower(btrim(text)), created_at desc
 """
 
 
@@ -56,8 +61,10 @@ def write(
     """The numbers of documents and questions. A document without a text is left out."""
     with connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
         documents = cursor.execute(DOCUMENTS, [org_id, with_private]).fetchall()
-    questions = connection.execute(QUESTIONS, [org_id]).fetchall()
     ids = {document["id"] for document in documents}
+    questions = [
+        row for row in connection.execute(QUESTIONS, [org_id]) if not row[2] or not ids.isdisjoint(row[2])
+    ]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in documents))
     (folder / "queries.jsonl").write_text(

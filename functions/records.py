@@ -21,8 +21,11 @@ from shared.types import Principal, Scope
 
 app = create_app(error_format, "records", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
 
+Reader = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ)]
-# A user without a key, or a key with the scope admin. The database requires an admin where it says so.
+# A user without a key, or a key with the scope admin. rag_list_records, rag_summarize_records,
+# rag_label_record and rag_update_record_settings require an admin of the org; rag_delete_records does so for
+# the records of other users.
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
 RecordId = Annotated[wire.RecordId, Path()]
 
@@ -76,13 +79,13 @@ def update_settings(caller: Admin, core: Core, body: wire.NewSettings) -> wire.S
 
 @app.get("/api/v1/records/{record_id}")
 @app.get("/v1/records/{record_id}")
-def get(caller: Asker, core: Core, record_id: RecordId) -> wire.Record:
+def get(caller: Reader, core: Core, record_id: RecordId) -> wire.Record:
     return wire.Record.of(records.get(core.database, caller, record_id))
 
 
 @app.post("/api/v1/records/{record_id}/replay")
 @app.post("/v1/records/{record_id}/replay")
-async def replay(caller: Asker, core: Core, record_id: RecordId) -> wire.Replay:
+async def replay(caller: Reader, core: Core, record_id: RecordId) -> wire.Replay:
     record = await run_in_threadpool(records.get, core.database, caller, record_id)
     return wire.Replay.of(record, await request_replay.replay(core, caller, record))
 

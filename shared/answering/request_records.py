@@ -12,6 +12,7 @@ from shared import pipeline
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.prompt import DEFAULT_SAMPLING, without_texts
 from shared.services import Services
+from shared.text.chat_messages_and_history import count_usage
 from shared.tracing import current
 from shared.types import (
     Answer,
@@ -33,7 +34,8 @@ MAX_PASSAGES, MAX_QUERIES = 100, 20
 @dataclass(frozen=True, slots=True)
 class AnsweredRequest:
     """`question`: the user's; `queries`: the searches for it; `answer`: None if it was withheld; `model`,
-    `usage` and `messages`: those of a language model, if one was called."""
+    `usage` and `messages`: those of a language model, if one was called. Without `usage` an upper bound of
+    the tokens is recorded."""
 
     question: str
     queries: Sequence[Query]
@@ -41,13 +43,16 @@ class AnsweredRequest:
     judgement: Judgement
     answer: str | None
     model: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = None
     messages: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 
     def row(self, request_id: str, function: str, milliseconds: int) -> dict[str, Any]:
         """As rag_record_request reads it."""
         collections = {query.filters.collection_ids for query in self.queries}
         (only,) = collections if len(collections) == 1 else ((),)
+        usage = self.usage or (
+            count_usage([*map(dict, self.messages)], self.answer or "") if self.messages else Usage()
+        )
         return {
             "request_id": request_id,
             "function": function,
@@ -68,8 +73,8 @@ class AnsweredRequest:
                 for message in without_texts(self.messages, self.matches)
             ]
             or None,
-            "prompt_tokens": self.usage.prompt_tokens,
-            "completion_tokens": self.usage.completion_tokens,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
             "milliseconds": milliseconds,
         }
 
@@ -132,7 +137,7 @@ def of_generated(
     reply's."""
     if generated is None or generated.model == EXTRACTIVE:
         model = EXTRACTIVE if generated else None
-        return AnsweredRequest(question, queries, matches, judgement, answer, model, usage or Usage())
+        return AnsweredRequest(question, queries, matches, judgement, answer, model, usage)
     return AnsweredRequest(
         question,
         queries,

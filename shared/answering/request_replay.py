@@ -12,7 +12,7 @@ from shared.answering.platform_chat.multi_step_search import SubQueryResults, me
 from shared.answering.request_records import queries
 from shared.errors import Conflict
 from shared.services import Services
-from shared.types import Filters, Judgement, Match, Principal, Query, SearchResult
+from shared.types import Judgement, Match, Principal, Query, SearchResult
 
 Row = Mapping[str, Any]
 
@@ -57,14 +57,15 @@ async def replay(core: Services, caller: Principal, record: Row) -> Replay:
 
 
 def _searches(record: Row) -> list[Query]:
-    filters = Filters(org_id=record["org_id"])
     try:
-        recorded = [queries().validate_python(query) for query in record["queries"] or ()]
+        # The caller may not see the text of a rewritten question.
+        searches = [
+            queries().validate_python({**query, "text": query["text"] or record["question"]})
+            for query in record["queries"]
+        ]
     except ValidationError:
         raise Conflict("The record has no valid queries. Ask the question again.") from None
-    if not recorded:
-        return [pipeline.confidence_query(record["question"], filters)]
-    return [replace(query, filters=replace(query.filters, org_id=record["org_id"])) for query in recorded]
+    return [replace(query, filters=replace(query.filters, org_id=record["org_id"])) for query in searches]
 
 
 def _search(core: Services, caller: Principal, query: Query) -> tuple[SearchResult, Judgement]:

@@ -33,9 +33,11 @@ class RequestRecorder:
         org_ids: Sequence[str],
         row: Callable[[], Row],
     ) -> bool:
-        """Store the record, unless the org records none; whether it was stored. A failure is logged and does
-        not fail the request."""
+        """Store the record, unless it concerns several orgs or the org records none; whether it was stored. A
+        failure is logged and does not fail the request."""
         try:
+            if len(org_ids) > 1:
+                return False
             principal = caller if isinstance(caller, Principal) else caller()
             key = tuple(org_ids) or (principal.user_id,)
             if time.monotonic() < self._off.get(key, 0.0):

@@ -16,8 +16,8 @@ create table rag.orgs (
 
 comment on table rag.orgs is 'Tenants, written by the deployer.';
 comment on column rag.orgs.record_days is
-  'The days for which answered requests are recorded (rag.request_records); null records none. The org''s admins '
-  'change it too.';
+  'The days for which answered requests are recorded (rag.request_records); null records none. A shorter '
+  'retention also applies to earlier records. The org''s admins change it too.';
 
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);

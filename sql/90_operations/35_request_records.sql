@@ -3,8 +3,10 @@
 -- functions write one record for each answered request, as its caller. Its user and the org's admins read it.
 --
 -- A record contains no text of a passage: it names chunks, whose texts are read under the reader's row security. The
--- answer, the queries and the prompt may repeat such texts, so they are shown only to a reader who sees all of the
--- record's chunks (rag_get_record). Of the prompt, passages and earlier messages are not stored.
+-- answer, the reasons, the queries and the prompt may repeat such texts, so they are shown only to a reader who sees
+-- all of the record's chunks (rag_get_record). They may also repeat texts that no chunk of the record has: earlier
+-- answers of a conversation, descriptions in the graph, and passages beyond 100. Of the prompt, passages and earlier
+-- messages are not stored.
 
 create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -14,7 +16,8 @@ create table rag.request_records (
   request_id text not null check (length(request_id) between 1 and 200),
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
   question text not null check (length(question) between 1 and 10000),
-  queries jsonb not null check (jsonb_typeof(queries) = 'array' and jsonb_array_length(queries) between 1 and 20),
+  queries jsonb not null check (jsonb_typeof(queries) = 'array' and jsonb_array_length(queries) between 1 and 20
+    and not jsonb_path_exists(queries, '$[*] ? (!(@.text.type() == "string"))')),
   passages jsonb not null check (jsonb_typeof(passages) = 'array' and jsonb_array_length(passages) <= 100),
   confidence text not null check (confidence in ('high', 'medium', 'low')),
   score double precision not null check (score between 0 and 1),
@@ -37,8 +40,9 @@ create table rag.request_records (
 comment on table rag.request_records is 'Answered requests of orgs that record them.';
 comment on column rag.request_records.owner_id is 'The user who asked.';
 comment on column rag.request_records.collection_id is
-  'The one collection that was searched; null for several. A key that is bound to a collection sees its records alone.';
-comment on column rag.request_records.request_id is 'X-Request-Id of the response. A client may use one again.';
+  'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
+  'that is not bound. A key that is bound to a collection sees its records alone.';
+comment on column rag.request_records.request_id is 'X-Request-Id of the response. A client may send the same id again.';
 comment on column rag.request_records.queries is
   'The searches: the interpreted question with its mode, filters and number of passages.';
 comment on column rag.request_records.passages is
@@ -49,7 +53,7 @@ comment on column rag.request_records.prompt is
 comment on column rag.request_records.expires_at is 'The end of the retention, from which on no caller sees the row.';
 comment on column rag.request_records.rating is 'By the user who asked: up or down, and optionally a reason.';
 comment on column rag.request_records.verdict is
-  'By an admin: whether it was right to answer so, or not to answer; the next column: the documents that answer.';
+  'By an admin: whether the answer, or the refusal, was right; the next column: the documents that answer.';
 
 -- rag_list_records.
 create index request_records_by_time on rag.request_records (org_id, created_at desc, id);
@@ -96,6 +100,29 @@ create policy "the worker sees expired records" on rag.request_records
 create policy "the worker removes expired records" on rag.request_records
   for delete to rag_worker using (expires_at <= now());
 
+create function rag.shorten_retention()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  -- rag_record_request has the lock until the end of its transaction, so that this deletes its record, too.
+  perform pg_advisory_xact_lock(hashtextextended('rag.record_days ' || new.id, 0));
+  delete from rag.request_records
+  where org_id = new.id
+    and (new.record_days is null or created_at + make_interval(days => new.record_days) <= now());
+  update rag.request_records set expires_at = created_at + make_interval(days => new.record_days)
+  where org_id = new.id and expires_at > created_at + make_interval(days => new.record_days);
+  return null;
+end;
+$$;
+
+comment on function rag.shorten_retention is 'Applies a shorter retention, or none, to the org''s earlier records.';
+
+create trigger shorten_retention after update of record_days on rag.orgs
+  for each row
+  when (old.record_days is distinct from new.record_days)
+  execute function rag.shorten_retention();
+
 create function rag.org_of_record(orgs jsonb)
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -118,34 +145,38 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('chat:read', 'retrievals:read');
-  home uuid;
+  org uuid;
   days integer;
 begin
   perform rag.check_json('record', record, 1000000);
   if coalesce(jsonb_typeof(record -> 'org_ids'), 'null') not in ('null', 'array') then
     raise exception 'org_ids must be a list of ids' using errcode = 'PT400', detail = 'invalid_record';
   end if;
-  home := rag.org_of_record(nullif(record -> 'org_ids', 'null'));
-  -- The anonymous caller of the index API has the token of a member, who did not ask.
-  if home is null or rag.creator_id() <> auth.uid() then
+  org := rag.org_of_record(nullif(record -> 'org_ids', 'null'));
+  -- While the retention changes, nothing is recorded.
+  if org is null or not pg_try_advisory_xact_lock_shared(hashtextextended('rag.record_days ' || org, 0)) then
     return null;
   end if;
-  select orgs.record_days into days from rag.orgs where orgs.id = home;
+  select orgs.record_days into days from rag.orgs where orgs.id = org;
   if days is null then
     return false;
   end if;
+  -- The anonymous caller of the index API has the token of a member, who did not ask.
+  if rag.creator_id() <> auth.uid() then
+    return null;
+  end if;
   insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
     confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
-  select home, auth.uid(), coalesce(rag.bound_collection(), given.collection_id), given.request_id, given.function,
-    given.question, given.queries, (
+  select org, auth.uid(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+    request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.place), '[]')
-      from jsonb_array_elements(given.passages) with ordinality as item (body, place)
+      from jsonb_array_elements(request.passages) with ordinality as item (body, place)
       cross join lateral jsonb_to_record(item.body) as passage (chunk_id uuid, document_id uuid,
         score double precision, similarity double precision, word_score double precision,
         relevance double precision, graph_sourced boolean)),
-    given.confidence, given.score, given.because, given.answer, given.model, nullif(given.prompt, 'null'),
-    given.prompt_tokens, given.completion_tokens, given.milliseconds, now() + make_interval(days => days)
-  from jsonb_to_record(record) as given (collection_id uuid, request_id text, function text, question text,
+    request.confidence, request.score, request.because, request.answer, request.model, nullif(request.prompt, 'null'),
+    request.prompt_tokens, request.completion_tokens, request.milliseconds, now() + make_interval(days => days)
+  from jsonb_to_record(record) as request (collection_id uuid, request_id text, function text, question text,
     queries jsonb, passages jsonb, confidence text, score double precision, because text[], answer text, model text,
     prompt jsonb, prompt_tokens integer, completion_tokens integer, milliseconds integer);
   return true;
@@ -153,9 +184,9 @@ end;
 $$;
 
 comment on function public.rag_record_request is
-  'Store a record of the caller''s answered request: true; false if the org records no requests; null for a request '
-  'over several orgs, and one of the anonymous caller of the index API, which are not recorded. record: the columns of '
-  'rag.request_records, and org_ids: the orgs of the request''s filters and passages.';
+  'Store a record of the caller''s answered request: true; false if the org records no requests. Null if this request '
+  'is not recorded: over several orgs, of the anonymous caller of the index API, or while the retention changes. '
+  'record: the columns of rag.request_records, and org_ids: the orgs of the request''s filters and passages.';
 
 create function public.rag_remove_expired_records()
 returns integer

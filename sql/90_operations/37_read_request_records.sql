@@ -70,28 +70,36 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  is_admitted constant boolean := rag.begin_call();
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('chat:read');
   present constant rag.request_records := rag.get_record(rag_get_record.record_id);
   passages constant jsonb := rag.passages_of_record(present);
   is_complete constant boolean := not jsonb_path_exists(passages, '$[*] ? (@.is_visible == false)');
 begin
   return to_jsonb(present) || jsonb_build_object(
-    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null)
-    || case when is_complete then '{}' else jsonb_build_object('answer', null, 'prompt', null, 'queries', (
-      -- A model may have rewritten the others from passages or earlier answers.
-      select jsonb_agg(query) from jsonb_array_elements(present.queries) as query
-      where query ->> 'text' = present.question)) end;
+    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null,
+    'document_ids', array(
+      select documents.id from rag.documents
+      where documents.org_id = present.org_id and documents.id = any (present.document_ids) order by documents.id))
+    || case when is_complete then '{}' else jsonb_build_object('answer', null, 'prompt', null, 'because', '[]'::jsonb,
+      'queries', (
+        -- A model may have rewritten the others from passages or earlier answers.
+        select jsonb_agg(case when item.query ->> 'text' = present.question then item.query
+          else item.query - 'words' || '{"text": null}' end order by item.place)
+        from jsonb_array_elements(present.queries) with ordinality as item (query, place))) end;
 end;
 $$;
 
 comment on function public.rag_get_record is
   'A record by its id or its request id, with the passages as the caller sees them today. If the caller does not see '
-  'one of them, because it was deleted, replaced or made private, is_complete is false, and fields that may repeat its '
-  'text are null: answer, prompt, and queries but those for the question as it was asked. PT404 for a record of another user, unless the caller administers the org.';
+  'one of them, because it was deleted, replaced or made private, is_complete is false, and what may repeat its text is '
+  'left out: answer, prompt, because, and the text of each query that is not the question itself. document_ids: those '
+  'that the caller sees. PT404 for a record of another user, unless the caller administers the org. A key needs the '
+  'scope chat:read.';
 
 create function public.rag_delete_records(user_id uuid default null)
 returns integer
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 declare
   removed integer;
@@ -114,10 +122,10 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('chat:read', 'retrievals:read');
-  home constant uuid := rag.resolve_org(rag_get_record_settings.org_id);
+  org constant uuid := rag.resolve_org(rag_get_record_settings.org_id);
 begin
-  return jsonb_build_object('org_id', home,
-    'retention_days', (select orgs.record_days from rag.orgs where orgs.id = home));
+  return jsonb_build_object('org_id', org,
+    'retention_days', (select orgs.record_days from rag.orgs where orgs.id = org));
 end;
 $$;
 
@@ -128,27 +136,23 @@ comment on function public.rag_get_record_settings is
 create function public.rag_update_record_settings(org_id uuid default null, retention_days integer default null)
 returns jsonb
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_call();
-  home constant uuid := rag.resolve_org(rag_update_record_settings.org_id);
+  org constant uuid := rag.resolve_org(rag_update_record_settings.org_id);
   days constant integer := rag_update_record_settings.retention_days;
 begin
-  if home not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
+  if org not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
     raise exception 'Only admins of the org may do this. An API key also needs the scope admin.'
       using errcode = 'PT403', detail = 'admin_required';
   elsif days not between 1 and 3650 then
     raise exception 'retention_days must be between 1 and 3650, or null for no records'
       using errcode = 'PT400', detail = 'invalid_retention';
   end if;
-  update rag.orgs set record_days = days where id = home;
-  -- A shorter retention is that of the earlier records, too.
-  delete from rag.request_records
-  where org_id = home and (days is null or created_at + make_interval(days => days) <= now());
-  update rag.request_records set expires_at = created_at + make_interval(days => days)
-  where org_id = home and expires_at > created_at + make_interval(days => days);
-  return jsonb_build_object('org_id', home, 'retention_days', days);
+  update rag.orgs set record_days = days where id = org;
+  return jsonb_build_object('org_id', org, 'retention_days', days);
 end;
 $$;
 

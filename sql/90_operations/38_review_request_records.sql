@@ -16,10 +16,10 @@ begin
   elsif length(reason) > 2000 then
     raise exception 'reason must have at most 2,000 characters' using errcode = 'PT400', detail = 'invalid_reason';
   end if;
-  update rag.request_records as rated
+  update rag.request_records as record
   set rating = rag_rate_record.rating,
     reason = case when rag_rate_record.rating is not null then rag_rate_record.reason end
-  where rated.org_id = present.org_id and rated.id = present.id;
+  where record.org_id = present.org_id and record.id = present.id;
 end;
 $$;
 
@@ -51,15 +51,15 @@ begin
   then
     raise exception 'There is no such document. Check its id.' using errcode = 'PT404', detail = 'document_not_found';
   end if;
-  update rag.request_records as labelled
+  update rag.request_records as record
   set verdict = rag_label_record.verdict, document_ids = rag_label_record.document_ids
-  where labelled.org_id = present.org_id and labelled.id = present.id;
+  where record.org_id = present.org_id and record.id = present.id;
 end;
 $$;
 
 comment on function public.rag_label_record is
-  'Label a record as an admin of its org: whether it was right to answer so, or not to answer, and the documents that '
-  'answer the question; null removes the label. PT403 for others; PT404 for a document that the caller does not see.';
+  'Label a record as an admin of its org: whether the answer, or the refusal, was right, and the documents that answer '
+  'the question; null removes the label. PT403 for others; PT404 for a document that the caller does not see.';
 
 create function public.rag_list_records(
   "limit" integer default 20, "offset" integer default 0, sort_by text default 'created_at',
@@ -75,8 +75,11 @@ declare
 begin
   perform rag.check_page("limit", "offset", 'desc', sort_by, array['created_at', 'milliseconds']);
   return (
-    with listed as (
-      select present.*
+    with listed as not materialized (
+      select present.id, present.request_id, present.org_id, present.owner_id, present.function, present.question,
+        present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
+        present.verdict, present.document_ids, present.milliseconds, present.prompt_tokens,
+        present.completion_tokens, present.created_at
       from rag.request_records as present
       where present.org_id = any (own)
         and (rag_list_records.answered is null or (present.answer is not null) = rag_list_records.answered)
@@ -92,12 +95,7 @@ begin
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'records', coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'request_id', page.request_id,
-        'org_id', page.org_id, 'owner_id', page.owner_id, 'function', page.function, 'question', page.question,
-        'confidence', page.confidence, 'is_answered', page.answer is not null, 'rating', page.rating,
-        'reason', page.reason, 'verdict', page.verdict, 'document_ids', page.document_ids,
-        'milliseconds', page.milliseconds, 'prompt_tokens', page.prompt_tokens,
-        'completion_tokens', page.completion_tokens, 'created_at', page.created_at) order by page.place), '[]'))
+      'records', coalesce(jsonb_agg(to_jsonb(page) - 'place' order by page.place), '[]'))
     from page);
 end;
 $$;

@@ -751,8 +751,8 @@ create table rag.orgs (
 
 comment on table rag.orgs is 'Tenants, written by the deployer.';
 comment on column rag.orgs.record_days is
-  'The days for which answered requests are recorded (rag.request_records); null records none. The org''s admins '
-  'change it too.';
+  'The days for which answered requests are recorded (rag.request_records); null records none. A shorter '
+  'retention also applies to earlier records. The org''s admins change it too.';
 
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);
@@ -12968,8 +12968,10 @@ comment on function public.rag_release_response is
 -- functions write one record for each answered request, as its caller. Its user and the org's admins read it.
 --
 -- A record contains no text of a passage: it names chunks, whose texts are read under the reader's row security. The
--- answer, the queries and the prompt may repeat such texts, so they are shown only to a reader who sees all of the
--- record's chunks (rag_get_record). Of the prompt, passages and earlier messages are not stored.
+-- answer, the reasons, the queries and the prompt may repeat such texts, so they are shown only to a reader who sees
+-- all of the record's chunks (rag_get_record). They may also repeat texts that no chunk of the record has: earlier
+-- answers of a conversation, descriptions in the graph, and passages beyond 100. Of the prompt, passages and earlier
+-- messages are not stored.
 
 create table rag.request_records (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -12979,7 +12981,8 @@ create table rag.request_records (
   request_id text not null check (length(request_id) between 1 and 200),
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
   question text not null check (length(question) between 1 and 10000),
-  queries jsonb not null check (jsonb_typeof(queries) = 'array' and jsonb_array_length(queries) between 1 and 20),
+  queries jsonb not null check (jsonb_typeof(queries) = 'array' and jsonb_array_length(queries) between 1 and 20
+    and not jsonb_path_exists(queries, '$[*] ? (!(@.text.type() == "string"))')),
   passages jsonb not null check (jsonb_typeof(passages) = 'array' and jsonb_array_length(passages) <= 100),
   confidence text not null check (confidence in ('high', 'medium', 'low')),
   score double precision not null check (score between 0 and 1),
@@ -13002,8 +13005,9 @@ create table rag.request_records (
 comment on table rag.request_records is 'Answered requests of orgs that record them.';
 comment on column rag.request_records.owner_id is 'The user who asked.';
 comment on column rag.request_records.collection_id is
-  'The one collection that was searched; null for several. A key that is bound to a collection sees its records alone.';
-comment on column rag.request_records.request_id is 'X-Request-Id of the response. A client may use one again.';
+  'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
+  'that is not bound. A key that is bound to a collection sees its records alone.';
+comment on column rag.request_records.request_id is 'X-Request-Id of the response. A client may send the same id again.';
 comment on column rag.request_records.queries is
   'The searches: the interpreted question with its mode, filters and number of passages.';
 comment on column rag.request_records.passages is
@@ -13014,7 +13018,7 @@ comment on column rag.request_records.prompt is
 comment on column rag.request_records.expires_at is 'The end of the retention, from which on no caller sees the row.';
 comment on column rag.request_records.rating is 'By the user who asked: up or down, and optionally a reason.';
 comment on column rag.request_records.verdict is
-  'By an admin: whether it was right to answer so, or not to answer; the next column: the documents that answer.';
+  'By an admin: whether the answer, or the refusal, was right; the next column: the documents that answer.';
 
 -- rag_list_records.
 create index request_records_by_time on rag.request_records (org_id, created_at desc, id);
@@ -13061,6 +13065,29 @@ create policy "the worker sees expired records" on rag.request_records
 create policy "the worker removes expired records" on rag.request_records
   for delete to rag_worker using (expires_at <= now());
 
+create function rag.shorten_retention()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  -- rag_record_request has the lock until the end of its transaction, so that this deletes its record, too.
+  perform pg_advisory_xact_lock(hashtextextended('rag.record_days ' || new.id, 0));
+  delete from rag.request_records
+  where org_id = new.id
+    and (new.record_days is null or created_at + make_interval(days => new.record_days) <= now());
+  update rag.request_records set expires_at = created_at + make_interval(days => new.record_days)
+  where org_id = new.id and expires_at > created_at + make_interval(days => new.record_days);
+  return null;
+end;
+$$;
+
+comment on function rag.shorten_retention is 'Applies a shorter retention, or none, to the org''s earlier records.';
+
+create trigger shorten_retention after update of record_days on rag.orgs
+  for each row
+  when (old.record_days is distinct from new.record_days)
+  execute function rag.shorten_retention();
+
 create function rag.org_of_record(orgs jsonb)
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -13083,34 +13110,38 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('chat:read', 'retrievals:read');
-  home uuid;
+  org uuid;
   days integer;
 begin
   perform rag.check_json('record', record, 1000000);
   if coalesce(jsonb_typeof(record -> 'org_ids'), 'null') not in ('null', 'array') then
     raise exception 'org_ids must be a list of ids' using errcode = 'PT400', detail = 'invalid_record';
   end if;
-  home := rag.org_of_record(nullif(record -> 'org_ids', 'null'));
-  -- The anonymous caller of the index API has the token of a member, who did not ask.
-  if home is null or rag.creator_id() <> auth.uid() then
+  org := rag.org_of_record(nullif(record -> 'org_ids', 'null'));
+  -- While the retention changes, nothing is recorded.
+  if org is null or not pg_try_advisory_xact_lock_shared(hashtextextended('rag.record_days ' || org, 0)) then
     return null;
   end if;
-  select orgs.record_days into days from rag.orgs where orgs.id = home;
+  select orgs.record_days into days from rag.orgs where orgs.id = org;
   if days is null then
     return false;
   end if;
+  -- The anonymous caller of the index API has the token of a member, who did not ask.
+  if rag.creator_id() <> auth.uid() then
+    return null;
+  end if;
   insert into rag.request_records (org_id, owner_id, collection_id, request_id, function, question, queries, passages,
     confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
-  select home, auth.uid(), coalesce(rag.bound_collection(), given.collection_id), given.request_id, given.function,
-    given.question, given.queries, (
+  select org, auth.uid(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
+    request.question, request.queries, (
       select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.place), '[]')
-      from jsonb_array_elements(given.passages) with ordinality as item (body, place)
+      from jsonb_array_elements(request.passages) with ordinality as item (body, place)
       cross join lateral jsonb_to_record(item.body) as passage (chunk_id uuid, document_id uuid,
         score double precision, similarity double precision, word_score double precision,
         relevance double precision, graph_sourced boolean)),
-    given.confidence, given.score, given.because, given.answer, given.model, nullif(given.prompt, 'null'),
-    given.prompt_tokens, given.completion_tokens, given.milliseconds, now() + make_interval(days => days)
-  from jsonb_to_record(record) as given (collection_id uuid, request_id text, function text, question text,
+    request.confidence, request.score, request.because, request.answer, request.model, nullif(request.prompt, 'null'),
+    request.prompt_tokens, request.completion_tokens, request.milliseconds, now() + make_interval(days => days)
+  from jsonb_to_record(record) as request (collection_id uuid, request_id text, function text, question text,
     queries jsonb, passages jsonb, confidence text, score double precision, because text[], answer text, model text,
     prompt jsonb, prompt_tokens integer, completion_tokens integer, milliseconds integer);
   return true;
@@ -13118,9 +13149,9 @@ end;
 $$;
 
 comment on function public.rag_record_request is
-  'Store a record of the caller''s answered request: true; false if the org records no requests; null for a request '
-  'over several orgs, and one of the anonymous caller of the index API, which are not recorded. record: the columns of '
-  'rag.request_records, and org_ids: the orgs of the request''s filters and passages.';
+  'Store a record of the caller''s answered request: true; false if the org records no requests. Null if this request '
+  'is not recorded: over several orgs, of the anonymous caller of the index API, or while the retention changes. '
+  'record: the columns of rag.request_records, and org_ids: the orgs of the request''s filters and passages.';
 
 create function public.rag_remove_expired_records()
 returns integer
@@ -13212,28 +13243,36 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  is_admitted constant boolean := rag.begin_call();
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('chat:read');
   present constant rag.request_records := rag.get_record(rag_get_record.record_id);
   passages constant jsonb := rag.passages_of_record(present);
   is_complete constant boolean := not jsonb_path_exists(passages, '$[*] ? (@.is_visible == false)');
 begin
   return to_jsonb(present) || jsonb_build_object(
-    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null)
-    || case when is_complete then '{}' else jsonb_build_object('answer', null, 'prompt', null, 'queries', (
-      -- A model may have rewritten the others from passages or earlier answers.
-      select jsonb_agg(query) from jsonb_array_elements(present.queries) as query
-      where query ->> 'text' = present.question)) end;
+    'passages', passages, 'is_complete', is_complete, 'is_answered', present.answer is not null,
+    'document_ids', array(
+      select documents.id from rag.documents
+      where documents.org_id = present.org_id and documents.id = any (present.document_ids) order by documents.id))
+    || case when is_complete then '{}' else jsonb_build_object('answer', null, 'prompt', null, 'because', '[]'::jsonb,
+      'queries', (
+        -- A model may have rewritten the others from passages or earlier answers.
+        select jsonb_agg(case when item.query ->> 'text' = present.question then item.query
+          else item.query - 'words' || '{"text": null}' end order by item.place)
+        from jsonb_array_elements(present.queries) with ordinality as item (query, place))) end;
 end;
 $$;
 
 comment on function public.rag_get_record is
   'A record by its id or its request id, with the passages as the caller sees them today. If the caller does not see '
-  'one of them, because it was deleted, replaced or made private, is_complete is false, and fields that may repeat its '
-  'text are null: answer, prompt, and queries but those for the question as it was asked. PT404 for a record of another user, unless the caller administers the org.';
+  'one of them, because it was deleted, replaced or made private, is_complete is false, and what may repeat its text is '
+  'left out: answer, prompt, because, and the text of each query that is not the question itself. document_ids: those '
+  'that the caller sees. PT404 for a record of another user, unless the caller administers the org. A key needs the '
+  'scope chat:read.';
 
 create function public.rag_delete_records(user_id uuid default null)
 returns integer
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 declare
   removed integer;
@@ -13256,10 +13295,10 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('chat:read', 'retrievals:read');
-  home constant uuid := rag.resolve_org(rag_get_record_settings.org_id);
+  org constant uuid := rag.resolve_org(rag_get_record_settings.org_id);
 begin
-  return jsonb_build_object('org_id', home,
-    'retention_days', (select orgs.record_days from rag.orgs where orgs.id = home));
+  return jsonb_build_object('org_id', org,
+    'retention_days', (select orgs.record_days from rag.orgs where orgs.id = org));
 end;
 $$;
 
@@ -13270,27 +13309,23 @@ comment on function public.rag_get_record_settings is
 create function public.rag_update_record_settings(org_id uuid default null, retention_days integer default null)
 returns jsonb
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_call();
-  home constant uuid := rag.resolve_org(rag_update_record_settings.org_id);
+  org constant uuid := rag.resolve_org(rag_update_record_settings.org_id);
   days constant integer := rag_update_record_settings.retention_days;
 begin
-  if home not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
+  if org not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
     raise exception 'Only admins of the org may do this. An API key also needs the scope admin.'
       using errcode = 'PT403', detail = 'admin_required';
   elsif days not between 1 and 3650 then
     raise exception 'retention_days must be between 1 and 3650, or null for no records'
       using errcode = 'PT400', detail = 'invalid_retention';
   end if;
-  update rag.orgs set record_days = days where id = home;
-  -- A shorter retention is that of the earlier records, too.
-  delete from rag.request_records
-  where org_id = home and (days is null or created_at + make_interval(days => days) <= now());
-  update rag.request_records set expires_at = created_at + make_interval(days => days)
-  where org_id = home and expires_at > created_at + make_interval(days => days);
-  return jsonb_build_object('org_id', home, 'retention_days', days);
+  update rag.orgs set record_days = days where id = org;
+  return jsonb_build_object('org_id', org, 'retention_days', days);
 end;
 $$;
 
@@ -13316,10 +13351,10 @@ begin
   elsif length(reason) > 2000 then
     raise exception 'reason must have at most 2,000 characters' using errcode = 'PT400', detail = 'invalid_reason';
   end if;
-  update rag.request_records as rated
+  update rag.request_records as record
   set rating = rag_rate_record.rating,
     reason = case when rag_rate_record.rating is not null then rag_rate_record.reason end
-  where rated.org_id = present.org_id and rated.id = present.id;
+  where record.org_id = present.org_id and record.id = present.id;
 end;
 $$;
 
@@ -13351,15 +13386,15 @@ begin
   then
     raise exception 'There is no such document. Check its id.' using errcode = 'PT404', detail = 'document_not_found';
   end if;
-  update rag.request_records as labelled
+  update rag.request_records as record
   set verdict = rag_label_record.verdict, document_ids = rag_label_record.document_ids
-  where labelled.org_id = present.org_id and labelled.id = present.id;
+  where record.org_id = present.org_id and record.id = present.id;
 end;
 $$;
 
 comment on function public.rag_label_record is
-  'Label a record as an admin of its org: whether it was right to answer so, or not to answer, and the documents that '
-  'answer the question; null removes the label. PT403 for others; PT404 for a document that the caller does not see.';
+  'Label a record as an admin of its org: whether the answer, or the refusal, was right, and the documents that answer '
+  'the question; null removes the label. PT403 for others; PT404 for a document that the caller does not see.';
 
 create function public.rag_list_records(
   "limit" integer default 20, "offset" integer default 0, sort_by text default 'created_at',
@@ -13375,8 +13410,11 @@ declare
 begin
   perform rag.check_page("limit", "offset", 'desc', sort_by, array['created_at', 'milliseconds']);
   return (
-    with listed as (
-      select present.*
+    with listed as not materialized (
+      select present.id, present.request_id, present.org_id, present.owner_id, present.function, present.question,
+        present.confidence, present.answer is not null as is_answered, present.rating, present.reason,
+        present.verdict, present.document_ids, present.milliseconds, present.prompt_tokens,
+        present.completion_tokens, present.created_at
       from rag.request_records as present
       where present.org_id = any (own)
         and (rag_list_records.answered is null or (present.answer is not null) = rag_list_records.answered)
@@ -13392,12 +13430,7 @@ begin
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'records', coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'request_id', page.request_id,
-        'org_id', page.org_id, 'owner_id', page.owner_id, 'function', page.function, 'question', page.question,
-        'confidence', page.confidence, 'is_answered', page.answer is not null, 'rating', page.rating,
-        'reason', page.reason, 'verdict', page.verdict, 'document_ids', page.document_ids,
-        'milliseconds', page.milliseconds, 'prompt_tokens', page.prompt_tokens,
-        'completion_tokens', page.completion_tokens, 'created_at', page.created_at) order by page.place), '[]'))
+      'records', coalesce(jsonb_agg(to_jsonb(page) - 'place' order by page.place), '[]'))
     from page);
 end;
 $$;

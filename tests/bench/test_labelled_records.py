@@ -13,14 +13,14 @@ from shared.types import Mode
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.search_workspace import put
-from tests.functions.test_records import KETTLE, QUESTION, UNANSWERABLE, asked, labelled, record_requests
+from tests.functions.test_records import KETTLE, QUESTION, UNANSWERABLE, ask, label, record_requests
 
 
 @pytest.fixture
-def reviewed(people: People, core: Services) -> People:
+def members(people: People, core: Services) -> People:
     record_requests(people.ada)
     manual = put(core, people.ann, "club", "Kettle manual", KETTLE)
-    put(core, people.ann, "club", "Diary", "The kettle is mine.", private=True)
+    diary = put(core, people.ann, "club", "Diary", "The kettle is mine.", private=True)
     for question, verdict, documents in (
         (QUESTION, "right", [manual]),
         (UNANSWERABLE, "right", []),
@@ -28,18 +28,18 @@ def reviewed(people: People, core: Services) -> People:
         (f" {QUESTION.upper()}", "wrong", []),
         (QUESTION, "right", [manual]),
         ("Is there tea?", None, []),
+        ("Whose is the kettle?", "right", [diary]),
     ):
-        assert labelled(people.ada, asked(people.ann, question), verdict, *documents).status_code == 204
+        assert label(people.ada, ask(people.ann, question), verdict, *documents).status_code == 204
     return people
 
 
-def test_labelled_records_become_a_labelled_set(reviewed: People, world: World, tmp_path: Path):
+def test_labelled_records_become_a_labelled_set(members: People, world: World, tmp_path: Path):
     with psycopg.connect(world.stack.database_url()) as connection:
-        counts = labelled_records.write(connection, reviewed.acme.id, tmp_path / "acme", with_private=False)
+        counts = labelled_records.write(connection, members.acme.id, tmp_path / "acme", with_private=False)
         assert counts == (1, 3)
-        assert (
-            labelled_records.write(connection, reviewed.acme.id, tmp_path / "all", with_private=True)[0] == 2
-        )
+        private = labelled_records.write(connection, members.acme.id, tmp_path / "all", with_private=True)
+        assert private == (2, 4)
     labelled_set = read(tmp_path / "acme")
     (document,) = labelled_set.documents
     assert (document.title, document.text) == ("Kettle manual", KETTLE)
@@ -51,6 +51,23 @@ def test_labelled_records_become_a_labelled_set(reviewed: People, world: World, 
     }
     (question,) = [item.id for item in labelled_set.questions if item.text == QUESTION]
     assert labelled_set.relevant == {question: {document.id: 1}}
+
+
+def test_interpreted_questions_are_exported_and_expired_ones_are_not(
+    members: People, world: World, tmp_path: Path
+):
+    for change, question in (
+        ("queries = jsonb_set(queries, '{0,text}', '\"Do penguins live near the kettle?\"')", UNANSWERABLE),
+        ("expires_at = now()", QUESTION),
+    ):
+        where = "where org_id = %s and lower(btrim(question)) = lower(%s)"
+        world.sql(f"update rag.request_records set {change} {where}", members.acme.id, question)
+    with psycopg.connect(world.stack.database_url()) as connection:
+        labelled_records.write(connection, members.acme.id, tmp_path / "acme", with_private=False)
+    assert {item.text for item in read(tmp_path / "acme").questions} == {
+        "Do penguins live near the kettle?",
+        "At how many degrees does the K-300 switch off?",
+    }
 
 
 SET = LabelledSet(

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from functions import chat_completions
 from shared.config import Settings
+from shared.generation.prompt import ABSTENTION
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -19,7 +21,7 @@ from tests.functions.chat_completions_client import (
     with_model,
 )
 from tests.functions.platform_chat_client import result_of
-from tests.functions.search_workspace import Row, put
+from tests.functions.search_workspace import Row, put, workspace_id
 from tests.functions.test_answers_without_a_model import HOME, answers
 from tests.functions.test_confidence_in_all_contracts import APPS
 from tests.stand_in_server import Reply, StandIn
@@ -40,19 +42,19 @@ def record_requests(actor: Actor, days: int | None = 30) -> None:
     assert answer.json() == {"org_id": actor.org and actor.org.id, "retention_days": days}
 
 
-def asked(actor: Actor, question: str = QUESTION, **headers: str) -> str:
+def ask(actor: Actor, question: str = QUESTION, **headers: str) -> str:
     """The request id of an answer of the rag pair."""
     answer = actor.request("POST", "/api/rag/answer", {"query_text": question}, **headers)
     assert answer.status_code == 200, answer.text
     return str(answer.headers["x-request-id"])
 
 
-def explained(actor: Actor, record_id: str) -> Row:
+def record_of(actor: Actor, record_id: str) -> Row:
     return result_of(actor.request("GET", f"/v1/records/{record_id}"))
 
 
 @pytest.fixture
-def recorded(people: People, core: Services) -> People:
+def members(people: People, core: Services) -> People:
     """Acme records its requests, and has a document."""
     record_requests(people.ada)
     put(core, people.ann, HOME, "Kettle manual", KETTLE)
@@ -60,7 +62,7 @@ def recorded(people: People, core: Services) -> People:
 
 
 def test_every_contract_records_a_model_s_answer_alike(
-    subtests: pytest.Subtests, recorded: People, settings: Settings
+    subtests: pytest.Subtests, members: People, settings: Settings
 ):
     choice: Row = {"index": 0, "finish_reason": "stop"}
     text = "The kettle K-300 switches off at 100 degrees [1]."
@@ -74,15 +76,15 @@ def test_every_contract_records_a_model_s_answer_alike(
 
         def post(contract: str, path: str, body: Row) -> Any:
             with client_of(APPS[contract], deployment) as client:
-                answer = client.post(path, json=body, headers=recorded.ann.headers())
+                answer = client.post(path, json=body, headers=members.ann.headers())
             ids[contract] = answer.headers["x-request-id"]
             return answer
 
-        for contract, answer, _ in answers(recorded.ann, QUESTION, post=post):
+        for contract, answer, _ in answers(members.ann, QUESTION, post=post):
             with subtests.test(contract=contract):
-                record = explained(recorded.ann, ids[contract])
+                record = record_of(members.ann, ids[contract])
                 assert (record["function"], record["question"]) == (SLUGS[contract], QUESTION)
-                assert record["user_id"] == recorded.ann.id
+                assert record["user_id"] == members.ann.id
                 assert record["answered"]
                 assert record["answer"] == answer
                 assert record["is_complete"]
@@ -101,10 +103,11 @@ def test_every_contract_records_a_model_s_answer_alike(
                 assert "100 degrees" not in prompt
 
 
-def test_a_streamed_answer_is_recorded(recorded: People, settings: Settings, world: World):
+@pytest.mark.parametrize("usage", [{"prompt_tokens": 9, "completion_tokens": 4}, None])
+def test_a_streamed_answer_is_recorded(members: People, settings: Settings, world: World, usage: Row | None):
     with StandIn() as gateway, with_model(settings, gateway) as deployment:
-        usage = {"prompt_tokens": 9, "completion_tokens": 4}
-        gateway.replies(streams([*encode(piece("At 100 degrees."), piece(usage=usage)), b"data: [DONE]\n\n"]))
+        last = piece(usage=usage) if usage else piece()
+        gateway.replies(streams([*encode(piece("At 100 degrees."), last), b"data: [DONE]\n\n"]))
         with client_of(chat_completions.app, deployment) as client:
             body = {
                 "index_name": HOME,
@@ -115,11 +118,17 @@ def test_a_streamed_answer_is_recorded(recorded: People, settings: Settings, wor
                     {"role": "user", "content": QUESTION},
                 ],
             }
-            answer = client.post("/v1/chat/completions", json=body, headers=recorded.ann.headers())
+            answer = client.post("/v1/chat/completions", json=body, headers=members.ann.headers())
             assert events_of(answer.text)[-1] == "[DONE]"
-    record = explained(recorded.ann, answer.headers["x-request-id"])
+    record = record_of(members.ann, answer.headers["x-request-id"])
     assert record["answer"] == "At 100 degrees."
-    assert (record["generation"]["prompt_tokens"], record["generation"]["completion_tokens"]) == (9, 4)
+    tokens = (record["generation"]["prompt_tokens"], record["generation"]["completion_tokens"])
+    if usage:
+        assert tokens == (9, 4)
+    else:
+        # Our own count includes the passage.
+        assert tokens[0] > 20
+        assert tokens[1] >= 3
     # Earlier answers may repeat documents: their length alone is stored.
     ((stored,),) = world.sql(
         "select to_jsonb(r)::text from rag.request_records r where id = %s", record["id"]
@@ -128,8 +137,40 @@ def test_a_streamed_answer_is_recorded(recorded: People, settings: Settings, wor
     assert "[20 characters]" in stored
 
 
-def test_a_withheld_answer_is_recorded_without_a_model(recorded: People):
-    record = explained(recorded.ann, asked(recorded.ann, UNANSWERABLE))
+def ask_model(members: People, settings: Settings, text: str, question: str, **more: Any) -> str:
+    """The request id of a chat completion whose model answers with the text."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    with StandIn() as gateway, with_model(settings, gateway) as deployment:
+        gateway.replies(Reply(json={**MODEL_ANSWER, "choices": [choice]}))
+        with client_of(chat_completions.app, deployment) as client:
+            body = {"index_name": HOME, "messages": [{"role": "user", "content": question}], **more}
+            answer = client.post("/v1/chat/completions", json=body, headers=members.ann.headers())
+    assert answer.status_code == 200, answer.text
+    return str(answer.headers["x-request-id"])
+
+
+def test_an_abstention_among_several_choices_is_no_answer(members: People, settings: Settings):
+    record = record_of(members.ann, ask_model(members, settings, ABSTENTION, QUESTION, n=2))
+    assert (record["answered"], record["answer"]) == (False, None)
+
+
+def test_reasons_quote_nothing_of_a_deleted_document(
+    members: People, core: Services, settings: Settings, world: World
+):
+    for year, price in ((2025, 45), (2026, 55)):
+        put(core, members.ann, HOME, f"Prices {year}", f"The small meeting room costs {price} euros a day.")
+    text = "The small meeting room costs 55 euros a day."
+    request_id = ask_model(members, settings, text, "What does the small meeting room cost a day?")
+    assert "45 euros" in str(record_of(members.ann, request_id)["confidence"]["because"])
+    world.sql("delete from rag.documents where title = 'Prices 2025'")
+    for actor in (members.ann, members.ada):
+        record = record_of(actor, request_id)
+        assert record["confidence"]["because"] == []
+        assert "45 euros" not in str(record)
+
+
+def test_a_withheld_answer_is_recorded_without_a_model(members: People):
+    record = record_of(members.ann, ask(members.ann, UNANSWERABLE))
     assert (record["answered"], record["answer"], record["generation"]) == (False, None, None)
     assert record["confidence"]["level"] == "low"
     assert record["passages"]
@@ -137,7 +178,7 @@ def test_a_withheld_answer_is_recorded_without_a_model(recorded: People):
 
 def test_an_org_records_nothing_by_default(people: People, core: Services, world: World):
     put(core, people.ann, HOME, "Kettle manual", KETTLE)
-    request_id = asked(people.ann)
+    request_id = ask(people.ann)
     assert people.ann.request("GET", "/v1/records/settings").json()["retention_days"] is None
     assert platform_error(people.ann.request("GET", f"/v1/records/{request_id}"), 404)["code"] == (
         "record_not_found"
@@ -145,57 +186,70 @@ def test_an_org_records_nothing_by_default(people: People, core: Services, world
     assert world.sql("select count(*) from rag.request_records where org_id = %s", people.acme.id) == [(0,)]
 
 
-def test_a_failure_to_record_does_not_fail_the_request(recorded: People, settings: Settings, world: World):
+def test_a_failure_to_record_does_not_fail_the_request(members: People, settings: Settings, world: World):
     world.sql("revoke insert on rag.request_records from authenticated")
     try:
-        request_id = asked(recorded.ann)
+        request_id = ask(members.ann)
     finally:
         world.sql("grant insert on rag.request_records to authenticated")
-    assert recorded.ann.request("GET", f"/v1/records/{request_id}").status_code == 404
-    assert explained(recorded.ann, asked(recorded.ann))["answered"]
+    assert members.ann.request("GET", f"/v1/records/{request_id}").status_code == 404
+    assert record_of(members.ann, ask(members.ann))["answered"]
 
 
-def test_a_repeated_request_id_names_the_latest_record_of_the_caller(recorded: People):
+def test_a_repeated_request_id_names_the_latest_record_of_the_caller(members: People):
     for actor, question in (
-        (recorded.ann, UNANSWERABLE),
-        (recorded.ann, QUESTION),
-        (recorded.ada, UNANSWERABLE),
+        (members.ann, UNANSWERABLE),
+        (members.ann, QUESTION),
+        (members.ada, UNANSWERABLE),
     ):
-        asked(actor, question, **{"X-Request-Id": "mine"})
-    assert explained(recorded.ann, "mine")["question"] == QUESTION
-    own = explained(recorded.ada, "mine")
-    assert (own["user_id"], own["question"]) == (recorded.ada.id, UNANSWERABLE)
+        ask(actor, question, **{"X-Request-Id": "mine"})
+    assert record_of(members.ann, "mine")["question"] == QUESTION
+    own = record_of(members.ada, "mine")
+    assert (own["user_id"], own["question"]) == (members.ada.id, UNANSWERABLE)
     # An admin reads every record by its id.
-    of_ann = explained(recorded.ann, "mine")
-    assert explained(recorded.ada, of_ann["id"]) == of_ann
+    of_ann = record_of(members.ann, "mine")
+    assert record_of(members.ada, of_ann["id"]) == of_ann
 
 
-def test_nothing_of_a_deleted_passage_is_readable(recorded: People, world: World):
-    request_id = asked(recorded.ann)
-    assert "100 degrees" in explained(recorded.ann, request_id)["answer"]
-    world.sql("delete from rag.documents where org_id = %s", recorded.acme.id)
-    for actor in (recorded.ann, recorded.ada):
-        record = explained(actor, request_id)
+def test_nothing_of_a_deleted_passage_is_readable(members: People, world: World):
+    request_id = ask(members.ann)
+    assert "100 degrees" in record_of(members.ann, request_id)["answer"]
+    world.sql("delete from rag.documents where org_id = %s", members.acme.id)
+    for actor in (members.ann, members.ada):
+        record = record_of(actor, request_id)
         assert (record["is_complete"], record["answered"]) == (False, True)
         assert record["answer"] is record["passages"][0]["text"] is None
         assert [query["text"] for query in record["queries"]] == [QUESTION]
         assert "100 degrees" not in str(record)
 
 
-def test_retention_and_erasure(recorded: People, world: World):
-    request_id = asked(recorded.ann)
+def test_retention_and_erasure(members: People, world: World):
+    request_id = ask(members.ann)
     created = "update rag.request_records set created_at = now() - interval '10 days' where org_id = %s"
-    world.sql(created, recorded.acme.id)
-    record_requests(recorded.ada, 11)
-    assert explained(recorded.ann, request_id)
-    record_requests(recorded.ada, 9)
-    assert recorded.ann.request("GET", f"/v1/records/{request_id}").status_code == 404
-    asked(recorded.ann)
-    asked(recorded.ada)
-    assert recorded.ann.request("DELETE", "/v1/records").json() == {"deleted": 1}
+    world.sql(created, members.acme.id)
+    record_requests(members.ada, 11)
+    assert record_of(members.ann, request_id)
+    record_requests(members.ada, 9)
+    assert members.ann.request("GET", f"/v1/records/{request_id}").status_code == 404
+    ask(members.ann)
+    ask(members.ada)
+    assert members.ann.request("DELETE", "/v1/records").json() == {"deleted": 1}
+    # A change in SQL shortens the retention, too.
+    world.sql(created, members.acme.id)
+    world.sql("update rag.orgs set record_days = 8 where id = %s", members.acme.id)
+    assert world.sql("select count(*) from rag.request_records where org_id = %s", members.acme.id) == [(0,)]
+    record_requests(members.ada)
+    ask(members.ada)
     # Turning the records off deletes them.
-    record_requests(recorded.ada, None)
-    assert world.sql("select count(*) from rag.request_records where org_id = %s", recorded.acme.id) == [(0,)]
+    record_requests(members.ada, None)
+    assert world.sql("select count(*) from rag.request_records where org_id = %s", members.acme.id) == [(0,)]
+
+
+def test_a_request_during_a_change_of_the_retention_leaves_no_record(members: People, world: World):
+    with psycopg.connect(world.stack.database_url()) as connection:
+        connection.execute("update rag.orgs set record_days = null where id = %s", [members.acme.id])
+        ask(members.ann)
+    assert world.sql("select count(*) from rag.request_records where org_id = %s", members.acme.id) == [(0,)]
 
 
 @pytest.mark.parametrize("days", [0, 3651, 1.5, "30", True])
@@ -204,86 +258,106 @@ def test_an_invalid_retention_is_refused(people: People, days: Any):
     assert platform_error(answer, 400)["details"]["field"] == "retention_days"
 
 
-def test_an_asker_rates_an_answer(recorded: People):
-    request_id = asked(recorded.ann)
-    assert explained(recorded.ann, request_id)["feedback"] is None
+def test_an_asker_rates_an_answer(members: People):
+    request_id = ask(members.ann)
+    assert record_of(members.ann, request_id)["feedback"] is None
     for rating, reason in (("up", None), ("down", "It is 95 degrees."), (None, None)):
         body = {"rating": rating, "reason": reason}
-        assert recorded.ann.request("POST", f"/v1/records/{request_id}/feedback", body).status_code == 204
-        assert explained(recorded.ada, request_id)["feedback"] == (rating and body)
+        assert members.ann.request("POST", f"/v1/records/{request_id}/feedback", body).status_code == 204
+        assert record_of(members.ada, request_id)["feedback"] == (rating and body)
 
 
 @pytest.mark.parametrize(
     ("body", "field"),
     [({"rating": "so-so"}, "rating"), ({"rating": "up", "reason": "a" * 2001}, "reason"), ({}, "rating")],
 )
-def test_invalid_feedback_is_refused(recorded: People, body: Row, field: str):
-    answer = recorded.ann.request("POST", "/v1/records/x/feedback", body)
+def test_invalid_feedback_is_refused(members: People, body: Row, field: str):
+    answer = members.ann.request("POST", "/v1/records/x/feedback", body)
     assert platform_error(answer, 400)["details"]["field"] == field
 
 
-def test_a_replay_in_the_same_documents_changes_nothing(subtests: pytest.Subtests, recorded: People):
+def test_a_replay_in_the_same_documents_changes_nothing(subtests: pytest.Subtests, members: People):
     ids: dict[str, str] = {}
 
     def post(contract: str, path: str, body: Row) -> Any:
-        answer = recorded.ann.post(path, body)
+        answer = members.ann.post(path, body)
         ids[contract] = answer.headers["x-request-id"]
         return answer
 
     for question in (QUESTION, UNANSWERABLE):
-        for contract, _, _ in answers(recorded.ann, question, post=post):
+        for contract, _, _ in answers(members.ann, question, post=post):
             with subtests.test(contract=contract, question=question):
-                replayed = result_of(recorded.ann.post(f"/v1/records/{ids[contract]}/replay"))
+                replayed = result_of(members.ann.post(f"/v1/records/{ids[contract]}/replay"))
                 before, after = replayed["before"], replayed["after"]
                 assert replayed["passages"] == []
                 assert before["answered"] is after["answered"] is (question == QUESTION)
                 assert before["confidence"]["level"] == after["confidence"]["level"]
 
 
-def test_a_replay_shows_what_changed(recorded: People, core: Services, world: World):
-    request_id = asked(recorded.ann)
-    (old,) = explained(recorded.ann, request_id)["passages"]
-    world.sql("delete from rag.documents where org_id = %s", recorded.acme.id)
-    gone = result_of(recorded.ann.post(f"/v1/records/{request_id}/replay"))
+def test_a_replay_shows_what_changed(members: People, core: Services, world: World):
+    request_id = ask(members.ann)
+    (old,) = record_of(members.ann, request_id)["passages"]
+    world.sql("delete from rag.documents where org_id = %s", members.acme.id)
+    gone = result_of(members.ann.post(f"/v1/records/{request_id}/replay"))
     assert (gone["after"]["answered"], gone["after"]["confidence"]["level"]) == (False, "low")
     lost = {"chunk_id": old["chunk_id"], "document_id": old["document_id"], "title": None}
     assert gone["passages"] == [{**lost, "before": 1, "after": None}]
-    put(core, recorded.ann, HOME, "Kettle manual, new edition", KETTLE.replace("100", "98"))
-    replayed = result_of(recorded.ada.post(f"/v1/records/{request_id}/replay"))
+    put(core, members.ann, HOME, "Kettle manual, new edition", KETTLE.replace("100", "98"))
+    replayed = result_of(members.ada.post(f"/v1/records/{request_id}/replay"))
     assert (replayed["before"]["answered"], replayed["before"]["answer"]) == (True, None)
     assert "98 degrees" in replayed["after"]["answer"]
     gained, again = replayed["passages"]
     assert (gained["title"], gained["before"], gained["after"]) == ("Kettle manual, new edition", None, 1)
     assert again == gone["passages"][0]
-    # A replay is not recorded.
-    assert world.sql("select count(*) from rag.request_records where org_id = %s", recorded.acme.id) == [(1,)]
+    # A replay is not members.
+    assert world.sql("select count(*) from rag.request_records where org_id = %s", members.acme.id) == [(1,)]
 
 
-def test_a_replay_of_deep_reasoning_repeats_its_searches(recorded: People):
+def test_a_replay_without_the_text_of_a_rewritten_question_keeps_its_filters(
+    members: People, core: Services, world: World
+):
+    home = workspace_id(members.ann, HOME).removeprefix("ws_")
+    body = {"message": QUESTION, "stream": False, "collection_id": home}
+    request_id = members.ann.post("/v1/chat", body).headers["x-request-id"]
+    rewrite = "update rag.request_records set queries = jsonb_set(queries, '{0,text}', '\"At 100?\"')"
+    world.sql(f"{rewrite} where request_id = %s", request_id)
+    before = record_of(members.ann, request_id)["queries"]
+    world.sql("delete from rag.documents where org_id = %s", members.acme.id)
+    after = record_of(members.ann, request_id)["queries"]
+    assert [(query["text"], query["options"]) for query in after] == [(None, before[0]["options"])]
+    put(core, members.ann, "other", "Kettle in another collection", KETTLE)
+    put(core, members.ann, HOME, "Kettle at home", KETTLE)
+    replayed = result_of(members.ann.post(f"/v1/records/{request_id}/replay"))
+    titles = [passage["title"] for passage in replayed["passages"] if passage["after"]]
+    assert titles == ["Kettle at home"]
+    assert "100 degrees" in replayed["after"]["answer"]
+
+
+def test_a_replay_of_deep_reasoning_repeats_its_searches(members: People):
     question = f"{QUESTION} Compare the kettle K-300 and the kettle K-900."
     body = {"message": question, "stream": False, "reasoning_mode": "deep"}
-    request_id = recorded.ann.post("/v1/chat", body).headers["x-request-id"]
-    assert len(explained(recorded.ann, request_id)["queries"]) > 1
-    replayed = result_of(recorded.ann.post(f"/v1/records/{request_id}/replay"))
+    request_id = members.ann.post("/v1/chat", body).headers["x-request-id"]
+    assert len(record_of(members.ann, request_id)["queries"]) > 1
+    replayed = result_of(members.ann.post(f"/v1/records/{request_id}/replay"))
     assert (replayed["after"]["answered"], replayed["passages"]) == (None, [])
     assert replayed["before"]["confidence"]["score"] == replayed["after"]["confidence"]["score"]
 
 
-def labelled(actor: Actor, record_id: str, verdict: str | None, *documents: str) -> Any:
+def label(actor: Actor, record_id: str, verdict: str | None, *documents: str) -> Any:
     body = {"verdict": verdict, "document_ids": documents}
     return actor.request("POST", f"/v1/records/{record_id}/label", body)
 
 
-def test_admins_list_filter_and_label_records(recorded: People, world: World):
-    good, withheld, bad = (asked(recorded.ann, q) for q in (QUESTION, UNANSWERABLE, QUESTION))
-    recorded.ann.post(f"/v1/records/{bad}/feedback", {"rating": "down", "reason": "old"})
-    (document,) = world.sql("select id::text from rag.documents where org_id = %s", recorded.acme.id)[0]
-    assert labelled(recorded.ada, withheld, "wrong", f"doc_{document}").status_code == 204
+def test_admins_list_filter_and_label_records(members: People, world: World):
+    good, withheld, bad = (ask(members.ann, q) for q in (QUESTION, UNANSWERABLE, QUESTION))
+    members.ann.post(f"/v1/records/{bad}/feedback", {"rating": "down", "reason": "old"})
+    (document,) = world.sql("select id::text from rag.documents where org_id = %s", members.acme.id)[0]
+    assert label(members.ada, withheld, "wrong", f"doc_{document}").status_code == 204
     slow = "update rag.request_records set milliseconds = 9000 where request_id = %s"
     world.sql(slow, withheld)
 
     def listed(query: str = "") -> list[str]:
-        page = result_of(recorded.ada.request("GET", f"/v1/records?{query}"))
+        page = result_of(members.ada.request("GET", f"/v1/records?{query}"))
         assert page["pagination"]["total"] == len(page["data"])
         return [row["request_id"] for row in page["data"]]
 
@@ -292,22 +366,22 @@ def test_admins_list_filter_and_label_records(recorded: People, world: World):
     assert listed("rating=down") == [bad]
     assert listed("labelled=false&answered=true&rating=up") == []
     assert listed("sort_by=milliseconds")[0] == withheld
-    (row,) = result_of(recorded.ada.request("GET", "/v1/records?labelled=true"))["data"]
+    (row,) = result_of(members.ada.request("GET", "/v1/records?labelled=true"))["data"]
     assert row["label"] == {"verdict": "wrong", "document_ids": [document]}
-    assert explained(recorded.ann, withheld)["label"] == row["label"]
-    assert labelled(recorded.ada, withheld, None).status_code == 204
-    assert explained(recorded.ann, withheld)["label"] is None
-    assert platform_error(labelled(recorded.ada, good, "right", "doc_unknown"), 404)["code"] == (
+    assert record_of(members.ann, withheld)["label"] == row["label"]
+    assert label(members.ada, withheld, None).status_code == 204
+    assert record_of(members.ann, withheld)["label"] is None
+    assert platform_error(label(members.ada, good, "right", "doc_unknown"), 404)["code"] == (
         "document_not_found"
     )
-    assert labelled(recorded.ada, good, None, document).status_code == 400
+    assert label(members.ada, good, None, document).status_code == 400
 
 
-def test_a_summary_counts_the_records(recorded: People):
-    good, _, _ = (asked(recorded.ann, q) for q in (QUESTION, UNANSWERABLE, f"  {UNANSWERABLE.upper()}"))
-    recorded.ann.post(f"/v1/records/{good}/feedback", {"rating": "up"})
-    labelled(recorded.ada, good, "right")
-    summary = result_of(recorded.ada.request("GET", "/v1/records/summary?days=1"))
+def test_a_summary_counts_the_records(members: People):
+    good, _, _ = (ask(members.ann, q) for q in (QUESTION, UNANSWERABLE, f"  {UNANSWERABLE.upper()}"))
+    members.ann.post(f"/v1/records/{good}/feedback", {"rating": "up"})
+    label(members.ada, good, "right")
+    summary = result_of(members.ada.request("GET", "/v1/records/summary?days=1"))
     assert summary["unanswered"] == [{"question": UNANSWERABLE.lower(), "requests": 2}]
     counts = (
         "requests",
@@ -323,10 +397,10 @@ def test_a_summary_counts_the_records(recorded: People):
     assert summary["p95_ms"] >= summary["p50_ms"] >= 0
 
 
-def test_members_list_and_label_nothing(recorded: People):
-    request_id = asked(recorded.ann)
+def test_members_list_and_label_nothing(members: People):
+    request_id = ask(members.ann)
     for path in ("/v1/records", "/v1/records/summary"):
-        answer = recorded.ann.request("GET", path)
+        answer = members.ann.request("GET", path)
         assert platform_error(answer, 403)["code"] == "admin_required"
-    assert platform_error(labelled(recorded.ann, request_id, "right"), 403)["code"] == "admin_required"
-    assert platform_error(labelled(recorded.alf, request_id, "right"), 404)["code"] == "record_not_found"
+    assert platform_error(label(members.ann, request_id, "right"), 403)["code"] == "admin_required"
+    assert platform_error(label(members.alf, request_id, "right"), 404)["code"] == "record_not_found"

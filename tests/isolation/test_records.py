@@ -9,11 +9,11 @@ from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.search_workspace import put, workspace_id
 from tests.functions.test_answers_without_a_model import HOME
-from tests.functions.test_records import KETTLE, QUESTION, asked, explained, record_requests
+from tests.functions.test_records import KETTLE, QUESTION, ask, label, record_of, record_requests
 
 
 @pytest.fixture
-def recorded(people: People, core: Services) -> People:
+def members(people: People, core: Services) -> People:
     record_requests(people.ada)
     put(core, people.ann, HOME, "Kettle manual", KETTLE)
     return people
@@ -29,63 +29,63 @@ def assert_hidden(actor: Actor, record_id: str, token: str | None = None) -> Non
     assert (rows.status_code, rows.json()["code"]) == (404, "PT404")
 
 
-def test_only_the_asker_and_admins_read_a_record(recorded: People, world: World):
-    bea = world.user(recorded.bolt, role="admin")
-    request_id = asked(recorded.ann)
-    record = explained(recorded.ann, request_id)
-    assert explained(recorded.ada, request_id) == record
-    for stranger in (recorded.alf, recorded.bob, recorded.kim, recorded.sam, bea):
+def test_only_the_asker_and_admins_read_a_record(members: People, world: World):
+    bea = world.user(members.bolt, role="admin")
+    request_id = ask(members.ann)
+    record = record_of(members.ann, request_id)
+    assert record_of(members.ada, request_id) == record
+    for stranger in (members.alf, members.bob, members.kim, members.sam, bea):
         for name in (request_id, record["id"]):
             assert_hidden(stranger, name)
 
 
-def test_a_user_who_left_the_org_reads_no_record(recorded: People, world: World):
-    request_id = asked(recorded.ann)
-    world.sql("delete from rag.members where user_id = %s", recorded.ann.id)
-    assert_hidden(recorded.ann, request_id)
+def test_a_user_who_left_the_org_reads_no_record(members: People, world: World):
+    request_id = ask(members.ann)
+    world.sql("delete from rag.members where user_id = %s", members.ann.id)
+    assert_hidden(members.ann, request_id)
 
 
-def test_a_record_shows_nothing_that_its_reader_may_not_see(recorded: People, core: Services, world: World):
+def test_a_record_shows_nothing_that_its_reader_may_not_see(members: People, core: Services, world: World):
     """The asker's record of a document that became private to another member."""
-    request_id = asked(recorded.ann)
+    request_id = ask(members.ann)
+    ((document,),) = world.sql("select id::text from rag.documents where org_id = %s", members.acme.id)
+    assert label(members.ada, request_id, "right", document).status_code == 204
+    assert record_of(members.ann, request_id)["label"]["document_ids"] == [document]
     for table in ("documents", "chunks"):
-        world.sql(
-            f"update rag.{table} set owner_id = %s where org_id = %s", recorded.alf.id, recorded.acme.id
-        )
-    record = explained(recorded.ann, request_id)
+        world.sql(f"update rag.{table} set owner_id = %s where org_id = %s", members.alf.id, members.acme.id)
+    record = record_of(members.ann, request_id)
     assert record["is_complete"] is False
+    assert record["label"]["document_ids"] == []
     assert "100 degrees" not in str(record)
     # The org's admins see private documents.
-    assert "100 degrees" in explained(recorded.ada, request_id)["answer"]
+    assert "100 degrees" in record_of(members.ada, request_id)["answer"]
 
 
-def test_a_request_over_several_orgs_is_recorded_in_none(recorded: People, core: Services, world: World):
-    world.sql("update rag.orgs set record_days = 30 where id = %s", recorded.bolt.id)
-    put(core, recorded.bob, HOME, "Kettle of Bolt", KETTLE)
-    asked(recorded.kim)
-    assert world.sql("select count(*) from rag.request_records where owner_id = %s", recorded.kim.id) == [
-        (0,)
-    ]
-    answer = recorded.kim.answer(QUESTION, filters={"org_id": recorded.acme.id})
-    assert explained(recorded.kim, answer.headers["x-request-id"])["org_id"] == recorded.acme.id
+def test_a_request_over_several_orgs_is_recorded_in_none(members: People, core: Services, world: World):
+    world.sql("update rag.orgs set record_days = 30 where id = %s", members.bolt.id)
+    put(core, members.bob, HOME, "Kettle of Bolt", KETTLE)
+    ask(members.kim)
+    assert world.sql("select count(*) from rag.request_records where owner_id = %s", members.kim.id) == [(0,)]
+    answer = members.kim.answer(QUESTION, filters={"org_id": members.acme.id})
+    assert record_of(members.kim, answer.headers["x-request-id"])["org_id"] == members.acme.id
 
 
-def test_a_bound_key_sees_records_of_its_collection_alone(recorded: People, core: Services):
-    put(core, recorded.ann, "other", "Another", KETTLE)
-    home = workspace_id(recorded.ann, HOME).removeprefix("ws_")
-    other = workspace_id(recorded.ann, "other").removeprefix("ws_")
-    unbound = asked(recorded.ann)
-    key = recorded.ann.key_token(scopes=["chat:read"], collection=home)
-    assert_hidden(recorded.ann, unbound, key)
+def test_a_bound_key_sees_records_of_its_collection_alone(members: People, core: Services):
+    put(core, members.ann, "other", "Another", KETTLE)
+    home = workspace_id(members.ann, HOME).removeprefix("ws_")
+    other = workspace_id(members.ann, "other").removeprefix("ws_")
+    unbound = ask(members.ann)
+    key = members.ann.key_token(scopes=["chat:read"], collection=home)
+    assert_hidden(members.ann, unbound, key)
     body = {"message": QUESTION, "stream": False}
-    bound = recorded.ann.request("POST", "/v1/chat", body, token=key).headers["x-request-id"]
-    assert recorded.ann.request("GET", f"/v1/records/{bound}", token=key).status_code == 200
-    assert_hidden(recorded.ann, bound, recorded.ann.key_token(scopes=["chat:read"], collection=other))
+    bound = members.ann.request("POST", "/v1/chat", body, token=key).headers["x-request-id"]
+    assert members.ann.request("GET", f"/v1/records/{bound}", token=key).status_code == 200
+    assert_hidden(members.ann, bound, members.ann.key_token(scopes=["chat:read"], collection=other))
 
 
-def test_a_key_without_the_scope_reads_and_deletes_nothing(recorded: People):
-    request_id = asked(recorded.ann)
-    key = recorded.ann.key_token(scopes=["documents:read", "documents:write", "collections:manage"])
+def test_a_key_without_the_scope_reads_and_deletes_nothing(members: People):
+    request_id = ask(members.ann)
+    key = members.ann.key_token(scopes=["documents:read", "documents:write", "collections:manage"])
     requests: list[tuple[str, str, Any, str]] = [
         ("GET", f"/v1/records/{request_id}", None, "rag_get_record"),
         ("GET", "/v1/records/settings", None, "rag_get_record_settings"),
@@ -93,84 +93,95 @@ def test_a_key_without_the_scope_reads_and_deletes_nothing(recorded: People):
         ("PATCH", "/v1/records/settings", {"retention_days": 1}, "rag_update_record_settings"),
     ]
     for method, path, body, function in requests:
-        answer = recorded.ann.request(method, path, body, token=key)
+        answer = members.ann.request(method, path, body, token=key)
         assert answer.status_code == 403, answer.text
         arguments = {"record_id": request_id} if function == "rag_get_record" else {}
-        assert recorded.ann.rpc(function, arguments, token=key).status_code == 403
-    assert explained(recorded.ann, request_id)
+        assert members.ann.rpc(function, arguments, token=key).status_code == 403
+    assert record_of(members.ann, request_id)
 
 
-def test_only_admins_set_the_retention(recorded: People, world: World):
-    bea = world.user(recorded.bolt, role="admin")
+def test_a_key_that_only_searches_reads_no_answer(members: People):
+    request_id = ask(members.ann)
+    key = members.ann.key_token(scopes=["retrievals:read"])
+    for method, path in (("GET", ""), ("POST", "/replay")):
+        answer = members.ann.request(method, f"/v1/records/{request_id}{path}", token=key)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "missing_scope")
+    assert members.ann.rpc("rag_get_record", {"record_id": request_id}, token=key).status_code == 403
+    rate = members.ann.request("POST", f"/v1/records/{request_id}/feedback", {"rating": "up"}, token=key)
+    assert rate.status_code == 204
+
+
+def test_only_admins_set_the_retention(members: People, world: World):
+    bea = world.user(members.bolt, role="admin")
     for actor, org_id, code in (
-        (recorded.ann, None, "admin_required"),
-        (recorded.kim, recorded.acme.id, "admin_required"),
-        (bea, recorded.acme.id, "org_not_found"),
+        (members.ann, None, "admin_required"),
+        (members.kim, members.acme.id, "admin_required"),
+        (bea, members.acme.id, "org_not_found"),
     ):
         body = {"retention_days": None, "org_id": org_id}
         answer = actor.request("PATCH", "/v1/records/settings", body)
         assert answer.json()["error"]["code"] == code
-    home = recorded.ada.request("POST", "/v1/collections", {"name": "plans"}).json()["id"]
-    bound = recorded.ada.key_token(collection=home)
-    answer = recorded.ada.request("PATCH", "/v1/records/settings", {"retention_days": None}, token=bound)
+    home = members.ada.request("POST", "/v1/collections", {"name": "plans"}).json()["id"]
+    bound = members.ada.key_token(collection=home)
+    answer = members.ada.request("PATCH", "/v1/records/settings", {"retention_days": None}, token=bound)
     assert answer.status_code == 403
     # Nor does row security let a member.
     update = "update rag.orgs set record_days = null where id = %s returning id"
-    assert world.as_user(recorded.ann, update, recorded.acme.id) == []
-    assert recorded.ann.request("GET", "/v1/records/settings").json()["retention_days"] == 30
+    assert world.as_user(members.ann, update, members.acme.id) == []
+    assert members.ann.request("GET", "/v1/records/settings").json()["retention_days"] == 30
 
 
-def test_a_member_deletes_no_record_of_others(recorded: People):
-    request_id = asked(recorded.ann)
-    for actor in (recorded.alf, recorded.bob):
-        answer = actor.request("DELETE", f"/v1/records?user_id={recorded.ann.id}")
+def test_a_member_deletes_no_record_of_others(members: People):
+    request_id = ask(members.ann)
+    for actor in (members.alf, members.bob):
+        answer = actor.request("DELETE", f"/v1/records?user_id={members.ann.id}")
         assert answer.json() == {"deleted": 0}
-    assert explained(recorded.ann, request_id)
-    assert recorded.ada.request("DELETE", f"/v1/records?user_id={recorded.ann.id}").json() == {"deleted": 1}
+    assert record_of(members.ann, request_id)
+    assert members.ada.request("DELETE", f"/v1/records?user_id={members.ann.id}").json() == {"deleted": 1}
 
 
-def test_a_replay_searches_with_the_rights_of_its_caller(recorded: People, core: Services, world: World):
-    request_id = asked(recorded.ann)
-    put(core, recorded.alf, HOME, "Kettle of alf", KETTLE.replace("100", "95"), private=True)
+def test_a_replay_searches_with_the_rights_of_its_caller(members: People, core: Services, world: World):
+    request_id = ask(members.ann)
+    put(core, members.alf, HOME, "Kettle of alf", KETTLE.replace("100", "95"), private=True)
     path = f"/v1/records/{request_id}/replay"
-    assert "95" not in recorded.ann.post(path).text
-    assert "Kettle of alf" in recorded.ada.post(path).text
-    assert recorded.bob.post(path).status_code == 404
+    assert "95 degrees" not in members.ann.post(path).text
+    assert "Kettle of alf" in members.ada.post(path).text
+    assert members.bob.post(path).status_code == 404
 
 
-def test_only_the_asker_rates_an_answer(recorded: People):
-    request_id = asked(recorded.ann)
-    for actor, code in ((recorded.ada, "asker_required"), (recorded.alf, "record_not_found")):
+def test_only_the_asker_rates_an_answer(members: People):
+    request_id = ask(members.ann)
+    for actor, code in ((members.ada, "asker_required"), (members.alf, "record_not_found")):
         answer = actor.request("POST", f"/v1/records/{request_id}/feedback", {"rating": "down"})
         assert answer.json()["error"]["code"] == code
-    assert explained(recorded.ann, request_id)["feedback"] is None
+    assert record_of(members.ann, request_id)["feedback"] is None
 
 
-def test_expired_records_are_invisible_and_then_removed(recorded: People, world: World):
-    request_id = asked(recorded.ann)
+def test_expired_records_are_invisible_and_then_removed(members: People, world: World):
+    request_id = ask(members.ann)
     expire = "update rag.request_records set expires_at = now() where org_id = %s"
-    world.sql(expire, recorded.acme.id)
-    for actor in (recorded.ann, recorded.ada):
+    world.sql(expire, members.acme.id)
+    for actor in (members.ann, members.ada):
         assert_hidden(actor, request_id)
-    asked(recorded.ann)
+    ask(members.ann)
     # The worker sees expired records alone, and nothing in them.
     assert world.as_role("rag_worker", "select count(*) from rag.request_records") == [(1,)]
     assert world.as_role("rag_worker", "select public.rag_remove_expired_records()") == [(1,)]
-    assert world.sql("select count(*) from rag.request_records where org_id = %s", recorded.acme.id) == [(1,)]
+    assert world.sql("select count(*) from rag.request_records where org_id = %s", members.acme.id) == [(1,)]
     with pytest.raises(Exception, match="permission denied"):
         world.as_role("rag_worker", "select question from rag.request_records")
 
 
-def test_a_record_of_another_user_or_org_cannot_be_written(recorded: People, world: World):
+def test_a_record_of_another_user_or_org_cannot_be_written(members: People, world: World):
     record = {
-        "request_id": "r", "function": "chat", "question": "q", "queries": [{}], "passages": [],
+        "request_id": "r", "function": "chat", "question": "q", "queries": [{"text": "q"}], "passages": [],
         "confidence": "low", "score": 0, "because": [], "prompt_tokens": 0, "completion_tokens": 0,
-        "milliseconds": 1, "owner_id": recorded.ann.id, "org_ids": [recorded.acme.id],
+        "milliseconds": 1, "owner_id": members.ann.id, "org_ids": [members.acme.id],
     }  # fmt: skip
     # Of an org that is not the caller's nothing is stored, nor does the caller learn whether it records.
-    assert recorded.bob.rpc("rag_record_request", {"record": record}).json() is None
-    assert recorded.alf.rpc("rag_record_request", {"record": record}).json() is True
-    rows = world.sql("select owner_id::text from rag.request_records where org_id = %s", recorded.acme.id)
-    assert rows == [(recorded.alf.id,)]
-    anonymous = recorded.alf.key_token(scopes=["chat:read"], anonymous=True)
-    assert recorded.alf.rpc("rag_record_request", {"record": record}, token=anonymous).json() is None
+    assert members.bob.rpc("rag_record_request", {"record": record}).json() is None
+    assert members.alf.rpc("rag_record_request", {"record": record}).json() is True
+    rows = world.sql("select owner_id::text from rag.request_records where org_id = %s", members.acme.id)
+    assert rows == [(members.alf.id,)]
+    anonymous = members.alf.key_token(scopes=["chat:read"], anonymous=True)
+    assert members.alf.rpc("rag_record_request", {"record": record}, token=anonymous).json() is None

@@ -5,7 +5,7 @@ from shared.services import Services
 from tests.actors import Actor, World, webhook_arguments
 from tests.conftest import People
 from tests.functions.search_workspace import OUTAGE, put
-from tests.functions.test_records import UNANSWERABLE, asked, record_requests
+from tests.functions.test_records import UNANSWERABLE, ask, record_requests
 from tests.playground.conftest import AXE, Browse, crowd
 
 QUESTION = "What was the root cause of the billing outage?"
@@ -55,7 +55,7 @@ def test_every_page_works_with_a_keyboard_a_screen_reader_and_a_phone(
     ada.post("/api/keys", {"name": "backup", "scopes": ["documents:read", "retrievals:read"]})
     ada.rpc("rag_record_event", {"event": "knowledge.query", "namespace": "support", "top_score": 0.5})
     record_requests(ada)
-    ada.post(f"/v1/records/{asked(ada, QUESTION)}/feedback", {"rating": "up"})
+    ada.post(f"/v1/records/{ask(ada, QUESTION)}/feedback", {"rating": "up"})
     world.sql("update rag.members set name = 'Ann Lee' where user_id = %s", readers.ann.id)
     browse(
         "every_page_can_be_used_by_everybody",
@@ -117,8 +117,8 @@ def test_webhooks_are_managed(browse: Browse, people: People, world: World, stac
 def test_a_record_is_reviewed(browse: Browse, readers: People, world: World, stack: Stack):
     record_requests(readers.ada)
     body = {"rating": "down", "reason": "too short"}
-    readers.ann.post(f"/v1/records/{asked(readers.ann, QUESTION)}/feedback", body)
-    asked(readers.ann, UNANSWERABLE)
+    readers.ann.post(f"/v1/records/{ask(readers.ann, QUESTION)}/feedback", body)
+    ask(readers.ann, UNANSWERABLE)
     browse(
         "a_record_is_reviewed",
         url=stack.url,

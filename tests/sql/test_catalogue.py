@@ -421,6 +421,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_record_request(jsonb)",
         "rag_remove_expired_records()",
         "rag_update_record_settings(uuid,integer)",
+        "rag.shorten_retention()",
         "rag.raise_locked()",
         "rag.take_slot(text,integer)",
         "rag.limit_direct_call()",

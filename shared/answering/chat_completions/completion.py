@@ -78,9 +78,9 @@ class _PreparedRequest:
             [self.query],
             sources.matches,
             sources.judgement,
-            None if self.refusal_for(text) else text,
+            None if is_abstention(text) else text,
             self.request["model"],
-            usage or Usage(),
+            usage,
             self.request["messages"],
         )
 
@@ -208,10 +208,10 @@ async def _complete_parts(
         if usage is None:
             usage = await run_in_threadpool(_usage, prepared, text)
         yield response.usage_part(latest, usage), sources
+    timer.outcome = "success"
     counted = usage_in({"usage": usage}) if usage else None
     if answered := prepared.answered_request(text, sources, counted):
         await run_in_threadpool(request_records.record, core, caller, answered)
-    timer.outcome = "success"
 
 
 async def _with_last_part(replies: AsyncGenerator[Body]) -> AsyncGenerator[Body]:

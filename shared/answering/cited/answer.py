@@ -69,6 +69,7 @@ async def answer(
     for citation in composer.citations if request.cites else ():
         yield citation
     composed = composer.answer()
+    generation_ms, total_ms = milliseconds_since(generation_start), milliseconds_since(started)
     answered = request_records.of_generated(
         question,
         [retrieval.result.query],
@@ -85,8 +86,8 @@ async def answer(
         not is_extractive,
         model,
         usage,
-        milliseconds_since(generation_start),
-        milliseconds_since(started),
+        generation_ms,
+        total_ms,
     )
 
 

@@ -132,6 +132,7 @@ def _turn_done(
         state.generated,
         usage if state.core.chat_gateway else None,
     )
+    total_ms = milliseconds_since(started)
     is_recorded = request_records.record(state.core, state.caller, answered)
     return TurnDone(
         turn=state.turn,
@@ -148,7 +149,7 @@ def _turn_done(
         collection_id=state.session.collection_id,
         is_saved=session_id is not None,
         is_recorded=is_recorded,
-        milliseconds=milliseconds_since(started),
+        milliseconds=total_ms,
         retrieval_ms=retrieval_ms,
         generation_ms=generation_ms,
     )

@@ -45,7 +45,7 @@ class GivenFeedback(BaseModel):
 
 
 class Label(BaseModel):
-    """`verdict`: whether it was right to answer so, or not to answer; null removes the label. `document_ids`:
+    """`verdict`: whether the answer, or the refusal, was right; null removes the label. `document_ids`:
     the documents that answer the question."""
 
     verdict: Verdict | None
@@ -82,9 +82,10 @@ class Passage(BaseModel):
 
 
 class Query(BaseModel):
-    """The interpreted question, with the options of its search that differ from the defaults."""
+    """The interpreted question, with the options of its search that differ from the defaults. `text`: null
+    for a rewritten question of a record that is not complete."""
 
-    text: str
+    text: str | None
     options: dict[str, Any]
 
     @classmethod
@@ -116,9 +117,10 @@ class Generation(BaseModel):
 
 
 class Record(BaseModel):
-    """An answered request. `user_id`: who asked; `is_complete`: whether the caller sees all passages; if not,
-    the prompt and the answer's text are null, and `queries` lacks rewritten questions. `answer` is also null
-    where `answered` is false. `generation`: null if nothing was generated."""
+    """An answered request. `user_id`: the user who asked; `is_complete`: whether the caller sees all
+    passages; if not, the prompt, the answer's text and the texts of rewritten questions are null, and the
+    reasons of confidence are left out. `answer` is also null where `answered` is false. `generation`: null if
+    nothing was generated. `label`: with the documents that the caller sees."""
 
     id: str
     request_id: str
@@ -148,7 +150,7 @@ class Record(BaseModel):
             **{
                 **row,
                 "user_id": row["owner_id"],
-                "queries": [Query.of(query) for query in row["queries"] or ()],
+                "queries": [Query.of(query) for query in row["queries"]],
                 "confidence": confidence,
                 "answered": row["is_answered"],
                 "generation": Generation(**generation) if model else None,
