@@ -6,7 +6,7 @@ before the response ends. Concurrent requests may exceed a limit by their own to
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -35,11 +35,15 @@ class Quota(StrEnum):
 _ERRORS = {Quota.MODEL: ModelQuotaExceeded, Quota.EMBEDDING: EmbeddingQuotaExceeded}
 
 
+# A number of tokens, or a function that estimates it, which the thread that records the usage calls.
+Tokens = int | Callable[[], int]
+
+
 @dataclass
 class TokenUsage:
     """The calls of models of one request with their tokens, and the quotas that its org has used up."""
 
-    calls: list[tuple[Quota, int]] = field(default_factory=list)
+    calls: list[tuple[Quota, Tokens]] = field(default_factory=list)
     exceeded: frozenset[str] = frozenset()
 
     def arguments(self) -> dict[str, int]:
@@ -54,7 +58,8 @@ class TokenUsage:
         }
 
     def tokens(self, quota: Quota) -> int:
-        return sum(tokens for each, tokens in self.calls if each is quota)
+        own = (tokens for each, tokens in self.calls if each is quota)
+        return sum(tokens if isinstance(tokens, int) else tokens() for tokens in own)
 
 
 current: ContextVar[TokenUsage | None] = ContextVar("token_usage", default=None)
@@ -62,7 +67,7 @@ current: ContextVar[TokenUsage | None] = ContextVar("token_usage", default=None)
 
 @contextmanager
 def measured() -> Iterator[TokenUsage]:
-    """The usage of the calls in this context, which no request records."""
+    """Collect the usage of calls in this context; the caller records it."""
     usage = TokenUsage()
     token = current.set(usage)
     try:
@@ -71,7 +76,7 @@ def measured() -> Iterator[TokenUsage]:
         current.reset(token)
 
 
-def add_call(quota: Quota, tokens: int) -> None:
+def add_call(quota: Quota, tokens: Tokens) -> None:
     """Add a call of a model to the usage of the current request, if there is one."""
     if usage := current.get():
         usage.calls.append((quota, tokens))

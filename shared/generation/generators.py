@@ -124,7 +124,7 @@ class ModelGenerator:
         yield GeneratedText(text, body["model"], usage, messages=body["messages"])
 
     async def _stream(self, body: Body) -> AsyncGenerator[tuple[Body, str]]:
-        async with self._gateway.stream({**body, "stream": True}, counted=True) as parts:
+        async with self._gateway.stream({**body, "stream": True}) as parts:
             async for part in parts:
                 # The part with the usage has no choice.
                 for choice in choices(part)[:1] or [{}]:

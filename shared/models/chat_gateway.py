@@ -8,13 +8,14 @@ its loop for later calls; elsewhere each call opens its own.
 import asyncio
 import json
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
     aclosing,
     asynccontextmanager,
+    closing,
     suppress,
 )
 from typing import Any
@@ -31,14 +32,12 @@ from shared.models.chat_stream import (
     bounded,
     busy_error,
     choices,
-    completion_text,
-    content_of,
     parts,
     read,
     read_completion,
     translate_http_errors,
 )
-from shared.text.chat_messages_and_history import count_usage
+from shared.text.token_count import count_tokens
 from shared.tracing import Call, call, model_attributes, usage_attributes
 
 # Statuses for a fault of the request: the model's name, a parameter, a message.
@@ -111,15 +110,15 @@ class ChatGateway:
 
     async def complete(self, request: Body) -> Body:
         """The answer, unchanged."""
-        with self._call(request) as span:
+        with self._call(request) as span, closing(_CallUsage(request)) as usage:
             with translate_http_errors():
-                async with asyncio.timeout(self._seconds), self._post(request) as answer:
+                async with asyncio.timeout(self._seconds), self._post(request, usage) as answer:
                     content = bytearray()
                     async for data in bounded(answer):
                         content += data
             completion = read_completion(bytes(content))
             span.attributes |= usage_attributes(completion)
-            _add_tokens(request, reported_tokens(completion), completion_text(completion))
+            usage.add(completion, "message")
             return completion
 
     def _call(self, request: Body) -> AbstractContextManager[Call]:
@@ -129,36 +128,38 @@ class ChatGateway:
         return call(" ".join(filter(None, ("chat", model))), attributes)
 
     @asynccontextmanager
-    async def stream(self, request: Body, *, counted: bool = False) -> AsyncIterator[AsyncGenerator[Body]]:
-        """The parts of the response. `counted` requests the usage as a part, if the endpoint supports it. The
-        endpoint has accepted the request when the context begins. The end of the context ends the stream."""
+    async def stream(self, request: Body) -> AsyncIterator[AsyncGenerator[Body]]:
+        """The parts of the response, one of them with the usage, if the endpoint supports it. The endpoint
+        has accepted the request when the context begins. The end of the context ends the stream."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
         async with AsyncExitStack() as until:
             span = until.enter_context(self._call(request))
+            usage = until.enter_context(closing(_CallUsage(request)))
             with translate_http_errors():
                 async with asyncio.timeout(self._seconds):
-                    answer = await self._open(request, counted, until)
+                    answer = await self._open(request, usage, until)
             kind = answer.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "text/event-stream":
                 raise GenerationFailed(log_reason="the answer is no stream")
-            yield await until.enter_async_context(aclosing(_counted(parts(answer, deadline), span, request)))
+            yield await until.enter_async_context(aclosing(_counted(parts(answer, deadline), span, usage)))
 
-    async def _open(self, request: Body, counted: bool, until: AsyncExitStack) -> httpx.Response:
-        if counted and self._takes_stream_options:
+    async def _open(self, request: Body, usage: "_CallUsage", until: AsyncExitStack) -> httpx.Response:
+        if self._takes_stream_options:
             with suppress(GenerationRefused):
-                with_usage = {**request, "stream_options": {"include_usage": True}}
-                return await until.enter_async_context(self._post(with_usage))
-        answer = await until.enter_async_context(self._post(request))
-        if counted:
-            # The endpoint refused the option alone: later requests omit it.
-            self._takes_stream_options = False
+                options = given if isinstance(given := request.get("stream_options"), dict) else {}
+                with_usage = {**request, "stream_options": {**options, "include_usage": True}}
+                return await until.enter_async_context(self._post(with_usage, usage))
+        answer = await until.enter_async_context(self._post(request, usage))
+        # The endpoint refused the option alone: later requests omit it.
+        self._takes_stream_options = False
         return answer
 
     @asynccontextmanager
-    async def _post(self, request: Body) -> AsyncIterator[httpx.Response]:
+    async def _post(self, request: Body, usage: "_CallUsage") -> AsyncIterator[httpx.Response]:
         async with AsyncExitStack() as until:
             # (httpx's own JSON encoder refuses half a surrogate pair.)
-            answer = await self._send(json.dumps(request).encode(), until)
+            answer = await self._send(json.dumps(request).encode(), usage, until)
+            usage.is_sent = answer.status_code == 200
             if answer.status_code == 429:
                 raise busy_error(answer.headers.get("retry-after", ""))
             if answer.status_code in REFUSED:
@@ -167,12 +168,13 @@ class ChatGateway:
                 raise GenerationFailed(log_reason=f"status {answer.status_code}")
             yield answer
 
-    async def _send(self, content: bytes, until: AsyncExitStack) -> httpx.Response:
+    async def _send(self, content: bytes, usage: "_CallUsage", until: AsyncExitStack) -> httpx.Response:
         is_new = False
 
         async def trace(event: str, _: object) -> None:
             nonlocal is_new
             is_new = is_new or event.startswith("connection.connect_tcp")
+            usage.is_sent = usage.is_sent or event.endswith("send_request_body.complete")
 
         def sending(client: httpx.AsyncClient) -> AbstractAsyncContextManager[httpx.Response]:
             options: Any = {"content": content, "headers": self._headers, "extensions": {"trace": trace}}
@@ -190,28 +192,53 @@ class ChatGateway:
         return await until.enter_async_context(sending(own))
 
 
-async def _counted(replies: AsyncGenerator[Body], span: Call, request: Body) -> AsyncGenerator[Body]:
-    """The parts; the counts of tokens are added to the call, and to the usage of the request, also if its
-    reader leaves."""
-    tokens: int | None = None
-    text: list[str] = []
-    try:
+class _CallUsage:
+    """The tokens of a call of the gateway, added to the usage of the request once the call has ended, also
+    with an error or if its reader leaves. A call counts if `is_sent` and not refused."""
+
+    def __init__(self, request: Body) -> None:
+        self._request = request
+        self._reported: int | None = None
+        # By the index of the choice.
+        self._texts: dict[str, list[str]] = {}
+        self.is_sent = False
+
+    def add(self, body: Body, message: str) -> None:
+        """The response, or a part of it. `message`: the name of the field with a choice's text."""
+        if (reported := reported_tokens(body)) is not None:
+            self._reported = reported
+        for choice in choices(body):
+            self._texts.setdefault(str(choice.get("index")), []).extend(_strings(choice.get(message)))
+
+    def close(self) -> None:
+        if self.is_sent:
+            self.is_sent = False
+            add_call(Quota.MODEL, self._estimate if self._reported is None else self._reported)
+
+    def _estimate(self) -> int:
+        """The tokens of the whole request, and of the texts in all choices."""
+        request = json.dumps(self._request, ensure_ascii=False)
+        return sum(map(count_tokens, (request, *map("".join, self._texts.values()))))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The strings in a message or delta: its text, calls of tools, the reasoning."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _strings(each)
+
+
+async def _counted(replies: AsyncGenerator[Body], span: Call, usage: _CallUsage) -> AsyncGenerator[Body]:
+    """The parts; the counts of tokens are added to the call, and to the usage of the request."""
+    with closing(usage):
         async with aclosing(replies):
             async for part in replies:
                 if part.get("usage"):
                     span.attributes |= usage_attributes(part)
-                    tokens = reported_tokens(part)
-                text += (content_of(choice.get("delta")) for choice in choices(part))
+                usage.add(part, "delta")
                 yield part
-    finally:
-        _add_tokens(request, tokens, "".join(text))
-
-
-def _add_tokens(request: Body, tokens: int | None, text: str) -> None:
-    """`tokens`: as the endpoint reports them, None for an estimate."""
-    if tokens is None:
-        tokens = count_usage(request["messages"], text).total_tokens
-    add_call(Quota.MODEL, tokens)
 
 
 def chat_gateway_for(settings: Settings) -> ChatGateway | None:

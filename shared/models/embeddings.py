@@ -134,6 +134,8 @@ class OpenAIEmbedder(OpenAIModel):
             try:
                 response = retry_service(create, lost=APIConnectionError)
                 reply = json.loads(response.content)
+                tokens = reported_tokens(reply)
+                add_call(Quota.EMBEDDING, sum(map(count_tokens, texts)) if tokens is None else tokens)
                 vectors = _vectors_of(reply)
             except APIStatusError as error:
                 raise EmbeddingFailed(log_reason=f"status {error.status_code}") from error
@@ -143,8 +145,6 @@ class OpenAIEmbedder(OpenAIModel):
             if len(vectors) != len(texts):
                 raise EmbeddingFailed
             span.attributes |= usage_attributes(reply)
-            tokens = reported_tokens(reply)
-            add_call(Quota.EMBEDDING, sum(map(count_tokens, texts)) if tokens is None else tokens)
             return vectors
 
     def count_tokens(self, text: str) -> int:

@@ -393,8 +393,10 @@ def test_a_model_error_has_a_proper_status_and_leaks_nothing(
                 ):
                     server.replies(reply)
                     answer = ask(client, people.ann, stream=stream)
+                    # A refused stream is repeated without the option that requests its usage.
+                    requests = 2 if stream and code == "generation_refused" else 1
                     # On a machine that is busy for half a second, the time is over before the request.
-                    assert len(server.requests) == 1 or code == "generation_timeout"
+                    assert len(server.requests) == requests or code == "generation_timeout"
                 assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
                 assert set(answer.json()) == {"detail", "error"}
                 assert "secret" not in answer.text

@@ -63,7 +63,8 @@ def test_the_model_s_stream_passes_unchanged(people: People, settings: Settings,
     parts = [odd, piece("At "), piece("100 degrees."), piece(source_nodes=None)]
     assert events_of(answer.text) == [*parts, "[DONE]"]
     request = {"messages": ASKING, "stream": True, "model": "vendor/model-1", "seed": 7}
-    assert gateway.requests[0].json == request
+    # The usage is requested for the quotas.
+    assert gateway.requests[0].json == {**request, "stream_options": {"include_usage": True}}
 
 
 def test_the_last_chunk_over_an_index_has_the_source_nodes(

@@ -189,8 +189,14 @@ async def _complete_parts(
     # Parts from the first text on, while it may become an abstention.
     buffered: list[Body] = []
     async with aclosing(_with_last_part(replies)) as parts:
-        async for part in parts:
+        async for reply in parts:
+            part = reply
             usage = part["usage"] if isinstance(part.get("usage"), dict) else usage
+            if not conversation.wants_usage and "usage" in part:
+                # Requested for the quotas alone.
+                part = {name: value for name, value in part.items() if name != "usage"}
+                if not choices(part):
+                    continue
             latest = part
             text += "".join(content_of(choice.get("delta")) for choice in choices(part))
             buffered.append(part)

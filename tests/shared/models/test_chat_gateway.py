@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from shared.errors import GenerationFailed, GenerationRefused
+from shared.access.token_quotas import Quota, measured
+from shared.errors import GenerationFailed, GenerationRefused, GenerationTimedOut, RagError
 from shared.models.chat_gateway import ChatGateway
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.stand_in_server import Reply, StandIn
@@ -30,8 +31,8 @@ def run(work: Coroutine[Any, Any, None]) -> None:
         pool.submit(asyncio.run, work).result()
 
 
-async def read(endpoint: ChatGateway, *, counted: bool = False) -> None:
-    async with endpoint.stream({**REQUEST, "stream": True}, counted=counted) as parts:
+async def read(endpoint: ChatGateway) -> None:
+    async with endpoint.stream({**REQUEST, "stream": True}) as parts:
         async for _ in parts:
             pass
 
@@ -125,8 +126,79 @@ def test_no_cookies_are_sent_with_another_user_s_question(gateway: StandIn, endp
 def test_usage_is_requested_until_the_endpoint_rejects_that_option(gateway: StandIn, endpoint: ChatGateway):
     gateway.replies(REFUSED, REFUSED, REFUSED, STREAM, STREAM)
     with pytest.raises(GenerationRefused):
-        run(read(endpoint, counted=True))
-    run(read(endpoint, counted=True))
-    run(read(endpoint, counted=True))
+        run(read(endpoint))
+    run(read(endpoint))
+    run(read(endpoint))
     requests = ["stream_options" in request.json for request in gateway.requests]
     assert requests == [True, False, True, False, False]
+
+
+def tokens_of(endpoint: ChatGateway, request: Any, *, error: type[RagError] | None = None) -> list[int]:
+    """The tokens of each counted call: at most one."""
+    counted: list[int] = []
+
+    async def ask() -> None:
+        with measured() as usage:
+            try:
+                if request.get("stream"):
+                    async with endpoint.stream(request) as parts:
+                        async for _ in parts:
+                            pass
+                else:
+                    await endpoint.complete(request)
+            finally:
+                counted.extend(usage.tokens(Quota.MODEL) for _ in usage.calls)
+
+    if error:
+        with pytest.raises(error):
+            run(ask())
+    else:
+        run(ask())
+    return counted
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("reply", "error", "calls"),
+    [
+        (Reply(json={"choices": []}), GenerationFailed, 1),
+        (Reply(drop=True), GenerationFailed, 1),
+        (Reply(chunks=[600.0]), GenerationTimedOut, 1),
+        (Reply(status=500, json={}), GenerationFailed, 0),
+        (REFUSED, GenerationRefused, 0),
+    ],
+)
+def test_a_call_that_may_have_run_counts_at_least_its_request(
+    gateway: StandIn, reply: Reply, error: type[RagError], calls: int, stream: bool
+):
+    gateway.replies(reply)
+    endpoint = ChatGateway("key", gateway.url, "m", 1, 1)
+    # A response in chunks is a stream of events.
+    counted = tokens_of(endpoint, {**REQUEST, "stream": stream}, error=error)
+    assert len(counted) == calls
+    assert all(tokens > 5 for tokens in counted)
+
+
+def test_an_estimate_counts_tools_and_every_choice(gateway: StandIn, endpoint: ChatGateway):
+    call = {"function": {"name": "look_up", "arguments": '{"city": "Vienna"}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call], "reasoning": "Think. " * 50}
+    choices = [{"index": index, "message": message} for index in range(3)]
+    deltas = [{"index": index, "delta": message} for index in range(3)]
+    gateway.replies(
+        WHOLE,
+        Reply(json={"choices": choices}),
+        Reply(chunks=[*encode(piece(), {"choices": deltas}), DONE]),
+    )
+    tool = {"type": "function", "function": {"name": "look_up", "description": "Weather. " * 100}}
+    (plain,) = tokens_of(endpoint, REQUEST)
+    for stream in (False, True):
+        (tokens,) = tokens_of(endpoint, {**REQUEST, "stream": stream, "tools": [tool]})
+        assert tokens > plain + 3 * 100 + 200
+
+
+def test_the_client_s_own_options_of_the_stream_are_kept(gateway: StandIn, endpoint: ChatGateway):
+    gateway.replies(STREAM)
+    options = {"include_obfuscation": False, "include_usage": False}
+    tokens_of(endpoint, {**REQUEST, "stream": True, "stream_options": options})
+    sent = gateway.requests[0].json["stream_options"]
+    assert sent == {"include_obfuscation": False, "include_usage": True}
