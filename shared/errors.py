@@ -169,7 +169,7 @@ class ModelQuotaExceeded(RateLimited, code="model_quota_exceeded"):
 
 
 class EmbeddingQuotaExceeded(RateLimited, code="embedding_quota_exceeded"):
-    """Today's embedding tokens of your organisation are used up. Search by keyword until midnight UTC."""
+    """Today's embedding tokens of your organisation are used up. Please try again after midnight UTC."""
 
 
 class EmbeddingFailed(RagError, code="embedding_failed"):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from shared.errors import EmbeddingQuotaExceeded
 from shared.generation.citations import SNIPPET_CHARACTERS, snippet
 from shared.generation.conflicting_values import conflicting, has_value, is_newer_version, names_version
 from shared.generation.grounding.proper_names import names_in
@@ -74,7 +75,7 @@ def extract(
     """An answer from the matches of cited documents: at most two sentences for each part of the question, or
     a list, with a paragraph and a mark [n] for each document; an abstention where no sentence has a word of
     the question. `vector`: the question's embedding, where there is one. `previous`: the question that a
-    follow-up continues; its words count too. Raises what `embed` raises."""
+    follow-up continues; its words count too. Raises what `embed` raises, except EmbeddingQuotaExceeded."""
     previous = without_replaced(previous, question)
     both = f"{previous} {question}"
     candidates = candidates_of(both, matches, citations)
@@ -182,15 +183,19 @@ def _matching_rows(words: frozenset[str], candidates: _Candidates) -> _Candidate
 
 
 def _scores(form: QuestionForm, candidates: _Candidates, embed: Embed, vector: list[float] | None) -> _Scores:
+    """By the words alone for an org that has used up its tokens for embeddings."""
     # Alone, an item, a row or an answer seldom names its subject.
     texts = [
         sentence.text if item.stands_alone else _under(item.heading, sentence.text)
         for sentence, item in candidates.items()
     ]
-    if vector is None:
-        vector, *vectors = embed([form.text, *texts])
-    else:
-        vectors = embed(texts)
+    try:
+        if vector is None:
+            vector, *vectors = embed([form.text, *texts])
+        else:
+            vectors = embed(texts)
+    except EmbeddingQuotaExceeded:
+        vectors = None
     frequency = Counter(word for candidate in candidates for word in candidate.words)
     # Words of the previous question alone are context.
     weights = dict.fromkeys(form.words, SHARE_OF_CONTEXT) | dict.fromkeys(content_words(form.text), 1.0)
@@ -212,6 +217,9 @@ def _scores(form: QuestionForm, candidates: _Candidates, embed: Embed, vector: l
         return (SHARE_OF_SIBLING if form.names_sibling_in(sentence.words) else 1.0) * (
             SHARE_WITHOUT_VALUE if lacks_value else 1.0
         )
+
+    if vector is None or vectors is None:
+        return {sentence: share(sentence) * coverage(sentence, item) for sentence, item in candidates.items()}
 
     def similarity(other: Sequence[float]) -> float:
         return sum(a * b for a, b in zip(vector, other, strict=True))
