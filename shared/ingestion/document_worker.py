@@ -10,7 +10,7 @@ import base64
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -102,7 +102,7 @@ class Worker:
         """Each document with its vectors, or with an error. Documents share the embedder's batches."""
         waiting = [(item.job.id, passage) for item in ready for passage in item.chunked.passages]
         vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
-        usages = {item.job.id: TokenUsage() for item in ready}
+        jobs = {item.job.id: item.job for item in ready}
         failed = leases.report([item.job for item in ready if item.is_large], "embedding")
         for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
             # Documents whose batch comes later keep their leases too.
@@ -115,12 +115,12 @@ class Worker:
             except RagError as error:
                 failed |= {job_id: error for job_id, _ in part}
                 continue
+            finally:
+                for job_id, own in _by_job(usage, part):
+                    self._jobs.record_tokens(jobs[job_id], own)
             for (job_id, _), vector in zip(part, batch, strict=True):
                 vectors[job_id].append(vector)
-            _divide(usage, part, usages)
         for item in ready:
-            if usages[item.job.id].calls:
-                self._jobs.record_tokens(item.job, usages[item.job.id])
             yield item, failed.get(item.job.id) or vectors[item.job.id]
 
     def _store(self, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
@@ -201,8 +201,8 @@ class Worker:
             raise UnreadableDocument(message, code="original_gone") from None
 
 
-def _divide(usage: TokenUsage, part: Sequence[tuple[str, str]], usages: Mapping[str, TokenUsage]) -> None:
-    """Add a batch's tokens to the jobs of its passages, by their length."""
+def _by_job(usage: TokenUsage, part: Sequence[tuple[str, str]]) -> Iterator[tuple[str, TokenUsage]]:
+    """The tokens of a batch, divided among the jobs of its passages by their length."""
     if not usage.calls:
         return
     characters: Counter[str] = Counter()
@@ -210,4 +210,4 @@ def _divide(usage: TokenUsage, part: Sequence[tuple[str, str]], usages: Mapping[
         characters[job_id] += len(passage)
     tokens = shares(usage.tokens(Quota.EMBEDDING), list(characters.values()))
     for job_id, own in zip(characters, tokens, strict=True):
-        usages[job_id].calls.append((Quota.EMBEDDING, own))
+        yield job_id, TokenUsage([(Quota.EMBEDDING, own)])
