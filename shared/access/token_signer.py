@@ -7,6 +7,7 @@ the project accepts it.
 
 import json
 import time
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +23,8 @@ from shared.types import Principal
 LIFETIME_SECONDS = 60
 # A token for one call is used at once.
 CALL_SECONDS = 10
+# Claims about a token, not about its user.
+_CLAIMS_OF_TOKEN = frozenset({"iss", "aud", "role", "iat", "nbf", "exp"})
 # The log's reason when the project refuses a token that was signed here.
 UNTRUSTED = "the project does not trust the key that signs here"
 
@@ -74,6 +77,19 @@ def worker_principal(signer: Signer) -> Principal:
 def without_user(signer: Signer, **claims: Any) -> Principal:
     """A signed-in caller without a user, for one call whose purpose its `rag` claims name."""
     return Principal("", signer.token(CALL_SECONDS, rag=claims))
+
+
+def principal_at_end(signer: Signer | None, caller: Principal) -> Principal:
+    """The caller at the end of a request. If its token has expired and there is a signer, the caller has a
+    token for one call with the same claims and no scope, even if its API key was revoked meanwhile."""
+    claims = jwt.get_unverified_claims(caller.token)
+    if signer is None or claims["exp"] > time.time() + CALL_SECONDS:
+        return caller
+    own = {name: value for name, value in claims.items() if name not in _CLAIMS_OF_TOKEN}
+    restrictions = claims.get("rag") or {}
+    if isinstance(restrictions, dict):
+        restrictions = {**restrictions, "scopes": []}
+    return replace(caller, token=signer.token(CALL_SECONDS, **{**own, "rag": restrictions}))
 
 
 def call_with_claims_only(database: Database, signer: Signer, function: str, **claims: Any) -> Any:

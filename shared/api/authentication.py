@@ -6,6 +6,7 @@ A handler runs only for an authenticated caller with the scope who is within the
 
 import hmac
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
@@ -18,6 +19,7 @@ from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of
 from shared.access.jwt_verifier import bearer, is_token
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit
+from shared.access.token_signer import principal_at_end
 from shared.api.dependencies import Core
 from shared.errors import (
     ApiKeysOff,
@@ -76,9 +78,6 @@ def with_scope(
             caller = _anonymous(core, request, credential) if anonymous else None
             caller = caller or _key_or_user(core, credential)
         _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
-        if caller.key_id:
-            # The token of a key may expire before the request ends.
-            request.state.recording_target = core.database, lambda: _key_or_user(core, credential)
         require_scope(caller, *scopes)
         if besides:
             require_scope(caller, besides)
@@ -208,7 +207,7 @@ def _key_or_user(core: Services, authorization: str | None) -> Principal:
 
 def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
     function: str = request.app.state.function
-    request.state.recording_target = core.database, caller
+    request.state.recording_target = core.database, partial(principal_at_end, core.signer, caller)
     with step("limit"):
         check = RateLimitCheck(core.database, caller, function, bucket, parse(rate))
         check_rate_limit(request, check, core.refusals)

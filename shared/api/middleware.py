@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from anyio import CancelScope
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -121,7 +122,9 @@ class TokenUsageMiddleware:
                 database, caller = target
                 ended = token_quotas.TokenUsage(usage.calls[:])
                 usage.calls.clear()
-                await run_in_threadpool(token_quotas.record, database, caller, ended)
+                # A client that leaves now does not avoid the count.
+                with CancelScope(shield=True):
+                    await run_in_threadpool(token_quotas.record, database, caller, ended)
 
         async def respond(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -1,5 +1,6 @@
 """Quotas of tokens over HTTP: the counts, and the responses to an org that has used up its tokens."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -9,13 +10,16 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import chat, chat_completions, knowledge, rag_answer, rag_search, v1_answer, v1_search
-from shared.access.token_quotas import shares
+from shared.access.token_quotas import Quota, TokenUsage, record, shares
+from shared.access.token_signer import principal_at_end
 from shared.config import Settings
 from shared.documents import documents
 from shared.documents.documents import NewUpload
+from shared.errors import Forbidden
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.services import Services
+from shared.types import Principal
 from tests.actors import MODEL, Actor, World
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
@@ -124,6 +128,58 @@ def test_a_stream_is_counted_even_if_it_breaks_or_reports_no_usage(
                 ((_, tokens, counted),) = world.sql(USAGE, people.acme.id)
                 assert counted == calls
                 assert tokens >= 8 * calls
+
+
+def test_a_stream_reports_its_usage_to_the_quota_and_not_to_a_client_without_the_option(
+    people: People, world: World, settings: Settings
+):
+    usage = {"prompt_tokens": 900, "completion_tokens": 99, "total_tokens": 999}
+    with StandIn() as model:
+        model.replies(Reply(chunks=[*encode(piece("Hi."), piece(), {"choices": [], "usage": usage}), DONE]))
+        with (
+            services(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as core,
+            client_of(chat_completions.app, core) as client,
+        ):
+            for is_wanted in (False, True):
+                options = {"stream_options": {"include_usage": True}} if is_wanted else {}
+                body = {"messages": [user()], "stream": True, **options}
+                answer = client.post("/v1/chat/completions", json=body, headers=people.ann.headers())
+                assert "Hi." in answer.text
+                assert ("usage" in answer.text) is is_wanted
+    assert world.sql(USAGE, people.acme.id) == [("model", 1998, 2)]
+
+
+def test_a_request_that_outlasts_its_credential_is_counted(people: People, world: World, paid: Services):
+    restrictions = {"org": people.acme.id, "key": people.ann.id, "scopes": ["chat:read"]}
+    used = TokenUsage([(Quota.MODEL, 5)])
+    for claims in ({}, {"rag": restrictions}):
+        caller = Principal(people.ann.id, people.ann.token(exp=int(time.time()) - 3600, **claims))
+        record(paid.database, caller, used)
+        signed = principal_at_end(paid.signer, caller)
+        # The token that is signed for the count permits nothing else.
+        with pytest.raises(Forbidden):
+            paid.database.call(signed, "rag_list_collections", {})
+        record(paid.database, signed, used)
+    assert world.sql(USAGE, people.acme.id) == [("model", 10, 2)]
+    caller = people.ann.principal
+    assert principal_at_end(paid.signer, caller) is caller
+    assert principal_at_end(None, caller) is caller
+
+
+def test_with_both_quotas_exceeded_answers_are_extracted_by_words(
+    people: People, world: World, paid: Services, gateway: StandIn, embedding_server: StandIn
+):
+    limit(world, people.acme, model_tokens_per_day=40, embedding_tokens_per_day=14)
+    with clients(paid, knowledge, rag_answer) as (knowing, answering):
+        ingest(knowing, people.ann)
+        assert ask(answering, "/api/rag/answer", people.ann).json()["answer"]["model"] != "extractive"
+        calls = len(gateway.requests), len(embedding_server.requests)
+        answer = ask(answering, "/api/rag/answer", people.ann)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["X-Quota-Exceeded"] == "embedding, model"
+    assert "100 degrees" in answer.json()["answer"]["text"]
+    assert "litres" not in answer.json()["answer"]["text"]
+    assert (len(gateway.requests), len(embedding_server.requests)) == calls
 
 
 def test_without_model_tokens_answers_are_extracted_and_say_so(
