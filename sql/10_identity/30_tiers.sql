@@ -1,6 +1,6 @@
 -- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
--- that replace the deployment's, and quotas of tokens (90_operations/28_token_quotas.sql). The deployer writes tiers; every signed-in caller reads them inside
--- rag_check_rate_limit. All orgs share the tiers, so the table has no org.
+-- that replace the deployment's, and quotas of tokens (90_operations/28_token_quotas.sql). The deployer writes tiers;
+-- every signed-in caller reads them inside rag_check_rate_limit. All orgs share the tiers, so the table has no org.
 
 create table rag.tiers (
   name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -27,8 +27,13 @@ comment on column rag.tiers.collections is
   'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
 comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
 comment on column rag.tiers.model_tokens_alert is
-  'Tokens of an org and day, in prompts, replies and rerankers, that cause an alert; the next column: those after which '
-  'no model is called until midnight UTC. The two columns after them: the same for embeddings. Null: none.';
+  'Tokens of an org and day, in prompts, replies and texts of rerankers, that cause an alert. Null: no alert.';
+comment on column rag.tiers.model_tokens_per_day is
+  'Tokens of an org and day after which no chat model or reranker is called until midnight UTC. Null: no limit.';
+comment on column rag.tiers.embedding_tokens_alert is
+  'Tokens of an org and day, in embedded texts, that cause an alert. Null: no alert.';
+comment on column rag.tiers.embedding_tokens_per_day is
+  'Tokens of an org and day after which no embedding model is called until midnight UTC. Null: no limit.';
 comment on column rag.tiers.is_paused is
   'Whether the worker leaves out the queues of the tier''s orgs: their documents, extractions, deliveries, removals and '
   'sources wait until it is false.';

@@ -1,5 +1,5 @@
 -- Quotas of tokens by org and day (UTC). The functions add the tokens of their calls of models; rag_check_rate_limit
--- tells them which quotas are exceeded, and rag_open_job refuses a document. A tier sets two numbers for each quota: at
+-- returns which quotas are exceeded, and rag_open_job refuses a document. A tier sets two numbers for each quota: at
 -- the first the org's admins get a webhook event and an audit event, at the second calls of the model stop until
 -- midnight. Requests that run when the limit is reached end normally.
 --
@@ -23,7 +23,9 @@ comment on column rag.token_usage.owner_id is 'Always null: the quotas belong to
 comment on column rag.token_usage.day is 'In UTC, as is the midnight that starts it.';
 comment on column rag.token_usage.calls is 'Calls of models.';
 comment on column rag.token_usage.alerted_at is
-  'When the tokens reached the alert of the tier; the next column: its limit. Each has one event for org, day and quota.';
+  'When the tokens reached the alert of the tier; null again after the alert was raised above them.';
+comment on column rag.token_usage.exceeded_at is
+  'When the tokens reached the limit of the tier; null again after the limit was raised above them.';
 
 -- rag_metrics: today's rows of all orgs
 create index token_usage_by_day on rag.token_usage (day);
@@ -39,8 +41,7 @@ create policy "members use their org's token_usage, metrics read all" on rag.tok
     or (select rag.reads_metrics()))
   with check (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids())))
-    or (select rag.reads_metrics()));
+      or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "calls of the functions add tokens" on rag.token_usage
   as restrictive for insert to authenticated
@@ -90,21 +91,21 @@ $$;
 comment on function rag.exceeded_quotas is
   'The quotas that the caller''s org has used up today; of a caller in several orgs, those that all of them have.';
 
-create function rag.tell_of_quota(usage rag.token_usage, event text, tokens_allowed bigint)
+create function rag.enqueue_quota_events(usage rag.token_usage, event text, tokens_allowed bigint)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
-  values (usage.org_id, auth.uid(), tell_of_quota.event, usage.quota, 0, 0);
-  if rag.has_subscriber(usage.org_id, null, tell_of_quota.event) then
-    perform rag.enqueue_event(usage.org_id, null, null, tell_of_quota.event, jsonb_build_object(
+  values (usage.org_id, auth.uid(), enqueue_quota_events.event, usage.quota, 0, 0);
+  if rag.has_subscriber(usage.org_id, null, enqueue_quota_events.event) then
+    perform rag.enqueue_event(usage.org_id, null, null, enqueue_quota_events.event, jsonb_build_object(
       'quota', usage.quota, 'day', usage.day, 'tokens', usage.tokens, 'limit', tokens_allowed));
   end if;
 end;
 $$;
 
-comment on function rag.tell_of_quota is 'The audit event and the webhook event of a quota.';
+comment on function rag.enqueue_quota_events is 'The audit event and the webhook event of a quota.';
 
 create function rag.add_tokens(quota text, tokens bigint, calls integer)
 returns void
@@ -112,10 +113,12 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  charged record;
+  counted record;
   used rag.token_usage;
+  is_alerted boolean;
+  is_exceeded boolean;
 begin
-  select * into charged
+  select * into counted
   from rag.org_quotas() as own
   where own.quota = add_tokens.quota
   order by own.per_day is not null, own.per_day - own.tokens desc, own.org_id
@@ -125,26 +128,31 @@ begin
   end if;
   -- The row is locked from here on, until the caller commits.
   insert into rag.token_usage as present (org_id, day, quota, tokens, calls)
-  values (charged.org_id, (clock_timestamp() at time zone 'UTC')::date, quota, tokens, calls)
+  values (counted.org_id, (clock_timestamp() at time zone 'UTC')::date, quota, tokens, calls)
   on conflict on constraint token_usage_pkey do update
   set tokens = present.tokens + excluded.tokens, calls = present.calls + excluded.calls
   returning present.* into used;
-  if used.alerted_at is null and used.tokens >= charged.alert then
-    update rag.token_usage as present set alerted_at = clock_timestamp()
+  is_alerted := coalesce(used.tokens >= counted.alert, false);
+  is_exceeded := coalesce(used.tokens >= counted.per_day, false);
+  if (is_alerted, is_exceeded) is distinct from (used.alerted_at is not null, used.exceeded_at is not null) then
+    -- A number that the deployer raised meanwhile may be reached again.
+    update rag.token_usage as present
+    set alerted_at = case when is_alerted then coalesce(used.alerted_at, clock_timestamp()) end,
+      exceeded_at = case when is_exceeded then coalesce(used.exceeded_at, clock_timestamp()) end
     where present.org_id = used.org_id and present.day = used.day and present.quota = used.quota;
-    perform rag.tell_of_quota(used, 'quota.alert', charged.alert);
   end if;
-  if used.exceeded_at is null and used.tokens >= charged.per_day then
-    update rag.token_usage as present set exceeded_at = clock_timestamp()
-    where present.org_id = used.org_id and present.day = used.day and present.quota = used.quota;
-    perform rag.tell_of_quota(used, 'quota.exceeded', charged.per_day);
+  if is_alerted and used.alerted_at is null then
+    perform rag.enqueue_quota_events(used, 'quota.alert', counted.alert);
+  end if;
+  if is_exceeded and used.exceeded_at is null then
+    perform rag.enqueue_quota_events(used, 'quota.exceeded', counted.per_day);
   end if;
 end;
 $$;
 
 comment on function rag.add_tokens is
   'Add tokens to the usage of the caller''s org, with the events of an alert and of a limit that they reach. Of several '
-  'orgs the one with the most tokens left pays, an org without a limit first.';
+  'orgs, they count for the one with the most tokens left, an org without a limit first.';
 
 create function public.rag_record_tokens(
   model_tokens bigint default 0, model_calls integer default 0, embedding_tokens bigint default 0,

@@ -70,7 +70,21 @@ def test_the_day_ends_at_midnight_utc(people: People, world: World):
     assert world.sql(USAGE, people.acme.id) == [("embedding", 10, 1), ("embedding", 1, 1)]
 
 
-def test_the_org_with_the_most_tokens_left_pays_for_a_member_of_several(people: People, world: World):
+def test_a_raised_limit_is_not_exceeded_until_it_is_reached_too(people: People, world: World):
+    exceeded_at = "select exceeded_at is not null from rag.token_usage where org_id = %s"
+    limit(world, people.acme, model_tokens_per_day=10)
+    record(people.ann, model_tokens=10, model_calls=1)
+    world.sql("update rag.tiers set model_tokens_per_day = 20 where model_tokens_per_day = 10")
+    assert exceeded(people.ann) == []
+    for tokens, is_exceeded in ((9, False), (1, True), (1, True)):
+        record(people.ann, model_tokens=tokens, model_calls=1)
+        assert world.sql(exceeded_at, people.acme.id) == [(is_exceeded,)]
+    assert world.sql(EVENTS, people.acme.id) == [("quota.exceeded", "model")] * 2
+
+
+def test_tokens_of_a_member_of_several_orgs_count_for_the_one_with_the_most_left(
+    people: People, world: World
+):
     for org, tokens in ((people.acme, 100), (people.bolt, 60)):
         limit(world, org, model_tokens_per_day=tokens)
     for _ in range(4):
@@ -78,7 +92,7 @@ def test_the_org_with_the_most_tokens_left_pays_for_a_member_of_several(people: 
     assert world.sql(USAGE, people.acme.id) == [("model", 100, 2)]
     assert world.sql(USAGE, people.bolt.id) == [("model", 100, 2)]
     assert exceeded(people.kim) == ["model"]
-    # Without a limit, the org pays.
+    # An org without a limit has the most left.
     world.sql("update rag.orgs set tier = 'standard' where id = %s", people.acme.id)
     record(people.kim, model_tokens=50, model_calls=1)
     assert world.sql(USAGE, people.acme.id) == [("model", 150, 3)]
