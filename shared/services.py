@@ -78,6 +78,7 @@ class Services:
         )
         self.refusals = RefusalCache()
         self.recorder = RequestRecorder()
+        self._is_prepared = False
         # By name, with the time at which it expires.
         self._calibrations: dict[str, tuple[float, Calibration | None]] = {}
         # Dates such as "last week" are relative to it.
@@ -119,7 +120,7 @@ class Services:
 
     @property
     def reranker(self) -> Reranker | None:
-        """None as `chat_gateway`."""
+        """None without one, and for a request of an org that has used up its tokens of today."""
         return None if is_exceeded(Quota.MODEL) else self._configured_reranker
 
     @cached_property
@@ -181,9 +182,10 @@ class Services:
     def prepare(self) -> None:
         """Create the services of functions that search and answer, so that a wrong or missing setting stops
         the start. Raises ConfigurationError."""
-        if "moderator" in vars(self):
+        if self._is_prepared:
             return
         _ = self.embedder, self.generator, self.reranker, self.moderator
+        self._is_prepared = True
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: HS256 tokens are refused, ES256 and RS256 accepted")
         if self.settings.rag_functions_secret is None:

@@ -22,7 +22,7 @@ SERVICES: dict[str, dict[str, Any]] = FILE["services"]
 KEYS: dict[str, type | tuple[type, ...]] = {
     "image": str, "build": str, "restart": str, "read_only": bool, "tmpfs": list, "cap_drop": list,
     "security_opt": list, "extra_hosts": list, "stop_grace_period": str, "mem_limit": str, "ports": list,
-    "environment": dict, "depends_on": list, "healthcheck": dict, "command": list,
+    "environment": dict, "depends_on": list, "healthcheck": dict, "command": list, "init": bool,
 }  # fmt: skip
 VARIABLE = re.compile(r"\$\{(\w+)(?::([?-])([^}]*))?\}")
 # Read by the script of `schedule`, and RAG_FUNCTIONS and PORT by the server before its settings.
