@@ -41,9 +41,15 @@ from verify.target_deployment import Deployment, SetupFailed
 Row = dict[str, Any]
 REQUESTS = 100
 TOKEN_SECONDS = 600
+# A role's settings may hold secrets (pgrst.jwt_secret, app.settings.*): the record has these alone.
 ROLES = """
 select rolname as name, rolsuper as superuser, rolbypassrls as bypasses_row_security, rolcanlogin as logs_in,
-  rolconnlimit as connections, coalesce(rolconfig, '{}') as settings
+  rolconnlimit as connections, array(
+    select setting from unnest(rolconfig) as setting
+    where split_part(setting, '=', 1) = any (array['search_path', 'statement_timeout', 'lock_timeout',
+      'idle_in_transaction_session_timeout', 'session_preload_libraries', 'log_statement',
+      'pgrst.db_schemas', 'pgrst.db_pre_request', 'pgrst.db_max_rows', 'pgrst.db_aggregates_enabled'])
+    order by 1) as settings
 from pg_roles
 where rolname in ('anon', 'authenticated', 'authenticator', 'postgres', 'rag_worker', 'service_role')
 order by 1
@@ -62,7 +68,7 @@ def main(arguments: Sequence[str] | None = None, only: Callable[[str], bool] = l
     """Attacks are limited as those of `verify`. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m verify.hosted_project", description=__doc__)
     parser.add_argument(
-        "--url", help="deployed functions; without it, those of this checkout run for the time"
+        "--url", help="URL of the deployed functions; without it, those of this checkout are started"
     )
     parser.add_argument("--push", action="store_true", help="apply the migrations of this checkout first")
     parser.add_argument(
@@ -94,11 +100,11 @@ def record(database_url: str, url: str | None, *, push: bool, only: Callable[[st
     entry: Row = {
         "measured_at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
         "commit": _output("git", "rev-parse", "--short", "HEAD"),
-        "pushed": _cli(database_url, "push").get("migrations", []) if push else None,
+        "pushed": _cli("migrations", database_url, "push") if push else None,
     }
     entry["advisors"] = [
         {name: finding.get(name) for name in ("level", "name", "detail")}
-        for finding in _cli(database_url, "advisors", "--type=all", "--level=warn")["results"]
+        for finding in _cli("results", database_url, "advisors", "--type=all", "--level=warn")
     ]
     with psycopg.connect(database_url, autocommit=True) as database:
         entry["roles"] = _rows(database, ROLES)
@@ -130,12 +136,23 @@ def summary(entry: Row) -> Iterable[str]:
     yield from entry["verify"]["summary"]
 
 
-def _cli(database_url: str, command: str, *options: str) -> Row:
-    """The result of `supabase db COMMAND` on the database. Raises StackError if it fails."""
+def _cli(name: str, database_url: str, command: str, *options: str) -> list[Any]:
+    """The list `name` in the output of `supabase db COMMAND` on the database. Raises StackError if the
+    command fails, or for other output."""
     arguments = ["db", command, *options, "--yes", "--output-format", "json", f"--remote={database_url}"]
     with tempfile.TemporaryDirectory(prefix="verify-") as home:
         output = supabase(Path(home), *arguments)
-    result: Row = json.JSONDecoder().raw_decode(output)[0]
+    return list_of(name, command, output)
+
+
+def list_of(name: str, command: str, output: str) -> list[Any]:
+    """Raises StackError for output that does not begin with a JSON object with this list."""
+    try:
+        result = json.JSONDecoder().raw_decode(output)[0][name]
+    except (ValueError, LookupError, TypeError):
+        result = None
+    if not isinstance(result, list):
+        raise StackError(f"supabase db {command}: the output has no list {name!r}. Run npm install.")
     return result
 
 

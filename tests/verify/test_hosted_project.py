@@ -1,14 +1,18 @@
 """The record of a hosted project, with the local stack in its place."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from local.child_processes import StackError
 from local.stack import Stack
 from tests.verify.test_run import TARGETS, secrets_of
 from verify import command, hosted_project
 
+PLANTED = "planted-secret-7f3x-of-a-role"
 ROLES = {"anon", "authenticated", "authenticator", "postgres", "rag_worker", "service_role"}
 
 
@@ -24,14 +28,28 @@ def environment(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
+@pytest.fixture
+def planted_secret(stack: Stack) -> Iterator[None]:
+    """As older projects keep the JWT secret."""
+    with psycopg.connect(stack.postgres.url(), autocommit=True) as database:
+        database.execute(f"alter role authenticator set pgrst.jwt_secret to '{PLANTED}'")
+        try:
+            yield
+        finally:
+            database.execute("alter role authenticator reset pgrst.jwt_secret")
+
+
 def check(record: Path, stack: Stack) -> None:
     text = record.read_text()
-    for secret in (*secrets_of(stack), stack.state.jwt_secret, stack.database_url()):
+    for secret in (*secrets_of(stack), stack.state.jwt_secret, stack.database_url(), PLANTED):
         assert secret not in text
     entry = json.loads(text)
     assert entry["advisors"] == []
     assert {role["name"] for role in entry["roles"]} == ROLES
     assert not any(role["superuser"] for role in entry["roles"])
+    assert any(
+        setting.startswith("statement_timeout=") for role in entry["roles"] for setting in role["settings"]
+    )
     assert int(entry["limits"]["max_connections"]) > 0
     assert "extension vector" in entry["limits"]
     assert set(entry["latency_ms"]) == {"database", "postgrest", "functions"}
@@ -42,13 +60,23 @@ def check(record: Path, stack: Stack) -> None:
 
 
 def test_the_record_has_all_parts_and_no_secret(
-    stack: Stack, environment: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stack: Stack,
+    environment: None,
+    planted_secret: None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ):
     path = tmp_path / "record.json"
     arguments = ["--push", "--url", stack.url, "--record", str(path)]
     assert hosted_project.main(arguments, TARGETS.__contains__) == command.SAME, capsys.readouterr().err
     check(path, stack)
     assert "pushed: nothing new" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("output", ["", "Done.", "[]", "{}", '{"migrations": null}'])
+def test_other_output_of_the_cli_is_an_error(output: str):
+    with pytest.raises(StackError, match="no list 'migrations'"):
+        hosted_project.list_of("migrations", "push", output)
 
 
 @pytest.mark.long
