@@ -44,6 +44,9 @@ create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 -- rag_claim_jobs: of each org the jobs that are due.
 create index jobs_due on rag.jobs (org_id, due_at) where state in ('waiting', 'running');
 
+-- rag_list_jobs
+create index jobs_failed on rag.jobs (org_id, created_at desc) where state = 'failed';
+
 -- rag.lock_leased
 create index jobs_by_lease on rag.jobs (org_id, lease) where lease is not null;
 

@@ -15,25 +15,29 @@ begin
   end if;
   return (
     with listed as (
-      select jobs.*
+      select jobs.org_id, jobs.id, jobs.created_at
       from rag.jobs
       where jobs.org_id = any (own) and jobs.state in ('waiting', 'running')
         and (rag_list_jobs.state is null or jobs.state = rag_list_jobs.state)
       union all
-      select jobs.*
+      select jobs.org_id, jobs.id, jobs.created_at
       from rag.jobs
       where jobs.org_id = any (own) and jobs.state = 'failed' and coalesce(rag_list_jobs.state, 'failed') = 'failed'
-        and rag.is_latest(jobs)
+        and not exists (
+          select from rag.jobs as later
+          where later.org_id = jobs.org_id and later.document_id = jobs.document_id
+            and later.created_at > jobs.created_at)
+    ), listed_page as (
+      select listed.* from listed order by listed.created_at desc, listed.id limit "limit" offset "offset"
     ), page as (
-      select listed.id, listed.org_id, listed.document_id, listed.collection_id, listed.user_id, listed.state,
-        listed.step, listed.attempts, listed.error_code, listed.error_message, listed.created_at, listed.started_at,
-        listed.finished_at, case when listed.state = 'waiting' then listed.due_at end as due_at, documents.title,
+      select jobs.id, jobs.org_id, jobs.document_id, jobs.collection_id, jobs.user_id, jobs.state, jobs.step,
+        jobs.attempts, jobs.error_code, jobs.error_message, jobs.created_at, jobs.started_at, jobs.finished_at,
+        case when jobs.state = 'waiting' then jobs.due_at end as due_at, documents.title,
         collections.name as collection
-      from listed
-      join rag.documents on documents.org_id = listed.org_id and documents.id = listed.document_id
-      left join rag.collections on collections.org_id = listed.org_id and collections.id = listed.collection_id
-      order by listed.created_at desc, listed.id
-      limit "limit" offset "offset"
+      from listed_page
+      join rag.jobs on jobs.org_id = listed_page.org_id and jobs.id = listed_page.id
+      join rag.documents on documents.org_id = jobs.org_id and documents.id = jobs.document_id
+      left join rag.collections on collections.org_id = jobs.org_id and collections.id = jobs.collection_id
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
@@ -46,17 +50,6 @@ comment on function public.rag_list_jobs is
   '{"total", "jobs": [...]}: a page of the ingestion jobs of the orgs that the caller administers, the newest first: '
   'those that wait, run or have failed, or only those of one state. due_at: the next attempt of a waiting job. PT403 '
   'for a caller who administers no org.';
-
-create function rag.is_latest(job rag.jobs)
-returns boolean
-language sql stable security invoker set search_path = ''
-as $$
-  select not exists (
-    select from rag.jobs as later
-    where later.org_id = job.org_id and later.document_id = job.document_id and later.created_at > job.created_at);
-$$;
-
-comment on function rag.is_latest is 'Whether there is no later job of the same document.';
 
 create function rag.fields_for_retry(job rag.jobs, document rag.documents)
 returns jsonb
@@ -102,8 +95,16 @@ begin
     select jobs.* into job
     from rag.jobs
     where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.id = any (job_ids)
-      and jobs.state in ('waiting', 'failed') and rag.is_latest(jobs);
+      and jobs.state in ('waiting', 'failed') and not exists (
+        select from rag.jobs as later
+        where later.org_id = jobs.org_id and later.document_id = jobs.document_id
+          and later.created_at > jobs.created_at);
     continue when not found;
+    if job.state = 'waiting' then
+      -- A worker may claim the job meanwhile: it locks no document.
+      delete from rag.jobs where jobs.org_id = job.org_id and jobs.id = job.id and jobs.state = 'waiting';
+      continue when not found;
+    end if;
     update rag.documents
     set status = 'processing', error_code = null, error_message = null, updated_at = now()
     where documents.org_id = document.org_id and documents.id = document.id;

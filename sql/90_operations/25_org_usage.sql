@@ -61,13 +61,16 @@ returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
   with removed as (
-    delete from rag.org_calls where day < rag.first_counted_day() returning 1
+    delete from rag.org_calls
+    where day = (select min(old.day) from rag.org_calls as old where old.day < rag.first_counted_day())
+    returning 1
   )
   select count(*) from removed;
 $$;
 
 comment on function public.rag_remove_old_calls is
-  'For the worker: remove the counts of calls that are older than 90 days, and return their number.';
+  'For the worker: remove the counts of the oldest day that is more than 90 days ago, and return their '
+  'number. More days need more calls.';
 
 create function rag.count_org_call()
 returns void
@@ -116,5 +119,5 @@ $$;
 
 comment on function public.rag_list_usage is
   'The calls of the last days, today included, in the orgs that the caller administers: by day in UTC, their number, '
-  'that of the users who called, and the tokens of models. Days without calls are included. PT403 for a caller who administers no org, and '
-  'for a key that is bound to a collection.';
+  'that of the users who called, and the tokens of models. Days without calls are included. PT403 for a caller who '
+  'administers no org, and for a key that is bound to a collection.';

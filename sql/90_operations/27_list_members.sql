@@ -14,7 +14,8 @@ begin
   perform set_config('rag.lists_members', 'true', true);
   return (
     with listed as materialized (
-      select members.* from rag.org_members(own) as members
+      -- An adopter's replacement may return more.
+      select members.* from rag.org_members(own) as members where members.org_id = any (own)
     ), page as (
       select listed.*, row_number() over (order by listed.name, listed.user_id, listed.org_id) as place
       from listed

@@ -43,21 +43,28 @@ declare
   own constant uuid[] := rag.require_admin_org();
   fewer constant integer := least(max_rows, 200000);
   counted bigint[];
+  days_of_users bigint;
 begin
   if coalesce(max_rows, 0) not between 1 and 500000 then
     raise exception 'max_rows must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_max_rows';
   end if;
 
-  -- A user of several of these orgs is one.
-  select array[count(*)], count(distinct found.owner_id),
-    coalesce(sum(found.total) filter (where found.day = (now() at time zone 'UTC')::date), 0)
-  into counted, total_users, api_calls_today
+  select array[count(*)], coalesce(sum(found.total), 0) into counted, api_calls_today
   from (
-    select org_calls.owner_id, org_calls.day, org_calls.total
+    select org_calls.total
+    from rag.org_calls
+    where org_calls.org_id = any (own) and org_calls.day = (now() at time zone 'UTC')::date
+      and (select rag.bound_collection()) is null
+    limit fewer
+  ) as found;
+
+  -- A user of several of these orgs is one, and has a row for each day.
+  select count(*), count(distinct found.owner_id) into days_of_users, total_users
+  from (
+    select org_calls.owner_id
     from rag.org_calls
     where org_calls.org_id = any (own) and (select rag.bound_collection()) is null
-    order by org_calls.day desc
-    limit fewer
+    limit max_rows
   ) as found;
 
   select count(*) into total_collections
@@ -84,7 +91,8 @@ begin
   into counted, total_entities, total_relationships
   from rag.count_graph(own, fewer) as graph;
 
-  is_complete := fewer > all (counted) and max_rows > all (array[total_collections, total_documents, total_chunks]);
+  is_complete := fewer > all (counted)
+    and max_rows > all (array[days_of_users, total_collections, total_documents, total_chunks]);
   return next;
 end;
 $$;
@@ -92,6 +100,6 @@ $$;
 comment on function public.rag_stats is
   'Totals of the orgs that the caller administers. Of each table at most max_rows rows are counted, and fewer where '
   'rows must be read, because the call must end within eight seconds; is_complete says whether that was enough. '
-  'total_users: the users who called within 90 days. Entities are distinct names by org, relationships distinct relations. A key '
-  'that is bound to a collection gets the totals of the collection, without users and calls. PT403 for a caller who '
-  'administers no org.';
+  'total_users: the users who called within 90 days. Entities are distinct names by org, relationships distinct '
+  'relations. A key that is bound to a collection gets the totals of the collection, without users and calls. PT403 '
+  'for a caller who administers no org.';

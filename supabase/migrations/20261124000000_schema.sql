@@ -2184,6 +2184,9 @@ create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 -- rag_claim_jobs: of each org the jobs that are due.
 create index jobs_due on rag.jobs (org_id, due_at) where state in ('waiting', 'running');
 
+-- rag_list_jobs
+create index jobs_failed on rag.jobs (org_id, created_at desc) where state = 'failed';
+
 -- rag.lock_leased
 create index jobs_by_lease on rag.jobs (org_id, lease) where lease is not null;
 
@@ -2574,25 +2577,29 @@ begin
   end if;
   return (
     with listed as (
-      select jobs.*
+      select jobs.org_id, jobs.id, jobs.created_at
       from rag.jobs
       where jobs.org_id = any (own) and jobs.state in ('waiting', 'running')
         and (rag_list_jobs.state is null or jobs.state = rag_list_jobs.state)
       union all
-      select jobs.*
+      select jobs.org_id, jobs.id, jobs.created_at
       from rag.jobs
       where jobs.org_id = any (own) and jobs.state = 'failed' and coalesce(rag_list_jobs.state, 'failed') = 'failed'
-        and rag.is_latest(jobs)
+        and not exists (
+          select from rag.jobs as later
+          where later.org_id = jobs.org_id and later.document_id = jobs.document_id
+            and later.created_at > jobs.created_at)
+    ), listed_page as (
+      select listed.* from listed order by listed.created_at desc, listed.id limit "limit" offset "offset"
     ), page as (
-      select listed.id, listed.org_id, listed.document_id, listed.collection_id, listed.user_id, listed.state,
-        listed.step, listed.attempts, listed.error_code, listed.error_message, listed.created_at, listed.started_at,
-        listed.finished_at, case when listed.state = 'waiting' then listed.due_at end as due_at, documents.title,
+      select jobs.id, jobs.org_id, jobs.document_id, jobs.collection_id, jobs.user_id, jobs.state, jobs.step,
+        jobs.attempts, jobs.error_code, jobs.error_message, jobs.created_at, jobs.started_at, jobs.finished_at,
+        case when jobs.state = 'waiting' then jobs.due_at end as due_at, documents.title,
         collections.name as collection
-      from listed
-      join rag.documents on documents.org_id = listed.org_id and documents.id = listed.document_id
-      left join rag.collections on collections.org_id = listed.org_id and collections.id = listed.collection_id
-      order by listed.created_at desc, listed.id
-      limit "limit" offset "offset"
+      from listed_page
+      join rag.jobs on jobs.org_id = listed_page.org_id and jobs.id = listed_page.id
+      join rag.documents on documents.org_id = jobs.org_id and documents.id = jobs.document_id
+      left join rag.collections on collections.org_id = jobs.org_id and collections.id = jobs.collection_id
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
@@ -2605,17 +2612,6 @@ comment on function public.rag_list_jobs is
   '{"total", "jobs": [...]}: a page of the ingestion jobs of the orgs that the caller administers, the newest first: '
   'those that wait, run or have failed, or only those of one state. due_at: the next attempt of a waiting job. PT403 '
   'for a caller who administers no org.';
-
-create function rag.is_latest(job rag.jobs)
-returns boolean
-language sql stable security invoker set search_path = ''
-as $$
-  select not exists (
-    select from rag.jobs as later
-    where later.org_id = job.org_id and later.document_id = job.document_id and later.created_at > job.created_at);
-$$;
-
-comment on function rag.is_latest is 'Whether there is no later job of the same document.';
 
 create function rag.fields_for_retry(job rag.jobs, document rag.documents)
 returns jsonb
@@ -2661,8 +2657,16 @@ begin
     select jobs.* into job
     from rag.jobs
     where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.id = any (job_ids)
-      and jobs.state in ('waiting', 'failed') and rag.is_latest(jobs);
+      and jobs.state in ('waiting', 'failed') and not exists (
+        select from rag.jobs as later
+        where later.org_id = jobs.org_id and later.document_id = jobs.document_id
+          and later.created_at > jobs.created_at);
     continue when not found;
+    if job.state = 'waiting' then
+      -- A worker may claim the job meanwhile: it locks no document.
+      delete from rag.jobs where jobs.org_id = job.org_id and jobs.id = job.id and jobs.state = 'waiting';
+      continue when not found;
+    end if;
     update rag.documents
     set status = 'processing', error_code = null, error_message = null, updated_at = now()
     where documents.org_id = document.org_id and documents.id = document.id;
@@ -12357,13 +12361,16 @@ returns bigint
 language sql volatile security invoker set search_path = ''
 as $$
   with removed as (
-    delete from rag.org_calls where day < rag.first_counted_day() returning 1
+    delete from rag.org_calls
+    where day = (select min(old.day) from rag.org_calls as old where old.day < rag.first_counted_day())
+    returning 1
   )
   select count(*) from removed;
 $$;
 
 comment on function public.rag_remove_old_calls is
-  'For the worker: remove the counts of calls that are older than 90 days, and return their number.';
+  'For the worker: remove the counts of the oldest day that is more than 90 days ago, and return their '
+  'number. More days need more calls.';
 
 create function rag.count_org_call()
 returns void
@@ -12412,8 +12419,8 @@ $$;
 
 comment on function public.rag_list_usage is
   'The calls of the last days, today included, in the orgs that the caller administers: by day in UTC, their number, '
-  'that of the users who called, and the tokens of models. Days without calls are included. PT403 for a caller who administers no org, and '
-  'for a key that is bound to a collection.';
+  'that of the users who called, and the tokens of models. Days without calls are included. PT403 for a caller who '
+  'administers no org, and for a key that is bound to a collection.';
 
 -- The members of the orgs that an admin administers, with their calls.
 
@@ -12431,7 +12438,8 @@ begin
   perform set_config('rag.lists_members', 'true', true);
   return (
     with listed as materialized (
-      select members.* from rag.org_members(own) as members
+      -- An adopter's replacement may return more.
+      select members.* from rag.org_members(own) as members where members.org_id = any (own)
     ), page as (
       select listed.*, row_number() over (order by listed.name, listed.user_id, listed.org_id) as place
       from listed
@@ -13679,21 +13687,28 @@ declare
   own constant uuid[] := rag.require_admin_org();
   fewer constant integer := least(max_rows, 200000);
   counted bigint[];
+  days_of_users bigint;
 begin
   if coalesce(max_rows, 0) not between 1 and 500000 then
     raise exception 'max_rows must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_max_rows';
   end if;
 
-  -- A user of several of these orgs is one.
-  select array[count(*)], count(distinct found.owner_id),
-    coalesce(sum(found.total) filter (where found.day = (now() at time zone 'UTC')::date), 0)
-  into counted, total_users, api_calls_today
+  select array[count(*)], coalesce(sum(found.total), 0) into counted, api_calls_today
   from (
-    select org_calls.owner_id, org_calls.day, org_calls.total
+    select org_calls.total
+    from rag.org_calls
+    where org_calls.org_id = any (own) and org_calls.day = (now() at time zone 'UTC')::date
+      and (select rag.bound_collection()) is null
+    limit fewer
+  ) as found;
+
+  -- A user of several of these orgs is one, and has a row for each day.
+  select count(*), count(distinct found.owner_id) into days_of_users, total_users
+  from (
+    select org_calls.owner_id
     from rag.org_calls
     where org_calls.org_id = any (own) and (select rag.bound_collection()) is null
-    order by org_calls.day desc
-    limit fewer
+    limit max_rows
   ) as found;
 
   select count(*) into total_collections
@@ -13720,7 +13735,8 @@ begin
   into counted, total_entities, total_relationships
   from rag.count_graph(own, fewer) as graph;
 
-  is_complete := fewer > all (counted) and max_rows > all (array[total_collections, total_documents, total_chunks]);
+  is_complete := fewer > all (counted)
+    and max_rows > all (array[days_of_users, total_collections, total_documents, total_chunks]);
   return next;
 end;
 $$;
@@ -13728,9 +13744,9 @@ $$;
 comment on function public.rag_stats is
   'Totals of the orgs that the caller administers. Of each table at most max_rows rows are counted, and fewer where '
   'rows must be read, because the call must end within eight seconds; is_complete says whether that was enough. '
-  'total_users: the users who called within 90 days. Entities are distinct names by org, relationships distinct relations. A key '
-  'that is bound to a collection gets the totals of the collection, without users and calls. PT403 for a caller who '
-  'administers no org.';
+  'total_users: the users who called within 90 days. Entities are distinct names by org, relationships distinct '
+  'relations. A key that is bound to a collection gets the totals of the collection, without users and calls. PT403 '
+  'for a caller who administers no org.';
 
 -- The schema's version and the state of the worker's queues, for health checks.
 

@@ -1,16 +1,20 @@
 """Ingestion jobs for an org's admins over HTTP: listed by state, run again in the admin's name."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.functions.app_server import platform_error
 from tests.functions.test_documents import accepted, collection, get, upload, work, write
+from tests.process_faults import long_lock_waits, wait_for_waiters
 
 JOBS, RETRY = "/api/v1/jobs", "/api/v1/jobs/retry"
 BROKEN = b"%PDF-1.7 and nothing that a parser understands"
+LEASE = "update rag.jobs set state = 'running', lease = gen_random_uuid() where id = %s"
 Row = dict[str, Any]
 # The worker finds no other test's jobs.
 pytestmark = pytest.mark.usefixtures("no_jobs")
@@ -101,10 +105,22 @@ def test_a_waiting_job_runs_now_with_all_attempts_and_a_running_one_is_left_alon
     assert get(people.ann, document)["status"] == "completed"
     accepted(write(people.ann, home, "The kiln is cold."))
     (running,) = jobs(people.ada)
-    lease = "update rag.jobs set state = 'running', lease = gen_random_uuid() where id = %s"
-    world.sql(lease, running["id"])
+    world.sql(LEASE, running["id"])
     assert retry(people.ada, running["id"]) == []
     assert [row["id"] for row in jobs(people.ada, "?state=running")] == [running["id"]]
+
+
+def test_a_job_that_a_worker_claims_during_the_retry_keeps_running(people: People, world: World):
+    accepted(write(people.ann, collection(people.ann, "docs")))
+    (job,) = jobs(people.ada)
+    url = world.stack.database_url()
+    with long_lock_waits(world.stack), psycopg.connect(url) as worker, ThreadPoolExecutor() as threads:
+        worker.execute(LEASE, [job["id"]])
+        retried = threads.submit(retry, people.ada, job["id"])
+        wait_for_waiters(world.stack, 1)
+        worker.commit()
+        assert retried.result() == []
+    assert [row["id"] for row in jobs(people.ada, "?state=running")] == [job["id"]]
 
 
 def test_only_admins_see_and_retry_jobs_and_those_of_their_org(people: People):

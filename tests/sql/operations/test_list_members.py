@@ -53,3 +53,22 @@ def test_the_setting_that_prevents_recursion_grants_nothing(people: People):
     assert listed(people.sam, "true") == set()
     assert listed(people.ada, "false") == {people.ada.id}
     assert listed(people.ada, "true") == {people.ada.id, people.ann.id, people.alf.id, people.kim.id}
+
+
+def test_a_replaced_org_members_shows_no_other_org(people: People):
+    rows = ", ".join(
+        f"('{actor.org.id}'::uuid, '{actor.id}'::uuid, 'member', null::text, now())"
+        for actor in (people.ann, people.bob)
+        if actor.org
+    )
+    with psycopg.connect(people.ada.stack.database_url()) as connection:
+        connection.execute(
+            "create or replace function rag.org_members(org_ids uuid[]) returns table "
+            "(org_id uuid, user_id uuid, role text, name text, created_at timestamptz) language sql stable "
+            f"security invoker set search_path = '' as $$ values {rows} $$".encode()
+        )
+        become(connection, people.ada)
+        row = connection.execute("select public.rag_list_members()").fetchone()
+        connection.rollback()
+    assert row
+    assert (row[0]["total"], [member["user_id"] for member in row[0]["members"]]) == (1, [people.ann.id])
