@@ -107,7 +107,7 @@ async function showRecord(place, context, id) {
     record.answer && el("blockquote", { class: "answer", text: record.answer }),
     record.feedback && el("p", {}, "Rating by the user: ", rating(record)),
     el("h3", { text: "Searches" }),
-    el("ul", {}, ...record.queries.map((query) => el("li", {}, el("span", { text: query.text }), el("span", { class: "quiet small", text: ` ${JSON.stringify(query.options)}` })))),
+    el("ul", {}, ...record.queries.map((query) => el("li", {}, el("span", { text: query.text ?? "A rewritten question, left out." }), el("span", { class: "quiet small", text: ` ${JSON.stringify(query.options)}` })))),
     el("h3", { text: "Passages" }),
     passages(record),
     generation(record.generation),
