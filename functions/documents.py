@@ -192,9 +192,9 @@ def delete(caller: Writer, core: Core, document: Id) -> Response:
 
 @app.post("/api/v1/documents/delete")
 @app.post("/v1/documents/delete")
-def delete_all(caller: Writer, core: Core, body: wire.DocumentIds) -> wire.DeletedDocuments:
+def delete_several(caller: Writer, core: Core, body: wire.DocumentIds) -> wire.DeletedDocuments:
     ids = [id_of(text, "document") for text in body.document_ids]
-    return wire.DeletedDocuments(document_ids=documents.delete_all(core.database, caller, ids))
+    return wire.DeletedDocuments(document_ids=documents.delete_several(core.database, caller, ids))
 
 
 def _uploads(core: Core) -> Uploads:

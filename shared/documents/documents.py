@@ -200,7 +200,7 @@ def delete(database: Database, caller: Principal, document: str) -> None:
         )
 
 
-def delete_all(database: Database, caller: Principal, ids: list[str]) -> list[str]:
+def delete_several(database: Database, caller: Principal, ids: list[str]) -> list[str]:
     """Delete these documents in one transaction. Returns the ids of those that the caller could delete."""
     arguments = {"document_ids": ids}
     return list(database.call(caller, "rag_delete_documents", arguments, long_timeout=True))

@@ -19,6 +19,6 @@ def list_jobs(
 
 
 def retry(database: Database, caller: Principal, jobs: list[str]) -> list[str]:
-    """Run waiting and failed jobs again, now. Returns the ids of those that were; others are ignored. Raises
-    Forbidden."""
+    """Run waiting and failed jobs again, now. Returns the ids of the retried jobs; running, finished and
+    unknown jobs are ignored. Raises Forbidden."""
     return list(database.call(caller, "rag_retry_jobs", {"job_ids": jobs}))
