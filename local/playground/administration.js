@@ -2,6 +2,7 @@
 // pages are in the folder admin, and are loaded when an admin opens the section.
 
 import { byId } from "./dom.js";
+import { notice } from "./page.js";
 
 const PARAMETER = "admin";
 const STYLE = "admin/style.css";
@@ -11,25 +12,31 @@ export class Administration {
   #context;
   #frame = null;
   #isEnded = false;
+  // Of several calls of open() the latest counts.
+  #opened = 0;
 
   /** `orgs`: those of the user; `who`: the user; `expired` is called when the token is no longer accepted. */
   constructor(api, { who, orgs, expired }) {
     this.#api = api;
-    this.#context = { who, orgs: orgs.filter((org) => org.role === "admin"), expired };
+    // An API key is no user: it has no pages here, whatever its scopes.
+    this.#context = { who, orgs: orgs.filter((org) => who.sub && org.role === "admin"), expired };
   }
 
   /** Show the page that the URL names, or the desk. */
   async open() {
     const isAdmin = this.#context.orgs.length > 0;
     const parameters = new URLSearchParams(location.hash.slice(1));
-    const isOpen = isAdmin && parameters.has(PARAMETER);
+    const isRequested = isAdmin && parameters.has(PARAMETER);
+    const opened = ++this.#opened;
+    const Frame = isRequested && (await load());
+    if (this.#isEnded || opened !== this.#opened) return;
+    const isOpen = Boolean(Frame);
     byId("desk").hidden = byId("views").hidden = isOpen;
     byId("admin").hidden = byId("to-desk").hidden = !isOpen;
     byId("to-admin").hidden = !isAdmin || isOpen;
     byId("skip").hidden = isOpen;
+    if (isRequested && !isOpen) notice("The administration could not be loaded. Reload the page.");
     if (!isOpen) return;
-    const [{ Frame }] = await Promise.all([import("./admin/frame.js"), style()]);
-    if (this.#isEnded) return;
     this.#frame ??= new Frame(this.#api, this.#context);
     await this.#frame.show(parameters.get(PARAMETER), parameters);
   }
@@ -40,6 +47,16 @@ export class Administration {
     byId("admin").hidden = byId("to-admin").hidden = byId("to-desk").hidden = true;
     byId("skip").hidden = false;
     if (new URLSearchParams(location.hash.slice(1)).has(PARAMETER)) history.replaceState(null, "", location.pathname);
+  }
+}
+
+/** The frame of the section, with its style sheet; null if it cannot be loaded. */
+async function load() {
+  try {
+    const [{ Frame }] = await Promise.all([import("./admin/frame.js"), style()]);
+    return Frame;
+  } catch {
+    return null;
   }
 }
 

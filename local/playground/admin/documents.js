@@ -10,6 +10,7 @@ const ORDERS = [
   ["title asc", "by title"],
   ["size_bytes desc", "largest first"],
 ];
+const TITLES_IN_QUESTION = 3;
 const KINDS = { failed: "failed", completed: "completed" };
 const link = (id, text) => el("a", { href: `#admin=documents&collection=${encodeURIComponent(id)}`, text });
 
@@ -55,10 +56,10 @@ async function showDocuments(place, context, id) {
   const actions = el("div", { class: "row" });
   const bulk = el("div", { class: "row" }, el("label", { class: "tick" }, all, "All documents of this page"), actions);
   const boxes = () => [...list.place.querySelectorAll("tbody [type=checkbox]")];
-  const chosen = () => boxes().filter((box) => box.checked);
+  const selection = () => boxes().filter((box) => box.checked);
 
   const columns = [
-    ["Select", (row) => el("input", { type: "checkbox", value: row.id, "aria-label": `Select: ${row.title}`, onchange: showBulk })],
+    ["Select", (row) => el("input", { type: "checkbox", value: row.id, "data-title": row.title, "aria-label": `Select: ${row.title}`, onchange: showBulk })],
     ["Document", (row) => pair(row.title, row.filename !== row.title && row.filename)],
     ["State", (row) => pair(tag(row.status, KINDS[row.status]), row.error?.message)],
     ["Visible to", (row) => (row.owner_id ? "its owner" : "the org")],
@@ -77,30 +78,32 @@ async function showDocuments(place, context, id) {
     },
     (rows, total) => {
       queueMicrotask(showBulk);
-      const found = name.value || state.value ? `${count(total, "document")} found` : count(total, "document");
-      return el("div", { class: "list" }, el("p", { class: "quiet", text: found }), table("Documents", columns, rows, name.value || state.value ? "No document matches." : "This collection has no documents."));
+      const summary = name.value || state.value ? `${count(total, "document")} found` : count(total, "document");
+      return el("div", { class: "list" }, el("p", { class: "quiet", text: summary }), table("Documents", columns, rows, name.value || state.value ? "No document matches." : "This collection has no documents."));
     },
   );
 
-  function selectAll(isChosen) {
-    for (const box of boxes()) box.checked = isChosen;
+  function selectAll(isSelected) {
+    for (const box of boxes()) box.checked = isSelected;
     showBulk();
   }
 
   function showBulk() {
-    const many = chosen().length;
+    const many = selection().length;
     fill(actions, many > 0 && button(`Delete ${count(many, "document")}`, remove, { class: "danger" }), many > 0 && button("Select none", () => selectAll(false)));
     all.checked = many > 0 && many === boxes().length;
     bulk.hidden = !boxes().length;
   }
 
   async function remove() {
-    const ids = chosen().map((box) => box.value);
-    if (!confirm(`Delete ${count(ids.length, "document")} from “${collection.name}”, with chunks and original files, for all members? This cannot be undone.`)) return;
+    const ids = selection().map((box) => box.value);
+    const titles = selection().slice(0, TITLES_IN_QUESTION).map((box) => `“${box.dataset.title}”`);
+    if (ids.length > TITLES_IN_QUESTION) titles.push(`${ids.length - TITLES_IN_QUESTION} more`);
+    if (!confirm(`Delete ${count(ids.length, "document")} from “${collection.name}”, with chunks and original files, for all members? This cannot be undone.\n\n${titles.join(", ")}`)) return;
     await context.attempt(async () => {
-      const { document_ids: gone } = await api.post("/api/v1/documents/delete", { document_ids: ids });
+      const { document_ids: deletedIds } = await api.post("/api/v1/documents/delete", { document_ids: ids });
       await list.reload();
-      context.say(`${count(gone.length, "document")} deleted.`);
+      context.say(`${count(deletedIds.length, "document")} deleted.`);
     });
   }
 

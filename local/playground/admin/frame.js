@@ -29,7 +29,6 @@ export class Frame {
     const opened = ++this.#opened;
     const heading = el("h2", { tabindex: "-1", text: page.title });
     const place = (this.#place = el("div", { class: "content" }, el("p", { class: "quiet", text: "Loading …" })));
-    this.#say("");
     show(byId("admin"), navigation(page), el("section", { class: "panel page", "aria-label": page.title }, heading, this.#message, place));
     heading.focus({ preventScroll: true });
     await this.#context.attempt(async () => {
@@ -55,6 +54,7 @@ export class Frame {
   /** Run an action, and show its problem; whether it succeeded. */
   async #attempt(action, expired) {
     const opened = this.#opened;
+    this.#say("");
     try {
       await action();
       return true;

@@ -38,7 +38,7 @@ export async function show(place, context) {
     context.attempt(async () => {
       const { job_ids: ids } = await context.api.post("/api/v1/jobs/retry", { job_ids: rows.map((row) => row.id) });
       await list.reload();
-      context.say(ids.length ? `${count(ids.length, "job")} will run again, in your name.` : "No job was retried: they have run meanwhile.");
+      context.say(ids.length ? `${count(ids.length, "job")} will run again, in your name.` : "No job was retried: none of them waits or has failed any more.");
     });
   const refresh = async () => {
     const [health] = await Promise.all([context.api.get("/api/v1/health"), list.reload()]);

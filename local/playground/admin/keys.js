@@ -27,21 +27,21 @@ const DAY = 86_400_000;
 
 export async function show(place, context) {
   const { api } = context;
-  const shown = el("div", { class: "list" });
-  const created = el("div", { "aria-live": "polite" });
+  const list = el("div", { class: "list" });
+  const secretPlace = el("div", { "aria-live": "polite" });
   const overlap = select(OVERLAPS, {}, "0");
   const names = await userNames(context);
 
   async function load() {
     const { keys } = await api.get("/api/keys");
-    fill(shown, table("API keys", columns, keys, "No API keys yet."));
+    fill(list, table("API keys", columns, keys, "No API keys yet."));
   }
   const rotate = async (key) => {
     const rest = overlap.value === "0" ? "stops working at once" : `works for ${OVERLAPS.find(([value]) => value === overlap.value)[1]} more`;
     if (!confirm(`Replace the key “${key.name}” by a new one? The old key ${rest}.`)) return;
     await context.attempt(async () => {
-      const made = await api.post(`/api/keys/${key.id}/rotate`, { overlap_seconds: Number(overlap.value) });
-      fill(created, secret(`The new key “${made.name}”.`, made.key));
+      const newKey = await api.post(`/api/keys/${key.id}/rotate`, { overlap_seconds: Number(overlap.value) });
+      fill(secretPlace, secret(`The new key “${newKey.name}”.`, newKey.key));
       await load();
     });
   };
@@ -68,39 +68,40 @@ export async function show(place, context) {
   const collections = await collectionsOf(api);
   fill(
     place,
-    created,
+    secretPlace,
     el("details", {}, el("summary", { text: "New API key" }), creation()),
     el("div", { class: "row filters" }, field("After a rotation the old key works for", overlap)),
-    shown,
+    list,
   );
 
   function creation() {
     const name = el("input", { required: true, maxlength: "100" });
     const org = select(context.orgs.map(({ id, name: title }) => [id, title ?? id]));
     const collection = select([["", "all"]]);
-    const offer = () => {
+    const showCollections = () => {
       const own = collections.filter((row) => row.org_id === org.value).map((row) => row.name);
       fill(collection, el("option", { value: "", text: "all" }), ...own.map((text) => el("option", { value: text, text })));
     };
-    org.onchange = offer;
-    offer();
+    org.onchange = showCollections;
+    showCollections();
     const lifetime = select(LIFETIMES, {}, "90");
     const scopes = SCOPES.map(([scope, does]) => checkbox(el("span", {}, el("code", { text: scope }), ` ${does}`), { value: scope, checked: scope === "retrievals:read" }));
     const create = (sheet) =>
       context.attempt(async () => {
-        const chosen = [...sheet.querySelectorAll("[type=checkbox]:checked")].map((box) => box.value);
-        if (!chosen.length) throw new Error("Choose at least one scope.");
-        const made = await api.post("/api/keys", {
+        const selection = [...sheet.querySelectorAll("[type=checkbox]:checked")].map((box) => box.value);
+        if (!selection.length) throw new Error("Choose at least one scope.");
+        const newKey = await api.post("/api/keys", {
           name: name.value,
-          kind: chosen.includes("admin") ? "admin" : "live",
-          scopes: chosen,
+          kind: selection.includes("admin") ? "admin" : "live",
+          scopes: selection,
           org_id: org.value,
           collection: collection.value || null,
           expires_at: lifetime.value ? new Date(Date.now() + Number(lifetime.value) * DAY).toISOString() : null,
         });
         sheet.reset();
+        showCollections();
         sheet.parentElement.open = false;
-        fill(created, secret(`The key “${made.name}”.`, made.key));
+        fill(secretPlace, secret(`The key “${newKey.name}”.`, newKey.key));
         await load();
       });
     return form(

@@ -3,12 +3,17 @@
 import { el, show } from "../dom.js";
 
 const DATE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
+const UTC_DATE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
 const TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
 const UNITS = ["bytes", "kB", "MB", "GB", "TB"];
 export const PAGE = 20;
 
-/** A day, of a date or a time; a dash for none. */
-export const day = (text) => (text ? el("time", { datetime: text, text: DATE.format(new Date(text)) }) : "–");
+/** A day, of a date or a time; a dash for none. A date without a time is one in UTC. */
+export function day(text) {
+  if (!text) return "–";
+  const format = text.length === 10 ? UTC_DATE : DATE;
+  return el("time", { datetime: text, text: format.format(new Date(text)) });
+}
 
 export const time = (text) => (text ? el("time", { datetime: text, title: text, text: TIME.format(new Date(text)) }) : "–");
 
@@ -92,21 +97,18 @@ export function pages(context, load, render) {
   let offset = 0;
   // Responses may overtake each other: that of an earlier request is dropped.
   let requests = 0;
-  async function reload() {
+  async function open(to) {
     const request = ++requests;
-    let { data, pagination } = await load(offset);
-    if (!data.length && offset) {
+    let { data, pagination } = await load(to);
+    if (!data.length && to) {
       // The last rows of the last page are gone.
-      offset = Math.max(0, Math.floor((pagination.total - 1) / PAGE) * PAGE);
-      ({ data, pagination } = await load(offset));
+      to = Math.max(0, Math.floor((pagination.total - 1) / PAGE) * PAGE);
+      ({ data, pagination } = await load(to));
     }
     if (request !== requests) return;
+    offset = to;
     const { total, has_more: hasMore } = pagination;
-    const go = (to) =>
-      context.attempt(async () => {
-        offset = to;
-        await reload();
-      });
+    const go = (next) => context.attempt(() => open(next));
     const steps = el(
       "div",
       { class: "row steps" },
@@ -116,11 +118,7 @@ export function pages(context, load, render) {
     );
     show(place, render(data, total), total > PAGE && steps);
   }
-  const restart = () => {
-    offset = 0;
-    return reload();
-  };
-  return { place, reload, restart };
+  return { place, reload: () => open(offset), restart: () => open(0) };
 }
 
 /** A new secret, which is shown once. */

@@ -24,20 +24,20 @@ export async function show(place, context) {
 
 async function showWebhooks(place, context) {
   const { api } = context;
-  const shown = el("div", { class: "list" });
-  const created = el("div", { "aria-live": "polite" });
+  const list = el("div", { class: "list" });
+  const secretPlace = el("div", { "aria-live": "polite" });
   async function load() {
     const { data } = await api.get("/api/v1/webhooks");
-    fill(shown, table("Webhooks", columns, data, "No webhooks yet."));
+    fill(list, table("Webhooks", columns, data, "No webhooks yet."));
   }
   /** Ask, change a webhook, and say what happened. */
-  const change = async (question, action, done) => {
+  const change = async (question, action, message) => {
     if (question && !confirm(question)) return;
     await context.attempt(async () => {
-      const made = await action();
-      if (made?.secret) fill(created, secret("The signing secret of the webhook.", made.secret));
+      const webhook = await action();
+      if (webhook?.secret) fill(secretPlace, secret("The signing secret of the webhook.", webhook.secret));
       await load();
-      if (done) context.say(done);
+      if (message) context.say(message);
     });
   };
   const address = (row) => `/api/v1/webhooks/${row.id}`;
@@ -63,7 +63,7 @@ async function showWebhooks(place, context) {
     ],
   ];
   await load();
-  fill(place, created, el("details", {}, el("summary", { text: "New webhook" }), creation()), shown);
+  fill(place, secretPlace, el("details", {}, el("summary", { text: "New webhook" }), creation()), list);
 
   function creation() {
     const url = el("input", { type: "url", required: true, maxlength: "2000", placeholder: "https://example.com/hook" });
@@ -72,12 +72,12 @@ async function showWebhooks(place, context) {
     const events = EVENTS.map((event) => checkbox(el("code", { text: event }), { value: event, checked: event.startsWith("document.processing_") && event !== "document.processing_started" }));
     const create = (sheet) =>
       context.attempt(async () => {
-        const chosen = [...sheet.querySelectorAll("[type=checkbox]:checked")].map((box) => box.value);
-        if (!chosen.length) throw new Error("Choose at least one event.");
-        const made = await api.post("/api/v1/webhooks", { url: url.value, description: description.value || null, events: chosen, org_id: org.value });
+        const selection = [...sheet.querySelectorAll("[type=checkbox]:checked")].map((box) => box.value);
+        if (!selection.length) throw new Error("Choose at least one event.");
+        const webhook = await api.post("/api/v1/webhooks", { url: url.value, description: description.value || null, events: selection, org_id: org.value });
         sheet.reset();
         sheet.parentElement.open = false;
-        fill(created, secret("The signing secret of the webhook.", made.secret));
+        fill(secretPlace, secret("The signing secret of the webhook.", webhook.secret));
         await load();
       });
     return form(
