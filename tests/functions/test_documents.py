@@ -106,6 +106,7 @@ def test_a_file_is_accepted_at_once_and_searchable_after_processing(people: Peop
         "delivered": 0,
         "undelivered": 0,
         "read": 0,
+        "sources": 0,
         "idle": True,
     }
     assert work(people.ann) == did
