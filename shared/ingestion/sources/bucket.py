@@ -13,7 +13,14 @@ from typing import Any
 
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
-from shared.ingestion.sources.source import MAX_BYTES, Content, Item, ItemGone, ListingRefused
+from shared.ingestion.sources.source import (
+    MAX_BYTES,
+    Content,
+    CredentialsRefused,
+    Item,
+    ItemGone,
+    ListingRefused,
+)
 
 LISTED_AT_ONCE = 1000
 CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 10, 30, 2
@@ -28,11 +35,11 @@ class Bucket:
         address: str,
         endpoint: str | None,
         region: str | None,
-        credentials: dict[str, str] | None,
+        credentials: dict[str, Any] | None,
         networks: AddressPolicy,
     ) -> None:
         """`credentials`: access_key_id, secret_access_key and optionally session_token. Raises AddressRefused
-        for an endpoint in a private network."""
+        for an endpoint in a private network, and CredentialsRefused."""
         if endpoint:
             networks.require_url(endpoint)
         self._bucket, _, self._prefix = address.removeprefix("s3://").partition("/")
@@ -90,7 +97,7 @@ class Bucket:
 
 
 def _file_system(
-    endpoint: str | None, region: str | None, credentials: dict[str, str] | None, networks: AddressPolicy
+    endpoint: str | None, region: str | None, credentials: dict[str, Any] | None, networks: AddressPolicy
 ) -> Any:
     if LIBRARIES not in sys.path:
         sys.path.append(LIBRARIES)
@@ -109,12 +116,12 @@ def _file_system(
                 networks.require(result["host"])
             return results
 
-    given = credentials or {}
+    key, secret, token = _checked(credentials) if credentials is not None else (None, None, None)
     return S3FileSystem(
-        anon=not given,
-        key=given.get("access_key_id"),
-        secret=given.get("secret_access_key"),
-        token=given.get("session_token"),
+        anon=credentials is None,
+        key=key,
+        secret=secret,
+        token=token,
         endpoint_url=endpoint,
         client_kwargs={"region_name": region or DEFAULT_REGION},
         config_kwargs={
@@ -127,6 +134,16 @@ def _file_system(
         use_listings_cache=False,
         skip_instance_cache=True,
     )
+
+
+def _checked(credentials: dict[str, Any]) -> tuple[str, str, str | None]:
+    """Key, secret and token. With an incomplete set the library would use the credentials of this process."""
+    key, secret = credentials.get("access_key_id"), credentials.get("secret_access_key")
+    token = credentials.get("session_token")
+    for value in (key, secret, *([] if token is None else [token])):
+        if not isinstance(value, str) or not value:
+            raise CredentialsRefused
+    return str(key), str(secret), token
 
 
 def _translated(error: BaseException) -> Exception:

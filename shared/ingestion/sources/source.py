@@ -23,6 +23,10 @@ class EndpointRefused(InvalidRequest, code="endpoint_not_allowed"):
     """The endpoint is not allowed. Ask the operator to add it to RAG_SOURCE_ENDPOINTS."""
 
 
+class CredentialsRefused(InvalidRequest, code="invalid_credentials"):
+    """The credentials need an access_key_id and a secret_access_key. Change the source's credentials."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """A page or an object. `id` is its address. Without a `version` it must be fetched to be compared."""

@@ -15,7 +15,13 @@ from shared.errors import AddressRefused, FetchFailed, RagError, UnreadableDocum
 from shared.ingestion.sources import bucket as bucket_module
 from shared.ingestion.sources.bucket import Bucket
 from shared.ingestion.sources.open_source import open_source
-from shared.ingestion.sources.source import EndpointRefused, Item, ItemGone, ListingRefused
+from shared.ingestion.sources.source import (
+    CredentialsRefused,
+    EndpointRefused,
+    Item,
+    ItemGone,
+    ListingRefused,
+)
 
 OWN = AddressPolicy(["127.0.0.1/32"])
 CREDENTIALS = {"access_key_id": "AKIAEXAMPLE", "secret_access_key": "s3cret-value"}
@@ -123,6 +129,17 @@ def test_errors_do_not_repeat_credentials(server: Server):
         assert isinstance(error, RagError)
         for secret in CREDENTIALS.values():
             assert secret not in f"{error} {error.log_reason} {error.__cause__}"
+
+
+@pytest.mark.parametrize("credentials", [{}, {"x": "y"}, {**CREDENTIALS, "secret_access_key": ""}])
+def test_the_credentials_of_the_process_are_never_used(
+    server: Server, monkeypatch: pytest.MonkeyPatch, credentials: dict[str, str]
+):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOFTHEWORKER")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret of the worker")
+    server.put("a.txt", b"a")
+    with pytest.raises(CredentialsRefused):
+        listed(Bucket("s3://docs", server.url, None, credentials, OWN))
 
 
 def test_only_endpoints_of_the_settings_are_used(server: Server):
