@@ -90,6 +90,19 @@ def leased(people: People, world: World, function: str) -> str:
     return people.ann.token(rag={"org": people.acme.id, "scopes": ["documents:write"], "lease": lease})
 
 
+def running_source(people: People, world: World) -> tuple[str, str]:
+    """The id of a running source of ada, who administers the org, and ada's token with its lease."""
+    home = people.ada.rpc("rag_create_collection", {"name": str(uuid4())}).json()[0]["id"]
+    ((source_id, lease),) = world.sql(
+        "insert into rag.sources (org_id, collection_id, user_id, kind, address, interval_seconds, "
+        "max_items, state, lease, pass, due_at) values (%s, %s, %s, 'website', 'https://docs.example.com/', 86400, 10, "
+        "'running', gen_random_uuid(), 1, now() + interval '1 day') returning id::text, lease::text",
+        people.acme.id, home, people.ada.id,
+    )  # fmt: skip
+    scopes = ["documents:write", "admin"]
+    return source_id, people.ada.token(rag={"org": people.acme.id, "scopes": scopes, "lease": lease})
+
+
 def right_arguments(people: People) -> dict[str, dict[str, Any]]:
     """Valid arguments of each exposed function that takes JSON."""
     home = people.ann.rpc("rag_create_collection", {"name": "home"}).json()[0]["id"]
@@ -102,6 +115,12 @@ def right_arguments(people: People) -> dict[str, dict[str, Any]]:
         "rag_begin_load": {**begin, "name": "other"},
         "rag_complete_job": LEASED["rag_complete_job"],
         "rag_create_collection": {"name": "bomb", "metadata": {}, "config": {}},
+        "rag_create_source": {
+            "collection_id": home, "kind": "website", "address": "https://a.example/", "credentials": {},
+        },
+        "rag_list_source_items": {"items": []},
+        "rag_put_source_item": {"item": "https://docs.example.com/a", "document": {}},
+        "rag_record_request": {"record": {}},
         "rag_graph_search": {"query_text": "x", "query_vector": vector(1), "filters": {}},
         "rag_store_extraction": READING["rag_store_extraction"],
         "rag_save_turn": {
@@ -165,6 +184,8 @@ def largest_growth(world: World) -> Iterator[list[int]]:
 def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World, subtests: pytest.Subtests):
     """None of them needs much memory for that. A member calls each through PostgREST."""
     calls = right_arguments(people)
+    source_id, of_source = running_source(people, world)
+    calls["rag_update_source"] = {"source_id": source_id, "credentials": {}}
     parameters = json_parameters(world)
     assert {function for function, _ in parameters} == set(calls)
     # PostgREST's pool is open by now.
@@ -172,6 +193,8 @@ def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World
         for function, name in sorted(parameters):
             is_leased = function in ("rag_complete_job", "rag_store_extraction")
             token = leased(people, world, function) if is_leased else None
+            if function in ("rag_list_source_items", "rag_put_source_item", "rag_update_source"):
+                token = of_source
             for bomb in (BOMB, BOMB.replace("1e131071", "1e-16383"), NESTED):
                 with subtests.test(function=function, parameter=name):
                     is_list = isinstance(calls[function][name], list)
