@@ -115,7 +115,7 @@ class _Turn:
         self._jobs = jobs
         self._row = row
         self._job = Job(row["source_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], True)
-        self._until = time.monotonic() + TURN_SECONDS
+        self._until: float | None = None
         self._room = MAX_WAITING_JOBS - row["waiting_jobs"]
         self._failures = 0
         self._is_full = False
@@ -131,6 +131,8 @@ class _Turn:
             raise TurnOver(WAITING_PAUSE)
         source = open_source(self._row)
         for part in source.items(self.after):
+            # The time of the listing before its first part does not count: every turn needs it again.
+            self._until = self._until or time.monotonic() + TURN_SECONDS
             self._process(source, part)
         return self._delete_missing()
 
@@ -141,16 +143,18 @@ class _Turn:
         known = {row["item"]: row["version"] for row in self._call("rag_list_source_items", items=listed)}
         for item in part:
             if item.id in known:
-                self._require_time()
                 self._update(source, item, known[item.id])
             self.after = item.id
             self.counts["listed"] += 1
+            if item.id in known:
+                # After the item, so that every turn processes at least one.
+                self._require_time()
         self._require_time()
 
     def _require_time(self) -> None:
         if self._room <= 0:
             raise TurnOver(WAITING_PAUSE)
-        if time.monotonic() > self._until:
+        if self._until is not None and time.monotonic() > self._until:
             raise TurnOver
 
     def _update(self, source: Source, item: Item, known_version: str | None) -> None:
