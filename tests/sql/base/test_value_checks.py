@@ -116,7 +116,10 @@ def right_arguments(people: People) -> dict[str, dict[str, Any]]:
         "rag_complete_job": LEASED["rag_complete_job"],
         "rag_create_collection": {"name": "bomb", "metadata": {}, "config": {}},
         "rag_create_source": {
-            "collection_id": home, "kind": "website", "address": "https://a.example/", "credentials": {},
+            "collection_id": home,
+            "kind": "website",
+            "address": "https://a.example/",
+            "credentials": {},
         },
         "rag_list_source_items": {"items": []},
         "rag_put_source_item": {"item": "https://docs.example.com/a", "document": {}},
