@@ -21,13 +21,7 @@ from shared.documents.webhook_delivery_and_retry import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import BatchResult, Jobs, work_until
-from shared.ingestion.maintenance import (
-    extend_hnsw,
-    remove_deleted_collections,
-    remove_due,
-    remove_expired_records,
-    remove_old_calls,
-)
+from shared.ingestion.maintenance import extend_hnsw, remove_due, remove_old_rows
 from shared.ingestion.sources.open_source import open_source
 from shared.ingestion.sources.source_worker import SourceWorker
 
@@ -78,9 +72,7 @@ def _work(core: Core) -> WorkReport:
         deliveries, _ = delivery.result()
         extractions, all_extracted = extraction.result()
         listings, all_listed = listing.result()
-    remove_deleted_collections(core.database, signer)
-    remove_expired_records(core.database, signer)
-    remove_old_calls(core.database, signer)
+    remove_old_rows(core.database, signer)
     extend_hnsw(core.database, signer)
     if core.storage:
         remove_due(core.database, signer, core.storage)

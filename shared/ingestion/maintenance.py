@@ -18,6 +18,12 @@ log = logging.getLogger("rag")
 # The time limit of each task, and the failures in a row that end the removal of objects.
 SECONDS, FAILURES = 15.0, 3
 REMOVED_AT_ONCE = 20
+# The functions that remove rows, and which rows.
+REMOVALS = {
+    "rag_remove_deleted_collections": "deleted collections",
+    "rag_remove_expired_records": "expired records of requests",
+    "rag_remove_old_calls": "old counts of calls",
+}
 # A second of the database, for which writers of these chunks may have to wait.
 INSERTED_AT_ONCE = 100
 
@@ -49,23 +55,11 @@ def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: st
     return False
 
 
-def remove_deleted_collections(database: Database, signer: Signer) -> None:
-    """Remove the deleted collections that have no document. Those with private documents remain
-    (sql/20_documents/22_delete_collections.sql)."""
-    with _logged("deleted collections were not removed"):
-        database.call(worker_principal(signer), "rag_remove_deleted_collections", {}, idempotent=True)
-
-
-def remove_expired_records(database: Database, signer: Signer) -> None:
-    """Remove records of requests whose retention has ended."""
-    with _logged("expired records of requests were not removed"):
-        database.call(worker_principal(signer), "rag_remove_expired_records", {}, idempotent=True)
-
-
-def remove_old_calls(database: Database, signer: Signer) -> None:
-    """Remove the counts of calls that are too old to list (sql/90_operations/25_org_usage.sql)."""
-    with _logged("old counts of calls were not removed"):
-        database.call(worker_principal(signer), "rag_remove_old_calls", {}, idempotent=True)
+def remove_old_rows(database: Database, signer: Signer) -> None:
+    """Remove deleted collections that have no document, and other rows that have expired."""
+    for function, rows in REMOVALS.items():
+        with _logged(f"{rows} were not removed"):
+            database.call(worker_principal(signer), function, {}, idempotent=True)
 
 
 def extend_hnsw(database: Database, signer: Signer) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.ingestion.maintenance import remove_deleted_collections
+from shared.ingestion.maintenance import remove_old_rows
 from shared.services import Services
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
@@ -100,7 +100,7 @@ def test_deletion_responses_do_not_reveal_private_documents(
     assert alf.request("GET", "/indexes").json() == []
     assert alf.match(vector(1)) == []
     if way == "SQL":
-        remove_deleted_collections(core.database, core.require_signer())
+        remove_old_rows(core.database, core.require_signer())
     assert_alike({name: visible_responses(alf, name, home) for name, home in homes.items()}, homes)
 
 
@@ -166,7 +166,7 @@ def test_webhooks_reveal_no_private_documents(
         assert people.alf.request("DELETE", f"{PATH}/{home}?cascade=true").status_code == 204
     people.ann.rpc("rag_update_collection", {"collection_id": homes["held"], "description": "x"})
     people.ann.rpc("rag_delete_collection", {"collection_id": homes["held"], "cascade": True})
-    remove_deleted_collections(core.database, core.require_signer())
+    remove_old_rows(core.database, core.require_signer())
     assert world.sql("select from rag.collections where org_id = %s", people.acme.id) == []
     expected = [("collection.deleted", "held"), ("collection.deleted", "free")]
     assert world.sql(delivered, people.acme.id) == expected
@@ -199,7 +199,7 @@ def test_a_private_document_s_owner_keeps_access_to_the_collection(
     ann, alf, home = people.ann, people.alf, homes["held"]
     for each in homes.values():
         assert alf.request("DELETE", f"{PATH}/{each}?cascade=true").status_code == 204
-    remove_deleted_collections(core.database, core.require_signer())
+    remove_old_rows(core.database, core.require_signer())
     assert names_of(ann) == names_of(people.ada) == ["held"]
     assert ann.request("GET", f"{PATH}/{home}").json()["document_count"] == 1
     assert documents_of(ann, "held") == knowledge_client.ids(ann, "held") == ["secret"]
@@ -218,7 +218,7 @@ def test_a_private_document_s_owner_keeps_access_to_the_collection(
     (old,) = ann.match(vector(2), collection_id=home)
     assert ann.request("DELETE", f"/api/v1/documents/{old['document_id']}").status_code == 204
     assert ann.request("GET", f"{PATH}/{home}").status_code == 404
-    remove_deleted_collections(core.database, core.require_signer())
+    remove_old_rows(core.database, core.require_signer())
     assert world.sql("select id::text from rag.collections where org_id = %s", people.acme.id) == [(new,)]
 
 
