@@ -140,13 +140,14 @@ class _Turn:
         if self._row["listed"] + self.counts["listed"] + len(part) > self._row["item_limit"]:
             raise too_many_items(self._row["item_limit"])
         listed = [{"item": item.id, "version": item.version} for item in part]
-        known = {row["item"]: row["version"] for row in self._call("rag_list_source_items", items=listed)}
+        rows = self._call("rag_list_source_items", items=listed)
+        versions = {row["item"]: row["version"] for row in rows}
         for item in part:
-            if item.id in known:
-                self._update(source, item, known[item.id])
+            if item.id in versions:
+                self._update(source, item, versions[item.id])
             self.after = item.id
             self.counts["listed"] += 1
-            if item.id in known:
+            if item.id in versions:
                 # After the item, so that every turn processes at least one.
                 self._require_time()
         self._require_time()

@@ -1,8 +1,8 @@
 """Website as a source: the pages of its sitemaps that robots.txt allows.
 
-Only URLs of the address's own scheme, host and port count, below the address's folder. Strangers wrote all
-that is fetched here: the SSRF guard applies to every connection, sizes are bounded, and a process of its own
-parses (shared/ingestion/parsers/web_pages.py).
+Only URLs of the address's own scheme, host and port count, below the address's folder. The content is
+untrusted: the SSRF guard applies to every connection, sizes are bounded, and a process of its own parses
+(shared/ingestion/parsers/web_pages.py).
 """
 
 import json
@@ -53,9 +53,10 @@ class Website:
 
     def fetch(self, item: Item, known_version: str | None) -> Content | None:
         time.sleep(self._delay)
-        known = None if item.version else known_version
+        # The sitemap's version, where it has one, was compared already.
+        version = None if item.version else known_version
         try:
-            page = fetch_if_changed(item.id, self._networks, MAX_BYTES, self._org_id, known)
+            page = fetch_if_changed(item.id, self._networks, MAX_BYTES, self._org_id, version)
         except AddressGone as error:
             raise ItemGone from error
         if page is None:
@@ -102,11 +103,11 @@ class Website:
             return ""
 
     def _read_sitemaps(self, declared: list[str]) -> dict[str, str | None]:
-        if self._address.path.endswith((".xml", ".xml.gz")):
+        if self._is_sitemap:
             waiting = [(self._address, False)]
         else:
-            found = [url for text in declared if (url := self._own(text))]
-            waiting = [(url, False) for url in found or [self._address.join("/sitemap.xml")]]
+            sitemaps = [url for text in declared if (url := self._own(text))]
+            waiting = [(url, False) for url in sitemaps or [self._address.join("/sitemap.xml")]]
         pages: dict[str, str | None] = {}
         read: set[httpx.URL] = set()
         until = time.monotonic() + LISTING_SECONDS
@@ -138,10 +139,14 @@ class Website:
         return pages
 
     @property
+    def _is_sitemap(self) -> bool:
+        """Whether the address is that of a sitemap."""
+        return self._address.path.endswith((".xml", ".xml.gz"))
+
+    @property
     def _folder(self) -> str:
         """The beginning of the URLs that count: the whole host, if the address is a sitemap."""
-        is_sitemap = self._address.path.endswith((".xml", ".xml.gz"))
-        return str(self._address.join("/" if is_sitemap else "."))
+        return str(self._address.join("/" if self._is_sitemap else "."))
 
     def _own(self, text: str) -> httpx.URL | None:
         """The URL, if it is one of this host that may be requested."""
