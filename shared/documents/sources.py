@@ -11,8 +11,8 @@ Row = dict[str, Any]
 
 def create(database: Database, caller: Principal, fields: Row) -> Row:
     """`fields`: collection_id, kind, address; optionally endpoint, region, credentials, interval_seconds,
-    max_items. Raises Forbidden for a
-    member who is no admin, NotFound for another org's collection, InvalidRequest."""
+    max_items. Raises Forbidden for a member who is no admin, NotFound for another org's collection,
+    InvalidRequest."""
     (row,) = database.call(caller, "rag_create_source", fields)
     return dict(row)
 

@@ -30,13 +30,13 @@ class Fence:
     @classmethod
     def of(cls, system_prompt: str) -> "Fence | None":
         """The fence that a system prompt explains, None without one."""
-        found = re.search(r"<<end-([0-9a-f]{16})>>", system_prompt)
-        return cls(found[1]) if found else None
+        match = re.search(r"<<end-([0-9a-f]{16})>>", system_prompt)
+        return cls(match[1]) if match else None
 
     def substitute(self, text: str, replacement: Callable[[str], str]) -> str:
         """The text with another in the place of each fence and of all inside it."""
         fenced = re.compile(rf"<<[a-z]+-{self.nonce}>>.*?{re.escape(self._line('end'))}", re.DOTALL)
-        return fenced.sub(lambda found: replacement(found[0]), text)
+        return fenced.sub(lambda match: replacement(match[0]), text)
 
     def rule(self, *labels: str) -> str:
         """The sentence that explains the fence with these labels to a model."""

@@ -103,8 +103,10 @@ def test_two_configurations_are_compared_on_the_same_questions(people: People, c
 
 
 def test_a_change_names_a_known_setting():
-    known = compare.Configuration.of(["RAG_CONTEXT_TOKENS=500", "bm25_b=0.5", "mode=graph"])
-    assert known == compare.Configuration({"RAG_CONTEXT_TOKENS": "500"}, {"bm25_b": "0.5"}, Mode.GRAPH)
+    configuration = compare.Configuration.of(["RAG_CONTEXT_TOKENS=500", "bm25_b=0.5", "mode=graph"])
+    assert configuration == compare.Configuration(
+        {"RAG_CONTEXT_TOKENS": "500"}, {"bm25_b": "0.5"}, Mode.GRAPH
+    )
     for change in ("RAG_UNKNOWN=1", "mode=best", "nothing"):
         with pytest.raises(ValueError):  # noqa: PT011  # argparse shows it
             compare.Configuration.of([change])

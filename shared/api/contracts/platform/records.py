@@ -39,7 +39,7 @@ class Feedback(BaseModel):
     reason: Annotated[str, StringConstraints(strict=True, max_length=2000), WithoutNul] | None = None
 
 
-class GivenFeedback(BaseModel):
+class RecordFeedback(BaseModel):
     rating: Rating
     reason: str | None
 
@@ -52,7 +52,7 @@ class Label(BaseModel):
     document_ids: Annotated[list[str], Field(max_length=20)] = []
 
 
-class GivenLabel(BaseModel):
+class RecordLabel(BaseModel):
     verdict: Verdict
     document_ids: list[str]
 
@@ -135,8 +135,8 @@ class Record(BaseModel):
     answered: bool
     answer: str | None
     generation: Generation | None
-    feedback: GivenFeedback | None
-    label: GivenLabel | None
+    feedback: RecordFeedback | None
+    label: RecordLabel | None
     milliseconds: int
     created_at: datetime
     expires_at: datetime
@@ -171,8 +171,8 @@ class ListedRecord(BaseModel):
     question: str
     level: Literal["high", "medium", "low"]
     answered: bool
-    feedback: GivenFeedback | None
-    label: GivenLabel | None
+    feedback: RecordFeedback | None
+    label: RecordLabel | None
     prompt_tokens: int
     completion_tokens: int
     milliseconds: int
