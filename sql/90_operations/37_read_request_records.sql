@@ -144,10 +144,8 @@ declare
   org constant uuid := rag.resolve_org(rag_update_record_settings.org_id);
   days constant integer := rag_update_record_settings.retention_days;
 begin
-  if org not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
-    raise exception 'Only admins of the org may do this. An API key also needs the scope admin.'
-      using errcode = 'PT403', detail = 'admin_required';
-  elsif days not between 1 and 3650 then
+  perform rag.require_admin(org);
+  if days not between 1 and 3650 then
     raise exception 'retention_days must be between 1 and 3650, or null for no records'
       using errcode = 'PT400', detail = 'invalid_retention';
   end if;
