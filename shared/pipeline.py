@@ -2,8 +2,9 @@
 
     authenticate -> limit -> embed -> match -> judge -> generate
 
-The first two steps are dependencies of every handler (api/authentication.py). `search` is embed and match;
-`answer` goes on to judge and, where confidence allows, to generate.
+The first two steps are dependencies of every handler (api/authentication.py); in the rag pair, the call that
+matches also counts the request. `search` is embed and match; `answer` goes on to judge and, where confidence
+allows, to generate.
 """
 
 import time

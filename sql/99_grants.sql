@@ -157,6 +157,7 @@ begin
       ('guarded', 'rag_check_rate_limit(text,text,integer,integer,integer)'),
       ('guarded', 'rag_claim_response(uuid,text,text,integer,uuid,text)'),
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
+      ('guarded', 'rag_counted_search(text,text,integer,integer,text,extensions.vector,text,integer,jsonb,integer,double precision,text[],bigint,integer)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
       ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
       ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb)'),

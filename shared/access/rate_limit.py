@@ -85,18 +85,26 @@ class RateLimitCheck:
     windows: dict[int, RateWindow] = field(default_factory=dict)
     # Those of tokens that the caller's org has used up today.
     exceeded_quotas: frozenset[str] = frozenset()
+    # Whether this request used up one of them.
+    has_used_up_quota: bool = False
 
-    def count(self) -> None:
-        """The one round trip. Raises a RagError."""
-        arguments = {
+    def arguments(self) -> dict[str, Any]:
+        """As rag_counted_search takes them, and rag_check_rate_limit with an amount."""
+        return {
             "function": self.function,
             "bucket": self.bucket,
             "requests": self.rate.amount,
             "window_seconds": self.rate.get_expiry(),
-            "amount": self.amount,
         }
+
+    def count(self) -> None:
+        """The one round trip. Raises a RagError."""
+        arguments = {**self.arguments(), "amount": self.amount}
         # Repeated after a broken connection: a request may count twice, and none is left uncounted.
-        rows = self.database.call(self.caller, "rag_check_rate_limit", arguments, idempotent=True)
+        self.read(self.database.call(self.caller, "rag_check_rate_limit", arguments, idempotent=True))
+
+    def read(self, rows: list[dict[str, Any]]) -> None:
+        """Take the result of rag_check_rate_limit. Raises DatabaseFailed without rows."""
         if not rows:
             raise DatabaseFailed
         for window in map(RateWindow.of, rows):
@@ -111,9 +119,21 @@ class RateLimitCheck:
         return min(self.windows.values(), key=lambda window: window.tightness)
 
 
+@dataclass(frozen=True, slots=True)
+class UncountedCaller(Principal):
+    """A caller whose request the first search counts (counted_search.py)."""
+
+    check: RateLimitCheck = field(kw_only=True, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, check: RateLimitCheck) -> "UncountedCaller":
+        caller = check.caller
+        return cls(caller.user_id, caller.token, caller.scopes, caller.key_id, check=check)
+
+
 class RefusalCache:
     """Recent refusals of a process: the database is not called again for the same caller and bucket within
-    five seconds, or until the window resets.
+    five seconds, or until the window resets. Without windows: a caller whose org has used up a quota.
 
     The request statistics do not count the requests that are refused here. Safe to use from many threads.
     """
@@ -126,9 +146,13 @@ class RefusalCache:
         with self._lock:
             return self._windows.get(_identity(check), {})
 
+    def __contains__(self, check: RateLimitCheck) -> bool:
+        with self._lock:
+            return _identity(check) in self._windows
+
     def add(self, check: RateLimitCheck) -> None:
         with self._lock:
-            self._windows[_identity(check)] = check.windows
+            self._windows[_identity(check)] = {} if check.tightest.admitted else check.windows
 
 
 def _identity(check: RateLimitCheck) -> tuple[Any, ...]:
@@ -137,8 +161,8 @@ def _identity(check: RateLimitCheck) -> tuple[Any, ...]:
 
 
 def _expires_at(_: Any, windows: dict[int, RateWindow], now: float) -> float:
-    resets_at = min((window.resets_at for window in windows.values() if not window.admitted), default=0)
-    return now + min(REFUSAL_SECONDS, resets_at - time())
+    remaining = (window.resets_at - time() for window in windows.values() if not window.admitted)
+    return now + min((REFUSAL_SECONDS, *remaining))
 
 
 _current: ContextVar[RateLimitCheck] = ContextVar("rate_limit")
@@ -189,7 +213,8 @@ _limiter = _LimiterWithoutEnvironment(
 def _limits() -> str:
     """The limits of this request, as slowapi reads them. Counting the request returns them."""
     check = _current.get()
-    check.count()
+    if not check.windows:
+        check.count()
     return ";".join(f"{window.allowed}/{window.seconds} seconds" for window in check.windows.values())
 
 
@@ -199,20 +224,24 @@ def _admit(request: Request) -> None:
 
 
 def check_rate_limit(request: Request, check: RateLimitCheck, refusals: RefusalCache) -> None:
-    """Count this request against the caller's limits, unless one of them refused the caller just before.
+    """Count this request against the caller's limits, unless a search has counted it, or one of the limits
+    refused the caller just before.
 
     Raises RateLimited, with Retry-After in seconds. In both cases the request keeps the tightest window, from
     which middleware.py writes the headers of the response.
     """
     token = _current.set(check)
     try:
-        check.windows = refusals.get(check)
-        if check.windows:
-            raise RateLimited(headers=check.tightest.retry_after)
+        if not check.windows:
+            check.windows = refusals.get(check)
+            if check.windows:
+                raise RateLimited(headers=check.tightest.retry_after)
         _admit(request=request)
         if getattr(request.state, "view_rate_limit", None) is None:
             # slowapi ignores limits that it cannot read. No request is admitted that way.
             raise DatabaseFailed
+        if check.exceeded_quotas or check.has_used_up_quota:
+            refusals.add(check)
     except RateLimitExceeded:
         refusals.add(check)
         raise RateLimited(headers=check.tightest.retry_after) from None

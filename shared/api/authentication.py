@@ -5,7 +5,7 @@ A handler runs only for an authenticated caller with the scope who is within the
 """
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of
 from shared.access.jwt_verifier import bearer, is_token
-from shared.access.rate_limit import RateLimitCheck, check_rate_limit
+from shared.access.rate_limit import RateLimitCheck, UncountedCaller, check_rate_limit
 from shared.access.token_signer import principal_at_end
 from shared.api.dependencies import Core
 from shared.errors import (
@@ -39,18 +39,28 @@ from shared.types import Principal, Scope
 Authorization = Annotated[str | None, Header()]
 
 
-def _rag_caller(request: Request, core: Core, authorization: Authorization = None) -> Principal:
+def _rag_caller(request: Request, core: Core, authorization: Authorization = None) -> Iterator[Principal]:
     with step("authenticate"):
         if is_key(bearer(authorization)):
             raise Unauthorized("This route takes no API keys. Send a signed-in user's token.")
         caller = core.verifier.principal(authorization)
-    _limit(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
-    return caller
+    check = _check(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
+    with step("limit"):
+        if is_checked_first := check in core.refusals:
+            _count(request, core, check)
+    if is_checked_first:
+        yield caller
+        return
+    try:
+        yield UncountedCaller.of(check)
+    finally:
+        # After a search, this only takes its result. A request that failed before counts too.
+        _count(request, core, check)
 
 
-# A user within the limit, the first parameter of each handler of the rag pair. Raises Unauthorized,
-# KeysUnavailable, RateLimited.
-Caller = Annotated[Principal, Depends(_rag_caller)]
+# A user within the limit, the first parameter of the handlers of the rag pair. The first search of a handler
+# counts the request. Raises Unauthorized, KeysUnavailable, RateLimited.
+Caller = Annotated[Principal, Depends(_rag_caller, scope="function")]
 
 
 async def in_authorization(authorization: Authorization = None) -> str | None:
@@ -206,9 +216,15 @@ def _key_or_user(core: Services, authorization: str | None) -> Principal:
 
 
 def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
-    function: str = request.app.state.function
-    request.state.recording_target = core.database, partial(principal_at_end, core.signer, caller)
     with step("limit"):
-        check = RateLimitCheck(core.database, caller, function, bucket, parse(rate))
-        check_rate_limit(request, check, core.refusals)
+        _count(request, core, _check(request, core, caller, bucket, rate))
+
+
+def _check(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> RateLimitCheck:
+    request.state.recording_target = core.database, partial(principal_at_end, core.signer, caller)
+    return RateLimitCheck(core.database, caller, request.app.state.function, bucket, parse(rate))
+
+
+def _count(request: Request, core: Services, check: RateLimitCheck) -> None:
+    check_rate_limit(request, check, core.refusals)
     request.state.token_usage.exceeded = check.exceeded_quotas

@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from shared.access.counted_search import counted_search
+from shared.access.rate_limit import UncountedCaller
 from shared.clients.lenient_row_reading import object_of, readable
 from shared.clients.postgrest import Database
 from shared.errors import error_details
@@ -48,6 +50,8 @@ def match(
             return _with_graph(
                 database.call(caller, "rag_graph_search", arguments | options, idempotent=True)
             )
+        if isinstance(caller, UncountedCaller) and not caller.check.windows:
+            return _page(counted_search(database, caller, arguments | options))
         if not is_plain or query.neighbours or query.prefer:
             return _page(database.call(caller, "rag_search", arguments | options, idempotent=True))
         return _page(database.call(caller, "rag_match", arguments, idempotent=True))

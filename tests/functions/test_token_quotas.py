@@ -237,6 +237,30 @@ def test_without_embedding_tokens_cached_and_keyword_searches_continue(
         assert len(embedding_server.requests) == calls
 
 
+def test_a_process_that_does_not_know_of_an_exceeded_quota_embeds_one_question(
+    people: People, world: World, paid: Services, embedding_server: StandIn
+):
+    """The search of the request checks the quota. Its embedding is counted, and its matches are withheld."""
+    with clients(paid, knowledge, rag_search) as (knowing, searching):
+        ingest(knowing, people.ann)
+        limit(world, people.acme, embedding_tokens_per_day=7)
+        calls = len(embedding_server.requests)
+        for text in ("What does it hold?", "How hot is it?"):
+            answer = ask(searching, "/api/rag/search", people.ann, text)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (429, "embedding_quota_exceeded")
+            assert "litres" not in answer.text
+            assert answer.headers["X-RateLimit-Remaining"]
+        assert len(embedding_server.requests) == calls + 1
+    assert world.sql(USAGE, people.acme.id) == [("embedding", 14, 2)]
+
+
+def test_a_request_whose_embedding_fails_is_counted(people: People, settings: Settings):
+    unreachable = {"openai_api_key": "sk-embedder", "rag_embedding_url": "http://127.0.0.1:9/v1"}
+    with services(settings, **unreachable) as core, clients(core, rag_search) as (searching,):
+        answer = ask(searching, "/api/rag/search", people.ann)
+    assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (500, "59")
+
+
 def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceeded_quota(
     people: People, world: World, paid: Services, no_jobs: None
 ):
