@@ -36,13 +36,14 @@ export async function show(place, context) {
     const { keys } = await api.get("/api/keys");
     fill(list, table("API keys", columns, keys, "No API keys yet."));
   }
+  // The list comes first, so that a click after the secret appears is on a row of the new list.
+  const loadAndShow = (content) => load().finally(() => fill(secretPlace, content));
   const rotate = async (key) => {
     const rest = overlap.value === "0" ? "stops working at once" : `works for ${OVERLAPS.find(([value]) => value === overlap.value)[1]} more`;
     if (!confirm(`Replace the key “${key.name}” by a new one? The old key ${rest}.`)) return;
     await context.attempt(async () => {
       const newKey = await api.post(`/api/keys/${key.id}/rotate`, { overlap_seconds: Number(overlap.value) });
-      fill(secretPlace, secret(`The new key “${newKey.name}”.`, newKey.key));
-      await load();
+      await loadAndShow(secret(`The new key “${newKey.name}”.`, newKey.key));
     });
   };
   const revoke = async (key) => {
@@ -101,8 +102,7 @@ export async function show(place, context) {
         sheet.reset();
         showCollections();
         sheet.parentElement.open = false;
-        fill(secretPlace, secret(`The key “${newKey.name}”.`, newKey.key));
-        await load();
+        await loadAndShow(secret(`The key “${newKey.name}”.`, newKey.key));
       });
     return form(
       "Create",

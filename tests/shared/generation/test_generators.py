@@ -307,7 +307,7 @@ def test_an_unreachable_gateway_is_a_failure(api: StandIn):
 
 
 def test_a_gateway_time_out_is_reported_as_such(api: StandIn):
-    error = failure(api, Reply(delay=30), rag_llm_timeout_seconds=0.1)
+    error = failure(api, Reply(delay=30), rag_llm_timeout_seconds=0.5)
     assert type(error) is GenerationTimedOut
     assert (error.status, error.code) == (500, "generation_timeout")
 
