@@ -18,6 +18,7 @@ from shared.types import Confidence, Judgement, Match, Thresholds
 JUDGED_MATCHES = 10
 # The rag contract's mean is taken over this many, or fewer if there are fewer.
 CEILING_TOP_N = 5
+CONFLICT = "Documents give different values for the same thing."
 # Rerankers' scores crowd near 0 and 1: their log-odds are used, within these bounds.
 RELEVANCE_BOUNDS = 0.001, 0.999
 CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
@@ -54,7 +55,7 @@ class Calibration:
 
 # Fitted by `make calibrate` on the sets that bench/results/confidence.json names, with their errors.
 CALIBRATIONS = {
-    "all-MiniLM-L6-v2": Calibration(7.399, -5.414, Thresholds(0.835, 0.288), Thresholds(0.096, 0.082)),
+    "all-MiniLM-L6-v2": Calibration(7.371, -5.394, Thresholds(0.829, 0.284), Thresholds(0.095, 0.082)),
 }
 
 
@@ -76,7 +77,8 @@ def judge(
     features: ConfidenceFeatures, matches: Sequence[Match], calibration: Calibration | None
 ) -> Judgement:
     """The level by the score, at most medium where the matches lack a name, number, date, identifier or
-    negation of the question. Without a calibration the score is the rag contract's mean similarity."""
+    negation of the question, or one withdraws the value of another. Without a calibration the score is the
+    rag contract's mean similarity."""
     if calibration is None:
         score, thresholds, ceiling = mean_similarity(matches), CONTRACT_THRESHOLDS, CONTRACT_THRESHOLDS
     else:
@@ -95,7 +97,9 @@ def judge(
         because.append(f"None of the passages judged mentions {', '.join(features.missing)}.")
     if features.lacks_negation:
         because.append("None of the passages judged denies what the question denies.")
-    if features.missing or features.lacks_negation:
+    if features.has_withdrawal:
+        because.append(CONFLICT)
+    if features.missing or features.lacks_negation or features.has_withdrawal:
         level = _at_most_medium(level)
     return Judgement(level, score if matches else 0.0, thresholds, tuple(because), features.missing, ceiling)
 
@@ -131,7 +135,7 @@ def after_abstention(judgement: Judgement, *, is_extractive: bool = False) -> Ju
 def after_conflict(judgement: Judgement, notes: tuple[str, ...] = ()) -> Judgement:
     """The judgement, medium at most, where documents give different values for the same thing. `notes`: on
     those that contradict a model's answer."""
-    because = (*judgement.because, "Documents give different values for the same thing.")
+    because = tuple(dict.fromkeys((*judgement.because, CONFLICT)))
     level = _at_most_medium(judgement.confidence)
     return replace(judgement, confidence=level, because=because, contradictions=notes)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from shared.generation.conflicting_values import current_versions
+from shared.generation.conflicting_values import current_versions, has_withdrawal
 from shared.generation.grounding.claim_support import claim_of
 from shared.generation.grounding.evidence_windows import SourcePassage, SourcePassages
 from shared.generation.grounding.negation import negations_in
@@ -32,13 +32,15 @@ class ConfidenceFeatures:
     """`similarity`: of the best match, 0..1; `coverage`: the largest share, weighted by rarity, of the
     question's content words in one of its sentences, 0..1; `missing`: names, numbers, dates and identifiers
     of the question that no match contains, as the question writes them; `lacks_negation`: the question
-    negates a word that no match negates; `relevance`: a reranker's best score, 0..1; `best`: the best
+    negates a word that no match negates; `has_withdrawal`: a newer match withdraws a quantity of an older
+    one, and one of the two is the best; `relevance`: a reranker's best score, 0..1; `best`: the best
     match."""
 
     similarity: float
     coverage: float
     missing: tuple[str, ...] = ()
     lacks_negation: bool = False
+    has_withdrawal: bool = False
     relevance: float | None = None
     best: Match | None = field(default=None, compare=False, repr=False)
 
@@ -68,6 +70,7 @@ def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
         best,
         missing=_missing(question, passages),
         lacks_negation=_lacks_negation(question, passages),
+        has_withdrawal=_has_withdrawal(_content_words(question), best.best, passages),
         relevance=max((match.relevance for match in matches if match.relevance is not None), default=None),
     )
 
@@ -127,6 +130,18 @@ def _missing(question: str, passages: SourcePassages) -> tuple[str, ...]:
 def _as_written(name: str, question: str) -> str:
     words = (POSSESSIVE.sub("", word) for word in WORD.findall(question))
     return next((word for word in words if word.casefold() == name), name)
+
+
+def _has_withdrawal(words: frozenset[str], best: Match | None, passages: SourcePassages) -> bool:
+    """Of the sentence of the best match with the most words of the question."""
+    texts = [
+        (passage.text_of(sentence), passage.match)
+        for passage in passages.all
+        for sentence in passage.sentences
+    ]
+    own = [text for text, match in texts if match is best]
+    text = max(own, key=lambda text: len(words & content_words(text)), default="")
+    return best is not None and has_withdrawal(text, best, [pair for pair in texts if pair[1] is not best])
 
 
 def _lacks_negation(question: str, passages: SourcePassages) -> bool:

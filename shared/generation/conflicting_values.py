@@ -1,7 +1,8 @@
 """Conflicts of sentences: two documents give other values (numbers or dates) for the same thing.
 
 Two sentences conflict if they differ in values alone, or if one has all words of the other and other values
-of a unit, and their documents are versions of one: the titles differ by a year or a revision.
+of a unit, and their documents are versions of one: the titles differ by a year or a revision. A sentence of a
+newer document that withdraws a value conflicts with an older one that states it.
 """
 
 import re
@@ -26,6 +27,8 @@ _REVISION = re.compile(r"(?:v|r|rev)\.?\d+(?:\.\d+)*")
 _KEY = re.compile(r"[^.:]{1,60}: ")
 _FUNCTION_WORDS: frozenset[str] = frozenset().union(*FUNCTION_WORDS.values())
 _REVISION_WORDS = word_sets(__file__)["revision"]
+_WITHDRAWN_WORDS = word_sets(__file__)["withdrawn"]
+_NO_LONGER = re.compile(r"\bno longer\b|\bnicht mehr\b|\bn(?:e |['’])\w+ plus\b|\bya no\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,15 @@ def current_versions(question: str, matches: Sequence[Match]) -> list[Match]:
     return current or [*matches]
 
 
+def has_withdrawal(text: str, match: Match, others: Sequence[tuple[str, Match]]) -> bool:
+    """Whether this sentence withdraws a quantity of one of the others, or one of them a quantity of it."""
+    own = _read(ExtractedSentence(text, 0, match, 0, len(text), frozenset()))
+    readings = (_read(ExtractedSentence(other, 0, of, 0, len(other), frozenset())) for other, of in others)
+    return own is not None and any(
+        reading and (_withdraws(reading, own) or _withdraws(own, reading)) for reading in readings
+    )
+
+
 def has_value(text: str) -> bool:
     tokens = _tokens(text)
     return any(_is_value(tokens, place) for place in range(len(tokens)))
@@ -99,6 +111,24 @@ def value_tokens(text: str) -> set[str]:
 
 
 def _conflict(one: _Reading, other: _Reading) -> bool:
+    return _differ_in_values(one, other) or _withdraws(one, other) or _withdraws(other, one)
+
+
+def _withdraws(one: _Reading, other: _Reading) -> bool:
+    """Whether `one`, of a newer document, says that a quantity of the other is no longer valid."""
+    dates = one.sentence.match.occurred_at, other.sentence.match.occurred_at
+    # The unit is one of the common words.
+    has_common_word = len(one.words & other.words) >= MIN_WORDS
+    if dates[0] is None or dates[1] is None or dates[0] <= dates[1] or not has_common_word:
+        return False
+    values = {value for value in other.values if value[1] not in ("", "time")}
+    is_withdrawn = not _WITHDRAWN_WORDS.isdisjoint(_tokens(one.sentence.text))
+    return not values.isdisjoint(one.values) and (
+        is_withdrawn or _NO_LONGER.search(one.sentence.text) is not None
+    )
+
+
+def _differ_in_values(one: _Reading, other: _Reading) -> bool:
     changed = [pair for pair in zip(one.values, other.values, strict=False) if pair[0][0] != pair[1][0]]
     # Each of two sentences may be about its own year.
     own_years = one.years and other.years and one.years != other.years and len(changed) > 1

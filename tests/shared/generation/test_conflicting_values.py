@@ -82,3 +82,26 @@ def test_the_newer_is_told_by_date_then_title_then_sentence(subtests: pytest.Sub
             for pair in pairs:
                 (conflict,) = conflicting(pair)
                 assert (conflict.newer, conflict.older) == (newer, older)
+
+
+def test_a_newer_document_withdraws_a_value(subtests: pytest.Subtests):
+    rule = "The fee for a lost key is 20 euros."
+    cases = [
+        ("The fee of 20 euros for lost keys is withdrawn.", 2026, True),
+        ("We no longer charge 20 euros for a key.", 2026, True),
+        ("Die 20 Euro für den Key sind gestrichen.", 2026, True),
+        # An older document, another value, another thing, a date, no withdrawal.
+        ("The fee of 20 euros for lost keys is withdrawn.", 2024, False),
+        ("The fee of 30 euros for lost keys is withdrawn.", 2026, False),
+        ("The parking place of 20 euros is withdrawn.", 2026, False),
+        ("Since May a lost key is on a list of 20 euros.", 2026, False),
+    ]
+    for text, year, is_withdrawn in cases:
+        with subtests.test(text=text, year=year):
+            conflicts = conflicting([sentence(rule, "Handbook", 2025), sentence(text, "Notes", year)])
+            assert [conflict.newer.text for conflict in conflicts] == [text] * is_withdrawn
+    days = (
+        sentence("The audit ends on 3 May.", "Plan", 2025),
+        sentence("The audit of 3 May is cancelled.", "Mail", 2026),
+    )
+    assert conflicting(days) == ()
