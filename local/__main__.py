@@ -28,6 +28,7 @@ from local import (
     verify_command,
 )
 from local.child_processes import StackError
+from local.org_data import erase_command, export_command, import_command
 from local.postgres import VERSIONS
 from local.seed_demo import demo_files, ingest_files, make_services, principals_of
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS, Stack
@@ -207,6 +208,9 @@ def parser() -> argparse.ArgumentParser:
         command(ingest, "ingest a file or folder, or without PATH the demo's documents")
     )
     bulk_load.add_arguments(command(bulk_load.run, "load the first documents of a database", "bulk-load"))
+    export_command.add_arguments(command(export_command.run, "write an org's data to a file", "export"))
+    import_command.add_arguments(command(import_command.run, "read a file that export wrote", "import"))
+    erase_command.add_arguments(command(erase_command.run, "erase an org or a user, with a report", "erase"))
     search_command.add_arguments(command(search_command.run, "search as a user, in any mode", "search"))
     mcp_command.add_arguments(
         command(mcp_command.run, "serve MCP over standard input and output, from a deployment", "mcp")
