@@ -43,9 +43,8 @@ def apply_declared(postgres: Postgres, name: str) -> None:
 
 
 @contextmanager
-def declared_database(postgres: Postgres) -> Iterator[psycopg.Connection[Any]]:
-    """A connection to a temporary database that sql/ made."""
-    name = "declared"
+def declared_database(postgres: Postgres, name: str = "declared") -> Iterator[psycopg.Connection[Any]]:
+    """A connection to a temporary database of that name, which sql/ made."""
     try:
         make_database(postgres, name)
         apply_declared(postgres, name)

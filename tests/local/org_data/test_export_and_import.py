@@ -72,7 +72,8 @@ def org(stack: Stack) -> Iterator[Actors]:
 @pytest.fixture
 def elsewhere(stack: Stack, org: Actors) -> Iterator[Database]:
     """Another deployment, with the same users by address, under other ids."""
-    with migrations.declared_database(stack.postgres) as connection:
+    name = f"elsewhere_{stack.state.database}"
+    with migrations.declared_database(stack.postgres, name) as connection:
         open_session(connection)
         connection.execute(
             "update rag.settings set embedding_model = %s", [setting(org.database, "embedding_model")]
