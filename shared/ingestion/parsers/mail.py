@@ -7,14 +7,18 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage, MIMEPart
 from email.utils import parsedate_to_datetime
 from importlib import import_module
+from itertools import islice
 
-from shared.errors import RagError, UnreadableDocument
+from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
 from shared.ingestion.parsers.html_xml import markdown
 from shared.ingestion.parsers.limits_and_tables import ParsedFile, decode_text, size_error
 from shared.text.normalize import one_line
 
 MAX_MESSAGES, MAX_PARTS = 10_000, 1000
+# Messages in messages.
+MAX_DEPTH = 5
+NOT_READ = "(This file was not read.)"
 HEADERS = ("From", "To", "Cc", "Date")
 # The module of each kind of attachment that is read, besides texts.
 MODULES = dict.fromkeys(SIGNED_KINDS, "office") | {
@@ -73,45 +77,57 @@ def _metadata(message: EmailMessage) -> dict[str, str]:
     return {name: value[:200] for name, value in values.items() if value}
 
 
-def _text(message: EmailMessage) -> str:
-    """The subject, the sender and so on, the body, and each attachment under its name."""
-    lines = [f"# {_header(message, 'Subject') or 'No subject'}"]
+def _text(message: EmailMessage, depth: int = 0) -> str:
+    """The subject, the sender and so on, the texts, and each attachment under its name. The headings of a
+    message in a message are deeper."""
+    lines = [f"{'#' * (depth + 1)} {_header(message, 'Subject') or 'No subject'}"]
     lines += [f"{name}: {value}" for name in HEADERS if (value := _header(message, name))]
-    return "\n\n".join([lines[0], "\n".join(lines[1:]), *_parts(message)])
+    parts = list(islice(_leaves(message), MAX_PARTS + 1))
+    if len(parts) > MAX_PARTS:
+        raise size_error()
+    return "\n\n".join([lines[0], "\n".join(lines[1:]), *(_part(part, depth) for part in parts)])
 
 
-def _parts(message: EmailMessage) -> Iterator[str]:
-    body = message.get_body(("plain", "html"))
-    if body is not None:
-        text = _decoded(body)
-        yield markdown(text) if body.get_content_type() == "text/html" else text
-    alternatives = {"text/plain", "text/html"}
-    for number, part in enumerate(message.walk()):
-        if number > MAX_PARTS:
-            raise size_error()
-        name = one_line(str(part.get_filename() or ""))
-        is_shown = part is body or (part.get_content_type() in alternatives and not name)
-        if part.is_multipart() or is_shown or not isinstance(part, EmailMessage):
-            continue
-        yield f"## {name or 'Attachment'}"
-        yield _attachment(part, name)
+def _leaves(part: MIMEPart) -> Iterator[MIMEPart]:
+    """The texts and attachments of a message in order: of alternatives the plain one, or else HTML."""
+    if part.get_content_type() == "multipart/alternative" and (body := part.get_body(("plain", "html"))):
+        yield body
+    elif part.get_content_maintype() == "multipart":
+        for child in part.iter_parts():
+            yield from _leaves(child)
+    else:
+        yield part
 
 
-def _attachment(part: EmailMessage, name: str) -> str:
+def _part(part: MIMEPart, depth: int) -> str:
+    name = one_line(str(part.get_filename() or ""))
+    kind = part.get_content_type()
+    if kind in ("text/plain", "text/html") and not name:
+        return markdown(_decoded(part)) if kind == "text/html" else _decoded(part)
+    if kind == "message/rfc822" and depth < MAX_DEPTH:
+        forwarded = [message for message in part.iter_parts() if isinstance(message, EmailMessage)]
+        return "\n\n".join(_text(message, depth + 1) for message in forwarded)
+    return f"{'#' * (depth + 2)} {name or 'Attachment'}\n\n{_attachment(part, name)}".rstrip()
+
+
+def _attachment(part: MIMEPart, name: str) -> str:
+    """The text; empty for an empty file. A file that is not read says so, and the message remains."""
     data = part.get_payload(decode=True)
+    if not isinstance(data, bytes) or not data.strip():
+        return ""
     try:
-        if not isinstance(data, bytes) or not data.strip():
-            return ""
         kind = file_kind(data, name or None, part.get_content_type())
         if kind in TEXTS:
             return decode_text(data)
-        if kind not in MODULES:
-            return ""
-        parser = getattr(import_module(f"shared.ingestion.parsers.{MODULES[kind]}"), kind)
-        return "\n\n".join(text for _, text in parser(data).parts)
-    except RagError:
-        # An attachment of an unsupported type leaves its name.
-        return ""
+        if kind in MODULES:
+            parser = getattr(import_module(f"shared.ingestion.parsers.{MODULES[kind]}"), kind)
+            return "\n\n".join(text for _, text in parser(data).parts)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: S110
+        # The libraries raise errors of many kinds for broken files.
+        pass
+    return NOT_READ
 
 
 def _decoded(part: MIMEPart) -> str:

@@ -38,6 +38,48 @@ def test_a_message_is_its_body_its_headers_and_its_attachments():
     assert "in HTML" not in converted.text
 
 
+def test_a_forwarded_message_is_part_of_the_text():
+    inner = message("Kiln 8")
+    inner.add_attachment("code,limit\nE-43,700", subtype="csv", filename="more.csv")
+    letter = EmailMessage()
+    letter["Subject"] = "Forwarded: Kiln 8"
+    letter["From"] = "ann@acme.example"
+    letter.set_content("See below.")
+    letter.add_attachment(inner)
+    text = convert(letter.as_bytes(), "letter.eml", None).text
+    places = [
+        text.index(part)
+        for part in ("See below.", "## Kiln 8", "Ada Lovelace", "Zürich", "### more.csv", "E-43")
+    ]
+    assert places == sorted(places)
+
+
+def test_texts_around_an_attachment_are_all_read():
+    letter = EmailMessage()
+    letter["Subject"] = "Three"
+    letter["From"] = "ann@acme.example"
+    letter.set_content("Before the table.")
+    letter.add_attachment("a,b\n1,2", subtype="csv", filename="t.csv")
+    after = EmailMessage()
+    after.set_content("After the table.")
+    letter.attach(after)
+    text = convert(letter.as_bytes(), "letter.eml", None).text
+    assert text.index("Before the table.") < text.index("t.csv") < text.index("After the table.")
+
+
+@pytest.mark.parametrize("kind", ["pdf", "docx", "xlsx", "csv", "html"])
+def test_a_broken_attachment_costs_only_itself(kind: str):
+    letter = message()
+    heads = {"pdf": b"%PDF-1.7 broken", "docx": b"PK\x03\x04 broken", "xlsx": b"PK\x03\x04 broken"}
+    data = heads.get(kind, b"\x00\xff\xfe broken \x00")
+    letter.add_attachment(data, maintype="application", subtype="octet-stream", filename=f"broken.{kind}")
+    letter.add_attachment("E-42 is fine", filename="fine.txt")
+    text = convert(letter.as_bytes(), "letter.eml", None).text
+    assert f"## broken.{kind}" in text
+    assert "E-42 is fine" in text
+    assert "The kiln is hot." in text
+
+
 def test_an_archive_has_a_section_for_each_message(tmp_path: Path):
     archive = mailbox.mbox(tmp_path / "team.mbox")
     for number in range(3):
