@@ -64,7 +64,7 @@ def fetch(
     same_host: bool = False,
 ) -> Download:
     """Download at most `max_bytes`, and never more than 25 MB, from a URL that the org gave. `same_host`:
-    without redirects to other hosts.
+    without redirects to other hosts, and from https to http.
 
     Raises AddressRefused for an address that is not allowed, UnreadableDocument for content that is missing,
     too large or too slow, and FetchFailed where another attempt may succeed."""
@@ -101,11 +101,16 @@ def _fetch(
                         return None
                     if response.next_request is None:
                         return _read(response, min(MAX_BYTES, max_bytes or MAX_BYTES))
-                    if same_host and response.next_request.url.netloc != response.url.netloc:
+                    target = response.next_request.url
+                    if same_host and target.netloc != response.url.netloc:
                         raise AddressRefused(
                             "The address redirects to another host. Send the address that it redirects to."
                         )
-                    url = str(response.next_request.url)
+                    if same_host and response.url.scheme == "https" and target.scheme != "https":
+                        raise AddressRefused(
+                            "The address redirects from https to http. Send an https address."
+                        )
+                    url = str(target)
         except httpx.ReadTimeout as error:
             message = f"The address takes too long to answer. {UPLOAD_INSTEAD}"
             raise UnreadableDocument(message, code="url_too_slow") from error

@@ -2,6 +2,25 @@
 -- and read them (20_manage_sources.sql). The worker claims due sources under its own role, and lists and stores as the
 -- admin who created, changed or ran the source last (30_run_sources.sql). Documents of a source are ordinary documents.
 
+create function rag.is_source_credentials(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case when value is null then true
+    when jsonb_typeof(value) <> 'object' or pg_column_size(value) > 16384 or not rag.is_readable(value) then false
+    else value ?& array['access_key_id', 'secret_access_key']
+      and value - array['access_key_id', 'secret_access_key', 'session_token'] = '{}'
+      and not exists (
+        select from jsonb_each(value) as field (name, content)
+        where not (jsonb_typeof(content) = 'string' and length(content #>> '{}') between 1 and 4000)
+          and not (name = 'session_token' and content = 'null'))
+  end;
+$$;
+
+comment on function rag.is_source_credentials is
+  'Whether the value may be a bucket''s credentials: access_key_id and secret_access_key, and optionally session_token, '
+  'each of 1 to 4,000 characters; or null. With others the worker might use credentials of its own.';
+
 create table rag.sources (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -67,8 +86,7 @@ create table rag.source_credentials (
   org_id uuid not null,
   source_id uuid not null,
   owner_id uuid,
-  credentials jsonb not null check (jsonb_typeof(credentials) = 'object' and pg_column_size(credentials) <= 8192
-    and rag.is_readable(credentials)),
+  credentials jsonb not null check (rag.is_source_credentials(credentials)),
   primary key (org_id, source_id),
   foreign key (org_id, source_id) references rag.sources (org_id, id) on delete cascade
 );
@@ -153,14 +171,14 @@ create policy "admins see items of sources" on rag.source_items
   using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
   with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
--- The worker acts as this user.
+-- The worker acts as this user; during a run it acts as the user with whom the run began.
 create policy "a source runs as the user who requests it" on rag.sources
   as restrictive for insert to authenticated
   with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
 
 create policy "a changed source runs as the user who changes it" on rag.sources
   as restrictive for update to authenticated
-  using (true) with check (user_id = (select auth.uid()));
+  using (true) with check (user_id = (select auth.uid()) or lease = (select rag.lease_of_token()));
 
 create policy "the worker claims sources" on rag.sources
   for select to rag_worker using (true);

@@ -23,7 +23,9 @@ begin
       exists (
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
-      case when sources.state = 'running' or (sources.enabled and sources.resume_after is not null) then 'running'
+      -- No worker claims a disabled source: if its worker died, its run is over.
+      case when sources.enabled and (sources.state = 'running' or sources.resume_after is not null)
+          or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
       sources.failed, sources.error_code, sources.error_message, sources.created_at, sources.updated_at
@@ -59,8 +61,11 @@ returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
-  perform rag.check_json('credentials', credentials, 8192);
-  if credentials is not null and kind <> 'bucket' then
+  perform rag.check_json('credentials', credentials, 16384);
+  if not rag.is_source_credentials(credentials) then
+    raise exception 'The credentials need an access_key_id and a secret_access_key, and may have a session_token. '
+      'Send these alone.' using errcode = 'PT400', detail = 'invalid_credentials';
+  elsif credentials is not null and kind <> 'bucket' then
     raise exception 'Only buckets have credentials. Create the source without them.'
       using errcode = 'PT400', detail = 'invalid_credentials';
   end if;
@@ -68,7 +73,7 @@ end;
 $$;
 
 comment on function rag.check_source_credentials is
-  'Raises PT400 for credentials of a website, and for those that are too large.';
+  'Raises PT400 for credentials of a website, and for those that rag.is_source_credentials refuses.';
 
 create function public.rag_create_source(
   collection_id uuid, kind text, address text, interval_seconds integer default 86400, max_items integer default 1000,

@@ -159,12 +159,11 @@ begin
   where source_items.org_id = held.org_id and source_items.source_id = held.id
     and source_items.item = rag_put_source_item.item;
   if rag_put_source_item.document is null then
-    delete from rag.documents
-    where documents.org_id = held.org_id and documents.id = present.document_id and not present.is_duplicate;
-    delete from rag.source_items
+    update rag.source_items
+    set pass = held.pass - 1
     where source_items.org_id = held.org_id and source_items.source_id = held.id
       and source_items.item = rag_put_source_item.item;
-    return 'deleted';
+    return 'missing';
   end if;
   select originals.document_id into stored
   from rag.originals
@@ -204,8 +203,8 @@ $$;
 
 comment on function public.rag_put_source_item is
   'Store an item of the source: as rag_add_document, unless its document has this content already (unchanged) or '
-  'another document of the collection has it (duplicate). A null document deletes that of the item (deleted). It '
-  'extends the lease.';
+  'another document of the collection has it (duplicate). A null document: the item is listed and has no content '
+  '(missing); rag_delete_missing_items deletes its document. It extends the lease.';
 
 create function public.rag_delete_missing_items(max_items integer, lease_seconds integer default 300)
 returns table (deleted bigint, orphaned bigint)

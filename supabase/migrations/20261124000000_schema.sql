@@ -5749,6 +5749,25 @@ comment on function public.rag_repeat_delivery is
 -- and read them (20_manage_sources.sql). The worker claims due sources under its own role, and lists and stores as the
 -- admin who created, changed or ran the source last (30_run_sources.sql). Documents of a source are ordinary documents.
 
+create function rag.is_source_credentials(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case when value is null then true
+    when jsonb_typeof(value) <> 'object' or pg_column_size(value) > 16384 or not rag.is_readable(value) then false
+    else value ?& array['access_key_id', 'secret_access_key']
+      and value - array['access_key_id', 'secret_access_key', 'session_token'] = '{}'
+      and not exists (
+        select from jsonb_each(value) as field (name, content)
+        where not (jsonb_typeof(content) = 'string' and length(content #>> '{}') between 1 and 4000)
+          and not (name = 'session_token' and content = 'null'))
+  end;
+$$;
+
+comment on function rag.is_source_credentials is
+  'Whether the value may be a bucket''s credentials: access_key_id and secret_access_key, and optionally session_token, '
+  'each of 1 to 4,000 characters; or null. With others the worker might use credentials of its own.';
+
 create table rag.sources (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -5814,8 +5833,7 @@ create table rag.source_credentials (
   org_id uuid not null,
   source_id uuid not null,
   owner_id uuid,
-  credentials jsonb not null check (jsonb_typeof(credentials) = 'object' and pg_column_size(credentials) <= 8192
-    and rag.is_readable(credentials)),
+  credentials jsonb not null check (rag.is_source_credentials(credentials)),
   primary key (org_id, source_id),
   foreign key (org_id, source_id) references rag.sources (org_id, id) on delete cascade
 );
@@ -5900,14 +5918,14 @@ create policy "admins see items of sources" on rag.source_items
   using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
   with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
--- The worker acts as this user.
+-- The worker acts as this user; during a run it acts as the user with whom the run began.
 create policy "a source runs as the user who requests it" on rag.sources
   as restrictive for insert to authenticated
   with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
 
 create policy "a changed source runs as the user who changes it" on rag.sources
   as restrictive for update to authenticated
-  using (true) with check (user_id = (select auth.uid()));
+  using (true) with check (user_id = (select auth.uid()) or lease = (select rag.lease_of_token()));
 
 create policy "the worker claims sources" on rag.sources
   for select to rag_worker using (true);
@@ -5943,7 +5961,9 @@ begin
       exists (
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
-      case when sources.state = 'running' or (sources.enabled and sources.resume_after is not null) then 'running'
+      -- No worker claims a disabled source: if its worker died, its run is over.
+      case when sources.enabled and (sources.state = 'running' or sources.resume_after is not null)
+          or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
       sources.failed, sources.error_code, sources.error_message, sources.created_at, sources.updated_at
@@ -5979,8 +5999,11 @@ returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
-  perform rag.check_json('credentials', credentials, 8192);
-  if credentials is not null and kind <> 'bucket' then
+  perform rag.check_json('credentials', credentials, 16384);
+  if not rag.is_source_credentials(credentials) then
+    raise exception 'The credentials need an access_key_id and a secret_access_key, and may have a session_token. '
+      'Send these alone.' using errcode = 'PT400', detail = 'invalid_credentials';
+  elsif credentials is not null and kind <> 'bucket' then
     raise exception 'Only buckets have credentials. Create the source without them.'
       using errcode = 'PT400', detail = 'invalid_credentials';
   end if;
@@ -5988,7 +6011,7 @@ end;
 $$;
 
 comment on function rag.check_source_credentials is
-  'Raises PT400 for credentials of a website, and for those that are too large.';
+  'Raises PT400 for credentials of a website, and for those that rag.is_source_credentials refuses.';
 
 create function public.rag_create_source(
   collection_id uuid, kind text, address text, interval_seconds integer default 86400, max_items integer default 1000,
@@ -6272,12 +6295,11 @@ begin
   where source_items.org_id = held.org_id and source_items.source_id = held.id
     and source_items.item = rag_put_source_item.item;
   if rag_put_source_item.document is null then
-    delete from rag.documents
-    where documents.org_id = held.org_id and documents.id = present.document_id and not present.is_duplicate;
-    delete from rag.source_items
+    update rag.source_items
+    set pass = held.pass - 1
     where source_items.org_id = held.org_id and source_items.source_id = held.id
       and source_items.item = rag_put_source_item.item;
-    return 'deleted';
+    return 'missing';
   end if;
   select originals.document_id into stored
   from rag.originals
@@ -6317,8 +6339,8 @@ $$;
 
 comment on function public.rag_put_source_item is
   'Store an item of the source: as rag_add_document, unless its document has this content already (unchanged) or '
-  'another document of the collection has it (duplicate). A null document deletes that of the item (deleted). It '
-  'extends the lease.';
+  'another document of the collection has it (duplicate). A null document: the item is listed and has no content '
+  '(missing); rag_delete_missing_items deletes its document. It extends the lease.';
 
 create function public.rag_delete_missing_items(max_items integer, lease_seconds integer default 300)
 returns table (deleted bigint, orphaned bigint)

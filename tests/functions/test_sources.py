@@ -94,6 +94,29 @@ def test_an_invalid_source_is_refused(people: People, why: str):
     assert "s3cret" not in answer.text
 
 
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        {}, {"access_key_id": "a"}, {"access_key_id": "a", "secret_access_key": ""},
+        {"access_key_id": "a", "secret_access_key": None}, {"access_key_id": "a", "secret_access_key": 1},
+        {"access_key_id": "a", "secret_access_key": "b", "session_token": ""},
+        {"access_key_id": "a", "secret_access_key": "b", "profile": "own"},
+        {"access_key_id": "a", "secret_access_key": "b" * 4001}, [], "a",
+    ],
+)  # fmt: skip
+def test_sql_refuses_credentials_with_which_the_worker_might_use_its_own(
+    people: People, world: World, credentials: object
+):
+    home = people.ada.rpc("rag_create_collection", {"org_id": people.acme.id, "name": "home"}).json()[0]["id"]
+    arguments = {"collection_id": home, "kind": "bucket", "address": "s3://docs"}
+    refused = people.ada.rpc("rag_create_source", {**arguments, "credentials": credentials})
+    assert (refused.status_code, refused.json()["details"]) == (400, "invalid_credentials")
+    (source,) = people.ada.rpc("rag_create_source", arguments).json()
+    refused = people.ada.rpc("rag_update_source", {"source_id": source["id"], "credentials": credentials})
+    assert (refused.status_code, refused.json()["details"]) == (400, "invalid_credentials")
+    assert world.sql("select count(*) from rag.source_credentials") == [(0,)]
+
+
 def test_credentials_are_never_readable(people: People, world: World):
     source = make(people.ada, **BUCKET, credentials=CREDENTIALS)
     assert source["has_credentials"]
@@ -112,8 +135,10 @@ def test_credentials_are_never_readable(people: People, world: World):
     assert world.as_role("rag_worker", "select credentials from rag.source_credentials") == [(other,)]
     # A user of another org changes none.
     bea = world.user(people.bolt, role="admin")
-    world.as_user(bea, "update rag.source_credentials set credentials = '{}'")
-    world.as_user(people.ann, "update rag.source_credentials set credentials = '{}'")
+    replaced = """update rag.source_credentials
+      set credentials = '{"access_key_id": "own", "secret_access_key": "own"}'"""
+    world.as_user(bea, replaced)
+    world.as_user(people.ann, replaced)
     assert world.sql("select credentials from rag.source_credentials") == [(other,)]
     refused = people.ada.rpc("rag_update_source", {"source_id": make(people.ada)["id"], "credentials": other})
     assert refused.json()["details"] == "invalid_credentials"

@@ -62,17 +62,17 @@ class Bucket:
 
     def fetch(self, item: Item, known_version: str | None) -> Content | None:
         if self._sizes[item.id] > MAX_BYTES:
-            raise UnreadableDocument(
-                f"The object is larger than {MAX_BYTES:,} bytes. Divide it.", code="file_too_large"
-            )
+            raise _too_large()
         key = item.id.removeprefix(self._address_of(""))
         try:
             # An object that has become larger is not read as a whole.
-            data: bytes = self._files.cat_file(f"{self._bucket}/{key}", start=0, end=MAX_BYTES)
+            data: bytes = self._files.cat_file(f"{self._bucket}/{key}", start=0, end=MAX_BYTES + 1)
         except FileNotFoundError:
             raise ItemGone from None
         except Exception as error:
             raise _translated(error) from None
+        if len(data) > MAX_BYTES:
+            raise _too_large()
         return Content(
             data, None, key.rpartition("/")[2], None, {"path": key, "source": f"s3://{self._bucket}"}
         )
@@ -94,6 +94,12 @@ class Bucket:
 
     def _address_of(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"
+
+
+def _too_large() -> UnreadableDocument:
+    return UnreadableDocument(
+        f"The object is larger than {MAX_BYTES:,} bytes. Divide it.", code="file_too_large"
+    )
 
 
 def _file_system(

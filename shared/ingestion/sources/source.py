@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from shared.errors import InvalidRequest, UnreadableDocument
+from shared.errors import FetchFailed, InvalidRequest, UnreadableDocument
 
 # Bytes of one item.
 MAX_BYTES = 25 * 1024 * 1024
@@ -13,6 +13,14 @@ ITEMS_AT_ONCE = 500
 
 class ItemGone(UnreadableDocument, code="item_gone"):
     """The item is listed and does not exist. Remove it from the listing."""
+
+
+class ItemLeftOut(Exception):
+    """The item is listed, and is no document of the source: another item has its content."""
+
+
+class ItemsGone(FetchFailed, code="items_gone"):
+    """Most items of the listing do not exist, so that nothing was deleted. Check the source."""
 
 
 class ListingRefused(InvalidRequest, code="listing_refused"):
@@ -55,8 +63,8 @@ class Source(Protocol):
         ...
 
     def fetch(self, item: Item, known_version: str | None) -> Content | None:
-        """The content; None if it still has the known version. Raises ItemGone, and a RagError for an item
-        that cannot be read."""
+        """The content; None if it still has the known version. Raises ItemGone, ItemLeftOut, and a RagError
+        for an item that cannot be read."""
         ...
 
 

@@ -17,7 +17,15 @@ from typing import Any
 from shared.errors import DatabaseBusy, Forbidden, RagError, RateLimited
 from shared.ingestion.filter_fields_of_metadata import fields_of
 from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, Row
-from shared.ingestion.sources.source import Content, Item, ItemGone, Source, too_many_items
+from shared.ingestion.sources.source import (
+    Content,
+    Item,
+    ItemGone,
+    ItemLeftOut,
+    ItemsGone,
+    Source,
+    too_many_items,
+)
 from shared.text.normalize import clean_line
 
 log = logging.getLogger("rag")
@@ -30,6 +38,8 @@ WAITING_PAUSE, ERROR_PAUSE = 15, 600
 DELETED_AT_ONCE = 100
 # Failures in a row after which the listing ends.
 MAX_FAILURES = 20
+# If so many listed items do not exist, and most of the listing, the fault is the source's.
+FEW_ITEMS = 3
 
 
 class SourceUserLeft(Forbidden, code="source_user_left"):
@@ -118,6 +128,7 @@ class _Turn:
         self._until: float | None = None
         self._room = MAX_WAITING_JOBS - row["waiting_jobs"]
         self._failures = 0
+        self._gone = 0
         self._is_full = False
         # The item after which the next turn continues; empty: with the first one.
         self.after: str = row["resume_after"] or ""
@@ -134,6 +145,8 @@ class _Turn:
             # The time of the listing before its first part does not count: every turn needs it again.
             self._until = self._until or time.monotonic() + TURN_SECONDS
             self._process(source, part)
+        if self._gone >= FEW_ITEMS and 2 * self._gone > self.counts["listed"]:
+            raise ItemsGone
         return self._delete_missing()
 
     def _process(self, source: Source, part: Sequence[Item]) -> None:
@@ -168,16 +181,20 @@ class _Turn:
             self._failures = 0
             if content is not None:
                 self._store(item, content)
-        except ItemGone:
+        except ItemLeftOut:
             self._call("rag_put_source_item", item=item.id)
         except RagError as error:
             if isinstance(error, DatabaseBusy) or error.code == "lease_lost":
                 raise
             # No further document is accepted; the listing still finds what to delete.
             self._is_full = isinstance(error, RateLimited)
-            self._failures = self._failures + 1 if error.status >= 500 else 0
+            is_gone = isinstance(error, ItemGone)
+            self._failures = self._failures + 1 if is_gone or error.status >= 500 else 0
             if self._failures == MAX_FAILURES:
-                raise
+                raise (ItemsGone() if is_gone else error) from error
+            if is_gone:
+                self._gone += 1
+                self._call("rag_put_source_item", item=item.id)
             self._note(item, error)
 
     def _note(self, item: Item, error: RagError) -> None:

@@ -1,6 +1,6 @@
 """Website as a source: the pages of its sitemaps that robots.txt allows.
 
-Only URLs of the address's own scheme, host and port count, below the address's folder. The content is
+Only URLs of the address's own scheme, host and port count, and of its path. The content is
 untrusted: the SSRF guard applies to every connection, sizes are bounded, and a process of its own parses
 (shared/ingestion/parsers/web_pages.py).
 """
@@ -8,7 +8,7 @@ untrusted: the SSRF guard applies to every connection, sizes are bounded, and a 
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ from shared.ingestion.sources.source import (
     Content,
     Item,
     ItemGone,
+    ItemLeftOut,
     ListingRefused,
     too_many_items,
 )
@@ -61,6 +62,8 @@ class Website:
             raise ItemGone from error
         if page is None:
             return None
+        if page.url != item.id and not self._allowed([page.url]):
+            raise ItemLeftOut
         media_type = (page.content_type or "").partition(";")[0].strip().lower()
         if media_type not in PAGE_TYPES:
             return Content(
@@ -70,7 +73,7 @@ class Website:
         url = self._canonical(page, parsed["canonical"])
         if url != item.id and url in self._pages:
             # The sitemap lists the page under its canonical URL too.
-            raise ItemGone
+            raise ItemLeftOut
         title = clean_line(parsed["title"] or "")[:512] or None
         metadata = {"url": url, "source_type": "webpage"}
         return Content(parsed["text"].encode(), title, None, "text/markdown", metadata, version=page.version)
@@ -78,11 +81,9 @@ class Website:
     @cached_property
     def _pages(self) -> dict[str, str | None]:
         """The URLs of the pages with the times of their last changes."""
-        robots = self._robots()
+        robots = self._robots
         pages = self._read_sitemaps(SITEMAP.findall(robots))
-        checked = _parse("robots", json.dumps({"robots": robots, "urls": list(pages)}).encode())
-        self._delay = min(LONGEST_DELAY, checked["delay"])
-        allowed = {url: pages[url] for url in checked["allowed"]}
+        allowed = {url: pages[url] for url in self._allowed(pages)}
         if not allowed:
             raise ListingRefused(
                 "The website's sitemaps list no page below the address that robots.txt allows. "
@@ -91,14 +92,24 @@ class Website:
             )
         return allowed
 
+    def _allowed(self, urls: Iterable[str]) -> list[str]:
+        """The URLs within the address that robots.txt allows. Sets the pause between pages."""
+        own = [url for url in urls if self._is_within(url)]
+        checked = _parse("robots", json.dumps({"robots": self._robots, "urls": own}).encode())
+        self._delay = min(LONGEST_DELAY, checked["delay"])
+        allowed: list[str] = checked["allowed"]
+        return allowed
+
+    @cached_property
     def _robots(self) -> str:
-        """robots.txt; empty if the site has none (RFC 9309). Raises FetchFailed if it may have one."""
+        """robots.txt; empty if the site has none (RFC 9309). Raises a RagError if it may have one."""
         try:
             return self._download(self._address.join("/robots.txt"), ROBOTS_BYTES).data.decode(
                 errors="replace"
             )
         except UnreadableDocument as error:
-            if error.code == "file_too_large":
+            # A status below 500. Other codes: it is there, and too large, too slow or broken.
+            if error.code != AddressGone.code:
                 raise
             return ""
 
@@ -132,7 +143,7 @@ class Website:
                 url = self._own(text)
                 if url and parsed["is_index"]:
                     waiting.append((url, True))
-                elif url and str(url).startswith(self._folder):
+                elif url and self._is_within(str(url)):
                     pages[str(url)] = version
             if len(pages) > self._max_items:
                 raise too_many_items(self._max_items)
@@ -143,10 +154,12 @@ class Website:
         """Whether the address is that of a sitemap."""
         return self._address.path.endswith((".xml", ".xml.gz"))
 
-    @property
-    def _folder(self) -> str:
-        """The beginning of the URLs that count: the whole host, if the address is a sitemap."""
-        return str(self._address.join("/" if self._is_sitemap else "."))
+    def _is_within(self, url: str) -> bool:
+        """Whether the URL is the address or below it: below the folder of an address that names a file, and
+        anywhere on the host of a sitemap."""
+        is_file = "." in self._address.path.rpartition("/")[2]
+        folder = str(self._address.join("/" if self._is_sitemap else "." if is_file else self._address.path))
+        return url.startswith(folder.rstrip("/") + "/") or url == folder
 
     def _own(self, text: str) -> httpx.URL | None:
         """The URL, if it is one of this host that may be requested."""

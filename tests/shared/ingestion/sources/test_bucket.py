@@ -98,6 +98,22 @@ def test_a_large_object_is_not_read(server: Server, monkeypatch: pytest.MonkeyPa
     assert raised.value.code == "file_too_large"
 
 
+def test_an_object_that_grew_since_the_listing_is_not_stored_cut(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(bucket_module, "MAX_BYTES", 10)
+    server.put("a.txt", b"x" * 10)
+    bucket = server.opened()
+    (item,) = listed(bucket)
+    content = bucket.fetch(item, None)
+    assert content is not None
+    assert content.data == b"x" * 10
+    server.put("a.txt", b"x" * 100)
+    with pytest.raises(UnreadableDocument) as raised:
+        bucket.fetch(item, None)
+    assert raised.value.code == "file_too_large"
+
+
 def test_no_connection_leads_to_a_private_network(server: Server, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(AddressRefused):
         server.opened(networks=AddressPolicy())

@@ -1,6 +1,6 @@
 """Runs of sources against the real database: documents follow the source, and nothing else deletes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -36,6 +36,7 @@ class Shelf:
     broken_listing: str = ""
     broken: set[str] = field(default_factory=set)
     fetched: list[str] = field(default_factory=list)
+    on_fetch: Callable[[str], object] = lambda _: None
 
     def items(self, after: str) -> Iterator[Sequence[Item]]:
         for name in sorted(self.texts.keys() | self.gone):
@@ -46,6 +47,7 @@ class Shelf:
 
     def fetch(self, item: Item, known_version: str | None) -> Content | None:
         self.fetched.append(item.id)
+        self.on_fetch(item.id)
         if item.id in self.gone:
             raise ItemGone
         if item.id in self.broken:
@@ -134,11 +136,13 @@ def test_documents_follow_the_items(
     shelf.gone = {"c"}
     shelf.texts |= {"b": "The kiln b is cold.", "d": "The kiln d is new."}
     shelf.versions["b"] = "2"
-    assert counts(run(lister, people.ada, source)) == (3, 2, 1, 0)
+    row = run(lister, people.ada, source)
+    assert counts(row) == (3, 2, 2, 1)
+    assert row["last_run"]["error"]["code"] == "item_gone"
     assert titles(world, room) == ["b", "d"]
     # A document that a member deletes comes back.
     world.sql("delete from rag.documents where collection_id = %s", room)
-    assert counts(run(lister, people.ada, source)) == (3, 2, 0, 0)
+    assert counts(run(lister, people.ada, source)) == (3, 2, 0, 1)
 
 
 def test_a_listing_that_fails_or_is_partial_deletes_nothing(
@@ -163,6 +167,49 @@ def test_a_listing_that_fails_or_is_partial_deletes_nothing(
     assert counts(row) == (2, 0, 1, 1)
     assert row["last_run"]["error"]["message"].endswith("(c)")
     assert titles(world, room) == ["b", "c"]
+
+
+def test_a_source_whose_items_are_mostly_gone_deletes_nothing(
+    shelf: Shelf, lister: SourceWorker, people: People, world: World, room: str
+):
+    shelf.texts |= {f"n{number}": f"The kiln n{number} is hot." for number in range(4)}
+    source = make(people.ada, room)
+    run(lister, people.ada, source)
+    before = titles(world, room)
+    assert len(before) == 7
+    gone = {name for name in shelf.texts if name.startswith("n")}
+    for name in gone:
+        del shelf.texts[name]
+    shelf.gone = gone
+    row = run(lister, people.ada, source)
+    assert row["last_run"]["error"]["code"] == "items_gone"
+    assert titles(world, room) == before
+    # A long listing ends after several missing items in a row.
+    shelf.gone = {f"n{number:03}" for number in range(200)}
+    row = run(lister, people.ada, source)
+    assert row["last_run"]["error"]["code"] == "items_gone"
+    assert row["last_run"]["listed"] < 50
+    assert titles(world, room) == before
+
+
+def test_a_change_by_another_admin_does_not_end_a_run(
+    shelf: Shelf, lister: SourceWorker, people: People, world: World, room: str
+):
+    source = make(people.ada, room)
+    world.sql("update rag.members set role = 'admin' where user_id = %s", people.ann.id)
+    world.sql("update rag.members set role = 'admin' where user_id = %s", people.ada.id)
+    changed: list[int] = []
+
+    def change(item: str) -> None:
+        if not changed:
+            body = {"interval_seconds": 600}
+            changed.append(people.ann.request("PATCH", f"/v1/sources/{source}", body).status_code)
+
+    shelf.on_fetch = change
+    assert counts(run(lister, people.ada, source)) == (3, 3, 0, 0)
+    assert changed == [200]
+    row = people.ada.request("GET", f"/v1/sources/{source}").json()
+    assert (row["interval_seconds"], row["last_run"]["error"]) == (600, None)
 
 
 def test_content_that_moves_keeps_a_document(

@@ -7,7 +7,7 @@ import pytest
 
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, RagError
-from shared.ingestion.sources.source import Item, ItemGone
+from shared.ingestion.sources.source import Item, ItemGone, ItemLeftOut
 from shared.ingestion.sources.website import Website
 from tests import website_server
 from tests.website_server import article
@@ -80,10 +80,42 @@ def test_a_page_is_its_main_text(site: website_server.Website):
     assert file is not None
     assert (file.data, file.filename) == (b"%PDF-1.7", "manual.pdf")
     # The canonical page is listed too.
-    with pytest.raises(ItemGone):
+    with pytest.raises(ItemLeftOut):
         website.fetch(old, None)
     with pytest.raises(ItemGone):
         website.fetch(Item(f"{site.url}/none"), None)
+
+
+@pytest.mark.parametrize(
+    ("address", "pages"),
+    [
+        ("/docs", {"/docs", "/docs/", "/docs/a"}),
+        ("/docs/", {"/docs/", "/docs/a"}),
+        ("/docs/a", {"/docs/a"}),
+        ("/docs/index.html", {"/docs/", "/docs/a"}),
+        ("/", {"/docs", "/docs/", "/docs/a", "/docs-old"}),
+        ("", {"/docs", "/docs/", "/docs/a", "/docs-old"}),
+    ],
+)
+def test_an_address_is_itself_and_what_is_below(site: website_server.Website, address: str, pages: set[str]):
+    site.list_pages("/docs", "/docs/", "/docs/a", "/docs-old")
+    assert {item.id.removeprefix(site.url) for item in listed(opened(site, address))} == pages
+
+
+def test_a_redirect_out_of_the_address_or_of_robots_txt_is_left_out(site: website_server.Website):
+    site.put("/robots.txt", "User-agent: *\nDisallow: /docs/secret\n")
+    site.list_pages("/docs/a", "/docs/b", "/docs/c")
+    site.put("/docs/a", "", 302, Location="/docs/secret")
+    site.put("/docs/b", "", 302, Location="/other")
+    site.put("/docs/c", "", 302, Location="/docs/moved")
+    for path in ("/docs/secret", "/other", "/docs/moved"):
+        site.put(path, article("Kiln", "The kiln is hot."))
+    website = opened(site, "/docs/")
+    first, second, third = listed(website)
+    for item in (first, second):
+        with pytest.raises(ItemLeftOut):
+            website.fetch(item, None)
+    assert website.fetch(third, None) is not None
 
 
 def nested(site: website_server.Website) -> None:
@@ -122,6 +154,10 @@ REFUSED: dict[str, tuple[Callable[[website_server.Website], object], str]] = {
         "url_not_allowed",
     ),
     "a large robots.txt": (lambda site: site.put("/robots.txt", "#" * 600_000), "file_too_large"),
+    "a broken robots.txt": (
+        lambda site: site.put("/robots.txt", b"no gzip", Content_Encoding="gzip"),
+        "processing_failed",
+    ),
     "a robots.txt with an error": (lambda site: site.put("/robots.txt", "", 503), FetchFailed.code),
 }
 
