@@ -294,13 +294,13 @@ class ObjectFactory:
         actors, source_id, lease = self._actors, str(uuid4()), str(uuid4())
         actors.sql(
             "insert into rag.sources (org_id, id, collection_id, user_id, kind, address, interval_seconds, "
-            "max_items, state, lease, pass, due_at) values (%s, %s, %s, %s, 'website', %s, 86400, 10, "
+            "max_items, state, lease, run_number, due_at) values (%s, %s, %s, %s, 'website', %s, 86400, 10, "
             "'running', %s, 2, now() + interval '1 day')",
             actors.org_id, source_id, collection_id, actors.admin.id,
             f"https://sites.invalid/running/{actors.marker}", lease,
         )  # fmt: skip
         actors.sql(
-            "insert into rag.source_items (org_id, source_id, item, document_id, pass) "
+            "insert into rag.source_items (org_id, source_id, item, document_id, run_number) "
             "values (%s, %s, %s, %s, 1)",
             actors.org_id, source_id, f"https://sites.invalid/{actors.marker}", document_id,
         )  # fmt: skip

@@ -84,7 +84,7 @@ QUOTAS = {
     "rag_quota_orgs_exceeded": "Orgs that have used up their quota today.",
 }
 QUEUE_LABELS = ["queue", "state"]
-QUEUES = ("documents", "extractions", "deliveries", "removals")
+QUEUES = ("documents", "extractions", "deliveries", "removals", "sources")
 
 
 class _Rows(Collector):

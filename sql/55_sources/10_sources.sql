@@ -40,7 +40,7 @@ create table rag.sources (
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
   lease uuid,
-  pass integer not null default 0,
+  run_number integer not null default 0,
   resume_after text check (octet_length(resume_after) <= 2000),
   started_at timestamptz,
   finished_at timestamptz,
@@ -67,9 +67,9 @@ comment on column rag.sources.endpoint is
 comment on column rag.sources.max_items is 'A listing with more items fails, and deletes nothing.';
 comment on column rag.sources.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
-comment on column rag.sources.pass is 'The number of complete listings that have begun.';
+comment on column rag.sources.run_number is 'The number of complete listings that have begun.';
 comment on column rag.sources.resume_after is
-  'The last item that the running listing has processed; null between listings. The next turn continues after it.';
+  'The last item that the running listing has processed; null between listings. The next time slice continues after it.';
 comment on column rag.sources.listed is
   'Items of the last listing; the next columns: documents that it added or replaced, documents that it deleted, items '
   'that failed.';
@@ -102,7 +102,7 @@ create table rag.source_items (
   version text check (length(version) <= 500),
   document_id uuid not null,
   is_duplicate boolean not null default false,
-  pass integer not null,
+  run_number integer not null,
   primary key (org_id, source_id, item),
   foreign key (org_id, source_id) references rag.sources (org_id, id) on delete cascade,
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
@@ -114,13 +114,13 @@ comment on column rag.source_items.version is
   'The item''s version, as the source states it: a time stamp or an entity tag. Null: unknown.';
 comment on column rag.source_items.is_duplicate is
   'The collection had the content already: the document belongs to another item, or to no source.';
-comment on column rag.source_items.pass is 'The last listing with this item.';
+comment on column rag.source_items.run_number is 'The last listing with this item.';
 
 -- Deletion of a document.
 create index source_items_by_document on rag.source_items (org_id, document_id);
 
 -- rag_delete_missing_items
-create index source_items_by_pass on rag.source_items (org_id, source_id, pass);
+create index source_items_by_run on rag.source_items (org_id, source_id, run_number);
 
 alter table rag.sources enable row level security;
 alter table rag.sources force row level security;

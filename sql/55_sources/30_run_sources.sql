@@ -1,6 +1,6 @@
 -- Runs of sources. The worker claims a due source under its own role, which is the only reader of credentials, and ends
--- its turn. Between these it lists and stores as the source's user, with a token that names the lease. A listing takes
--- as many turns as it needs: a turn ends after some seconds, so that sources of other orgs get theirs.
+-- its time slice. Between these it lists and stores as the source's user, with a token that names the lease. A listing
+-- takes as many time slices as it needs, so that sources of all orgs are served.
 
 create function public.rag_claim_sources(max_items integer default 4, lease_seconds integer default 300)
 returns table (
@@ -40,7 +40,7 @@ begin
     update rag.sources
     set state = 'running', lease = gen_random_uuid(), attempts = sources.attempts + 1,
       due_at = clock_timestamp() + make_interval(secs => lease_seconds),
-      pass = sources.pass + begun.count, listed = sources.listed * (1 - begun.count),
+      run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
       failed = sources.failed * (1 - begun.count),
       started_at = case begun.count when 0 then sources.started_at else clock_timestamp() end,
@@ -99,8 +99,8 @@ end;
 $$;
 
 comment on function public.rag_end_source is
-  'End the turn of a source. resume_after: the item after which the next turn continues; null: the listing has '
-  'ended. counts: those of this turn. retry_seconds: until the next turn; null: the source''s interval. False for a '
+  'End the time slice of a source. resume_after: the item after which the next one continues; null: the listing has '
+  'ended. counts: those of this time slice. retry_seconds: until the next one; null: the source''s interval. False for a '
   'worker that has lost the lease, which changes nothing.';
 
 create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
@@ -120,7 +120,7 @@ begin
     select * from jsonb_to_recordset(items) as fields (item text, version text)
   ), seen as (
     update rag.source_items
-    set pass = held.pass
+    set run_number = held.run_number
     from listed
     where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.item = listed.item
     returning source_items.item, source_items.version
@@ -160,7 +160,7 @@ begin
     and source_items.item = rag_put_source_item.item;
   if rag_put_source_item.document is null then
     update rag.source_items
-    set pass = held.pass - 1
+    set run_number = held.run_number - 1
     where source_items.org_id = held.org_id and source_items.source_id = held.id
       and source_items.item = rag_put_source_item.item;
     return 'missing';
@@ -189,11 +189,12 @@ begin
       where documents.org_id = held.org_id and documents.id = present.document_id and not present.is_duplicate;
     end;
   end if;
-  insert into rag.source_items as renewed (org_id, source_id, owner_id, item, version, document_id, is_duplicate, pass)
+  insert into rag.source_items as renewed (org_id, source_id, owner_id, item, version, document_id, is_duplicate,
+    run_number)
   values (held.org_id, held.id, held.owner_id, rag_put_source_item.item, rag_put_source_item.version, stored,
-    result = 'duplicate', held.pass)
+    result = 'duplicate', held.run_number)
   on conflict (org_id, source_id, item) do update
-  set version = excluded.version, document_id = excluded.document_id, pass = excluded.pass,
+  set version = excluded.version, document_id = excluded.document_id, run_number = excluded.run_number,
     is_duplicate = case result when 'unchanged' then renewed.is_duplicate else excluded.is_duplicate end;
   update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where sources.org_id = held.org_id and sources.id = held.id;
@@ -223,13 +224,14 @@ begin
   with missing as materialized (
     select source_items.item, source_items.document_id, source_items.is_duplicate
     from rag.source_items
-    where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.pass < held.pass
+    where source_items.org_id = held.org_id and source_items.source_id = held.id
+      and source_items.run_number < held.run_number
     limit max_items
   ), orphans as materialized (
     select source_items.item
     from missing
     join rag.source_items on source_items.org_id = held.org_id and source_items.source_id = held.id
-      and source_items.document_id = missing.document_id and source_items.pass = held.pass
+      and source_items.document_id = missing.document_id and source_items.run_number = held.run_number
     where not missing.is_duplicate
   ), removed as (
     delete from rag.source_items

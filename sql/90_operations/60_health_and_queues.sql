@@ -19,7 +19,7 @@ as $$
     select queue.kind, count(*) filter (where not item.is_running) as waiting,
       count(*) filter (where item.is_running) as running,
       extract(epoch from now() - min(item.due_at) filter (where item.due_at <= now())) as oldest_seconds
-    from unnest(array['documents', 'extractions', 'deliveries', 'removals']) as queue (kind)
+    from unnest(array['documents', 'extractions', 'deliveries', 'removals', 'sources']) as queue (kind)
     left join (
       (select 'documents' as kind, jobs.state = 'running' as is_running, jobs.due_at
       from rag.jobs
@@ -50,17 +50,25 @@ as $$
       where object_removals.due_at <= now() and (own is null or object_removals.org_id = any (own))
         and object_removals.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
+      union all
+      (select 'sources', sources.state = 'running', sources.due_at
+      from rag.sources
+      where sources.enabled and (sources.state = 'running' or sources.due_at <= now())
+        and (own is null or sources.org_id = any (own))
+        and sources.org_id <> all (array(select rag.paused_org_ids()))
+      limit 100000)
     ) as item on item.kind = queue.kind
     group by queue.kind
   ) as counted;
 $$;
 
 comment on function rag.queues is
-  'The queues of the worker, for these orgs, or for all orgs if own is null, without paused orgs: the number of waiting and of running '
-  'items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired lease. At '
+  'The queues of the worker, for these orgs, or for all orgs if own is null, without paused orgs: the number of waiting '
+  'and of running items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired lease. At '
   'most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health check. '
   'documents: to be ingested. extractions: documents whose names are not extracted yet. deliveries: of webhooks; '
-  'those to a URL that does not respond are not due. removals: objects to be removed from Storage.';
+  'those to a URL that does not respond are not due. removals: objects to be removed from Storage. sources: those '
+  'that are due.';
 
 create function public.rag_health()
 returns table (

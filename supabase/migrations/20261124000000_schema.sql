@@ -5787,7 +5787,7 @@ create table rag.sources (
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
   lease uuid,
-  pass integer not null default 0,
+  run_number integer not null default 0,
   resume_after text check (octet_length(resume_after) <= 2000),
   started_at timestamptz,
   finished_at timestamptz,
@@ -5814,9 +5814,9 @@ comment on column rag.sources.endpoint is
 comment on column rag.sources.max_items is 'A listing with more items fails, and deletes nothing.';
 comment on column rag.sources.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
-comment on column rag.sources.pass is 'The number of complete listings that have begun.';
+comment on column rag.sources.run_number is 'The number of complete listings that have begun.';
 comment on column rag.sources.resume_after is
-  'The last item that the running listing has processed; null between listings. The next turn continues after it.';
+  'The last item that the running listing has processed; null between listings. The next time slice continues after it.';
 comment on column rag.sources.listed is
   'Items of the last listing; the next columns: documents that it added or replaced, documents that it deleted, items '
   'that failed.';
@@ -5849,7 +5849,7 @@ create table rag.source_items (
   version text check (length(version) <= 500),
   document_id uuid not null,
   is_duplicate boolean not null default false,
-  pass integer not null,
+  run_number integer not null,
   primary key (org_id, source_id, item),
   foreign key (org_id, source_id) references rag.sources (org_id, id) on delete cascade,
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
@@ -5861,13 +5861,13 @@ comment on column rag.source_items.version is
   'The item''s version, as the source states it: a time stamp or an entity tag. Null: unknown.';
 comment on column rag.source_items.is_duplicate is
   'The collection had the content already: the document belongs to another item, or to no source.';
-comment on column rag.source_items.pass is 'The last listing with this item.';
+comment on column rag.source_items.run_number is 'The last listing with this item.';
 
 -- Deletion of a document.
 create index source_items_by_document on rag.source_items (org_id, document_id);
 
 -- rag_delete_missing_items
-create index source_items_by_pass on rag.source_items (org_id, source_id, pass);
+create index source_items_by_run on rag.source_items (org_id, source_id, run_number);
 
 alter table rag.sources enable row level security;
 alter table rag.sources force row level security;
@@ -5947,7 +5947,7 @@ create type rag.source as (
 );
 
 comment on type rag.source is
-  'A source as a list returns it, without credentials. state: running from the first to the last turn of a listing.';
+  'A source as a list returns it, without credentials. state: running from the first to the last time slice of a listing.';
 
 create function public.rag_list_sources(source_id uuid default null)
 returns setof rag.source
@@ -6135,8 +6135,8 @@ comment on function public.rag_delete_source is
   'Delete a source, with or without its documents; PT404 for an unknown one.';
 
 -- Runs of sources. The worker claims a due source under its own role, which is the only reader of credentials, and ends
--- its turn. Between these it lists and stores as the source's user, with a token that names the lease. A listing takes
--- as many turns as it needs: a turn ends after some seconds, so that sources of other orgs get theirs.
+-- its time slice. Between these it lists and stores as the source's user, with a token that names the lease. A listing
+-- takes as many time slices as it needs, so that sources of all orgs are served.
 
 create function public.rag_claim_sources(max_items integer default 4, lease_seconds integer default 300)
 returns table (
@@ -6176,7 +6176,7 @@ begin
     update rag.sources
     set state = 'running', lease = gen_random_uuid(), attempts = sources.attempts + 1,
       due_at = clock_timestamp() + make_interval(secs => lease_seconds),
-      pass = sources.pass + begun.count, listed = sources.listed * (1 - begun.count),
+      run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
       failed = sources.failed * (1 - begun.count),
       started_at = case begun.count when 0 then sources.started_at else clock_timestamp() end,
@@ -6235,8 +6235,8 @@ end;
 $$;
 
 comment on function public.rag_end_source is
-  'End the turn of a source. resume_after: the item after which the next turn continues; null: the listing has '
-  'ended. counts: those of this turn. retry_seconds: until the next turn; null: the source''s interval. False for a '
+  'End the time slice of a source. resume_after: the item after which the next one continues; null: the listing has '
+  'ended. counts: those of this time slice. retry_seconds: until the next one; null: the source''s interval. False for a '
   'worker that has lost the lease, which changes nothing.';
 
 create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
@@ -6256,7 +6256,7 @@ begin
     select * from jsonb_to_recordset(items) as fields (item text, version text)
   ), seen as (
     update rag.source_items
-    set pass = held.pass
+    set run_number = held.run_number
     from listed
     where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.item = listed.item
     returning source_items.item, source_items.version
@@ -6296,7 +6296,7 @@ begin
     and source_items.item = rag_put_source_item.item;
   if rag_put_source_item.document is null then
     update rag.source_items
-    set pass = held.pass - 1
+    set run_number = held.run_number - 1
     where source_items.org_id = held.org_id and source_items.source_id = held.id
       and source_items.item = rag_put_source_item.item;
     return 'missing';
@@ -6325,11 +6325,12 @@ begin
       where documents.org_id = held.org_id and documents.id = present.document_id and not present.is_duplicate;
     end;
   end if;
-  insert into rag.source_items as renewed (org_id, source_id, owner_id, item, version, document_id, is_duplicate, pass)
+  insert into rag.source_items as renewed (org_id, source_id, owner_id, item, version, document_id, is_duplicate,
+    run_number)
   values (held.org_id, held.id, held.owner_id, rag_put_source_item.item, rag_put_source_item.version, stored,
-    result = 'duplicate', held.pass)
+    result = 'duplicate', held.run_number)
   on conflict (org_id, source_id, item) do update
-  set version = excluded.version, document_id = excluded.document_id, pass = excluded.pass,
+  set version = excluded.version, document_id = excluded.document_id, run_number = excluded.run_number,
     is_duplicate = case result when 'unchanged' then renewed.is_duplicate else excluded.is_duplicate end;
   update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where sources.org_id = held.org_id and sources.id = held.id;
@@ -6359,13 +6360,14 @@ begin
   with missing as materialized (
     select source_items.item, source_items.document_id, source_items.is_duplicate
     from rag.source_items
-    where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.pass < held.pass
+    where source_items.org_id = held.org_id and source_items.source_id = held.id
+      and source_items.run_number < held.run_number
     limit max_items
   ), orphans as materialized (
     select source_items.item
     from missing
     join rag.source_items on source_items.org_id = held.org_id and source_items.source_id = held.id
-      and source_items.document_id = missing.document_id and source_items.pass = held.pass
+      and source_items.document_id = missing.document_id and source_items.run_number = held.run_number
     where not missing.is_duplicate
   ), removed as (
     delete from rag.source_items
@@ -13844,7 +13846,7 @@ as $$
     select queue.kind, count(*) filter (where not item.is_running) as waiting,
       count(*) filter (where item.is_running) as running,
       extract(epoch from now() - min(item.due_at) filter (where item.due_at <= now())) as oldest_seconds
-    from unnest(array['documents', 'extractions', 'deliveries', 'removals']) as queue (kind)
+    from unnest(array['documents', 'extractions', 'deliveries', 'removals', 'sources']) as queue (kind)
     left join (
       (select 'documents' as kind, jobs.state = 'running' as is_running, jobs.due_at
       from rag.jobs
@@ -13875,17 +13877,25 @@ as $$
       where object_removals.due_at <= now() and (own is null or object_removals.org_id = any (own))
         and object_removals.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
+      union all
+      (select 'sources', sources.state = 'running', sources.due_at
+      from rag.sources
+      where sources.enabled and (sources.state = 'running' or sources.due_at <= now())
+        and (own is null or sources.org_id = any (own))
+        and sources.org_id <> all (array(select rag.paused_org_ids()))
+      limit 100000)
     ) as item on item.kind = queue.kind
     group by queue.kind
   ) as counted;
 $$;
 
 comment on function rag.queues is
-  'The queues of the worker, for these orgs, or for all orgs if own is null, without paused orgs: the number of waiting and of running '
-  'items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired lease. At '
+  'The queues of the worker, for these orgs, or for all orgs if own is null, without paused orgs: the number of waiting '
+  'and of running items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired lease. At '
   'most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health check. '
   'documents: to be ingested. extractions: documents whose names are not extracted yet. deliveries: of webhooks; '
-  'those to a URL that does not respond are not due. removals: objects to be removed from Storage.';
+  'those to a URL that does not respond are not due. removals: objects to be removed from Storage. sources: those '
+  'that are due.';
 
 create function public.rag_health()
 returns table (
@@ -14031,7 +14041,7 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
 grant select on rag.sources, rag.source_credentials to rag_worker;
-grant update (state, lease, attempts, due_at, pass, resume_after, started_at, finished_at, listed, stored, deleted, failed,
+grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted, failed,
   error_code, error_message) on rag.sources to rag_worker;
 grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
   on rag.extractions to rag_worker;

@@ -81,7 +81,9 @@ def test_the_platform_health_serves_an_admin_s_details(people: People, path: str
     assert details["database"]["postgres"].startswith(("16", "18"))
     assert details["gateway"] == {"model": "extractive", "source": "local"}
     nothing = {"waiting": 0, "running": 0, "oldest_seconds": None}
-    assert details["queue"] == dict.fromkeys(("documents", "extractions", "deliveries", "removals"), nothing)
+    assert details["queue"] == dict.fromkeys(
+        ("documents", "extractions", "deliveries", "removals", "sources"), nothing
+    )
 
 
 def test_only_admins_see_details_and_only_of_their_own_queue(people: People, world: World, no_jobs: None):

@@ -51,7 +51,7 @@ def test_documents_go_with_their_source_on_request(people: People, world: World,
     body = {"collection_id": source["collection_id"], "content": "The kiln is hot."}
     document = people.ada.request("POST", "/v1/documents/text", body).json()["id"]
     world.sql(
-        "insert into rag.source_items (org_id, source_id, item, document_id, pass) "
+        "insert into rag.source_items (org_id, source_id, item, document_id, run_number) "
         "values (%s, %s, 'a', %s, 1)",
         people.acme.id, source["id"], document,
     )  # fmt: skip

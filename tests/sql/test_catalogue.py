@@ -199,7 +199,7 @@ WORKER_COLUMN_GRANTS = {
     "tiers": {"SELECT": {"name", "is_paused"}},
     "request_records": {"SELECT": {"org_id", "id", "expires_at"}},
     "sources": {
-        "UPDATE": {"state", "lease", "attempts", "due_at", "pass", "resume_after", "started_at",
+        "UPDATE": {"state", "lease", "attempts", "due_at", "run_number", "resume_after", "started_at",
                    "finished_at", "listed", "stored", "deleted", "failed", "error_code", "error_message"},
     },
     "object_removals": {"UPDATE": {"due_at", "attempts"}},

@@ -4,7 +4,7 @@ import { count, el, show as fill } from "../dom.js";
 import { PAGE, button, field, orgColumn, pages, pair, rowButton, select, table, tag, time, userName, userNames } from "./parts.js";
 
 const STATES = [["", "all"], "waiting", "running", "failed"];
-const QUEUES = { documents: "Documents to ingest", extractions: "Entities to extract", deliveries: "Webhook deliveries", removals: "Files to remove" };
+const QUEUES = { documents: "Documents to ingest", extractions: "Entities to extract", deliveries: "Webhook deliveries", removals: "Files to remove", sources: "Sources to list" };
 const KINDS = { failed: "failed", running: "completed" };
 
 export async function show(place, context) {

@@ -59,7 +59,7 @@ class Source(Protocol):
     """Raises a RagError for a listing that is not complete, whose items are then not deleted."""
 
     def items(self, after: str) -> Iterator[Sequence[Item]]:
-        """The items whose ids are greater than `after`, in the order of their ids, in parts."""
+        """The items whose ids are greater than `after`, in the order of their ids, in batches."""
         ...
 
     def fetch(self, item: Item, known_version: str | None) -> Content | None:

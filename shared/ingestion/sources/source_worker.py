@@ -1,8 +1,8 @@
 """Worker that lists due sources and queues the documents of new and changed items.
 
-A turn takes some seconds, so that sources of other orgs get theirs; a listing continues in the next turn.
-Only a complete listing deletes. After a crash the next worker repeats the turn, and finds the items that it
-stored unchanged.
+A run is divided into time slices of some seconds, so that the worker serves the sources of all orgs.
+Only a complete listing deletes. After a crash the next worker repeats the time slice, and finds its stored
+items unchanged.
 """
 
 import base64
@@ -30,10 +30,10 @@ from shared.text.normalize import clean_line
 
 log = logging.getLogger("rag")
 CLAIMED = 4
-TURN_SECONDS = 30.0
+SLICE_SECONDS = 30.0
 # A source waits while so many documents of its org wait for the worker: other documents come between.
 MAX_WAITING_JOBS = 200
-# The pauses until the next turn: of a source that waits, and after an error that may pass.
+# The pauses until the next time slice: of a source that waits, and after an error that may pass.
 WAITING_PAUSE, ERROR_PAUSE = 15, 600
 DELETED_AT_ONCE = 100
 # Failures in a row after which the listing ends.
@@ -46,8 +46,8 @@ class SourceUserLeft(Forbidden, code="source_user_left"):
     """The admin who last changed or ran this source is no admin of the org now. Run it as another admin."""
 
 
-class TurnOver(Exception):
-    """The listing continues in another turn, after `pause` seconds."""
+class SliceEnded(Exception):
+    """The listing continues in another time slice, after `pause` seconds."""
 
     def __init__(self, pause: int = 0) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class SourceWorker:
     open_source: Callable[[Row], Source]
 
     def work(self) -> BatchResult:
-        """One round: a turn of some due sources. Raises a RagError for a failed claim."""
+        """One round: a time slice of some due sources. Raises a RagError for a failed claim."""
         arguments = {"max_items": CLAIMED, "lease_seconds": LEASE_SECONDS}
         rows = self.jobs.claimed("rag_claim_sources", arguments)
         if not rows:
@@ -73,17 +73,17 @@ class SourceWorker:
         return BatchResult(claimed=len(rows), completed=completed)
 
     def _run(self, row: Row) -> bool:
-        """One turn. Returns whether the listing is complete."""
-        turn = _Turn(self.jobs, row)
+        """One time slice. Returns whether the listing is complete."""
+        time_slice = _TimeSlice(self.jobs, row)
         resume_after: str | None = None
         pause: int | None = None
         error: RagError | None = None
         try:
-            pause = turn.run(self.open_source)
-        except TurnOver as over:
-            resume_after, pause = turn.after, over.pause
+            pause = time_slice.run(self.open_source)
+        except SliceEnded as over:
+            resume_after, pause = time_slice.after, over.pause
         except DatabaseBusy:
-            resume_after, pause = turn.after, WAITING_PAUSE
+            resume_after, pause = time_slice.after, WAITING_PAUSE
         except Exception as raised:
             error = raised if isinstance(raised, RagError) else RagError(log_reason=type(raised).__name__)
             if error.code == "lease_lost":
@@ -91,18 +91,23 @@ class SourceWorker:
                 error = SourceUserLeft()
             log.warning("source %s: %s (%s)", row["source_id"], error.code, error.log_reason)
             pause = ERROR_PAUSE if error.status >= 500 else None
-        self._end(row, turn, error, resume_after, pause)
+        self._end(row, time_slice, error, resume_after, pause)
         return resume_after is None and error is None
 
     def _end(
-        self, row: Row, turn: "_Turn", error: RagError | None, resume_after: str | None, pause: int | None
+        self,
+        row: Row,
+        time_slice: "_TimeSlice",
+        error: RagError | None,
+        resume_after: str | None,
+        pause: int | None,
     ) -> None:
-        code, message = (error.code, str(error)) if error else turn.first_error
+        code, message = (error.code, str(error)) if error else time_slice.first_error
         arguments = {
             "org_id": row["org_id"],
             "source_id": row["source_id"],
             "lease": row["lease"],
-            "counts": turn.counts,
+            "counts": time_slice.counts,
             "resume_after": resume_after,
             "error_code": code,
             "error_message": clean_line(message)[:500] if message else None,
@@ -118,58 +123,58 @@ class SourceWorker:
             )
 
 
-class _Turn:
-    """One turn of a source: its progress and counts."""
+class _TimeSlice:
+    """One time slice of a source: its progress and counts."""
 
     def __init__(self, jobs: Jobs, row: Row) -> None:
         self._jobs = jobs
         self._row = row
         self._job = Job(row["source_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], True)
         self._until: float | None = None
-        self._room = MAX_WAITING_JOBS - row["waiting_jobs"]
+        self._free_jobs = MAX_WAITING_JOBS - row["waiting_jobs"]
         self._failures = 0
         self._gone = 0
         self._is_full = False
-        # The item after which the next turn continues; empty: with the first one.
+        # The item after which the next time slice continues; empty: with the first one.
         self.after: str = row["resume_after"] or ""
         self.counts: Counter[str] = Counter()
         self.first_error: tuple[str | None, str | None] = (None, None)
 
     def run(self, open_source: Callable[[Row], Source]) -> int | None:
-        """The seconds until the next listing, None for the source's interval. Raises TurnOver, or the
+        """The seconds until the next listing, None for the source's interval. Raises SliceEnded, or the
         RagError that ends the listing."""
-        if self._room <= 0:
-            raise TurnOver(WAITING_PAUSE)
+        if self._free_jobs <= 0:
+            raise SliceEnded(WAITING_PAUSE)
         source = open_source(self._row)
-        for part in source.items(self.after):
-            # The time of the listing before its first part does not count: every turn needs it again.
-            self._until = self._until or time.monotonic() + TURN_SECONDS
-            self._process(source, part)
+        for batch in source.items(self.after):
+            # The time of the listing before its first batch does not count: every time slice needs it again.
+            self._until = self._until or time.monotonic() + SLICE_SECONDS
+            self._process(source, batch)
         if self._gone >= FEW_ITEMS and 2 * self._gone > self.counts["listed"]:
             raise ItemsGone
         return self._delete_missing()
 
-    def _process(self, source: Source, part: Sequence[Item]) -> None:
-        if self._row["listed"] + self.counts["listed"] + len(part) > self._row["item_limit"]:
+    def _process(self, source: Source, batch: Sequence[Item]) -> None:
+        if self._row["listed"] + self.counts["listed"] + len(batch) > self._row["item_limit"]:
             raise too_many_items(self._row["item_limit"])
-        listed = [{"item": item.id, "version": item.version} for item in part]
+        listed = [{"item": item.id, "version": item.version} for item in batch]
         rows = self._call("rag_list_source_items", items=listed)
         versions = {row["item"]: row["version"] for row in rows}
-        for item in part:
+        for item in batch:
             if item.id in versions:
                 self._update(source, item, versions[item.id])
             self.after = item.id
             self.counts["listed"] += 1
             if item.id in versions:
-                # After the item, so that every turn processes at least one.
+                # After the item, so that every time slice processes at least one.
                 self._require_time()
         self._require_time()
 
     def _require_time(self) -> None:
-        if self._room <= 0:
-            raise TurnOver(WAITING_PAUSE)
+        if self._free_jobs <= 0:
+            raise SliceEnded(WAITING_PAUSE)
         if self._until is not None and time.monotonic() > self._until:
-            raise TurnOver
+            raise SliceEnded
 
     def _update(self, source: Source, item: Item, known_version: str | None) -> None:
         """Store the item, or note its error."""
@@ -218,7 +223,7 @@ class _Turn:
         result = self._call("rag_put_source_item", item=item.id, version=version, document=document)
         if result == "stored":
             self.counts["stored"] += 1
-            self._room -= 1
+            self._free_jobs -= 1
 
     def _delete_missing(self) -> int | None:
         orphaned = 0

@@ -95,7 +95,7 @@ def running_source(people: People, world: World) -> tuple[str, str]:
     home = people.ada.rpc("rag_create_collection", {"name": str(uuid4())}).json()[0]["id"]
     ((source_id, lease),) = world.sql(
         "insert into rag.sources (org_id, collection_id, user_id, kind, address, interval_seconds, "
-        "max_items, state, lease, pass, due_at) "
+        "max_items, state, lease, run_number, due_at) "
         "values (%s, %s, %s, 'website', 'https://a.example/', 86400, 10, "
         "'running', gen_random_uuid(), 1, now() + interval '1 day') returning id::text, lease::text",
         people.acme.id, home, people.ada.id,

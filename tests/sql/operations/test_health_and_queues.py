@@ -40,9 +40,17 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
         "values (%s, %s, %s, gen_random_uuid(), 'document.deleted', '{}', now() - interval '10 minutes')",
         acme, hook, home,
     )  # fmt: skip
+    # One is due, one waits for its interval, one is disabled.
+    for minutes, enabled in ((-15, True), (15, True), (-15, False)):
+        world.sql(
+            "insert into rag.sources (org_id, collection_id, user_id, kind, address, interval_seconds, "
+            "max_items, due_at, enabled) values (%s, %s, %s, 'website', 'https://docs.example/', 600, 10, "
+            "now() + make_interval(mins => %s), %s)", acme, home, people.ada.id, minutes, enabled,
+        )  # fmt: skip
 
     assert queues(people.ada) == {
         "documents": (0, 1, None), "extractions": (1, 0, 20), "deliveries": (1, 0, 10), "removals": (1, 0, 5),
+        "sources": (1, 0, 15),
     }  # fmt: skip
     # An address that does not answer is waited for on purpose.
     world.sql("update rag.endpoints set failing_since = now() where org_id = %s", acme)
@@ -52,7 +60,13 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
     assert people.ann.rpc("rag_health").json()[0]["queues"] is None
 
 
-CLAIMS = ("rag_claim_jobs", "rag_claim_extractions", "rag_claim_deliveries", "rag_claim_removals")
+CLAIMS = (
+    "rag_claim_jobs",
+    "rag_claim_extractions",
+    "rag_claim_deliveries",
+    "rag_claim_removals",
+    "rag_claim_sources",
+)
 
 
 def test_the_worker_leaves_out_paused_orgs(people: People, world: World, no_jobs: None):
@@ -73,6 +87,11 @@ def test_the_worker_leaves_out_paused_orgs(people: People, world: World, no_jobs
     world.sql(
         "insert into rag.deliveries (org_id, webhook_id, collection_id, event_id, event, object) "
         "values (%s, %s, %s, gen_random_uuid(), 'document.deleted', '{}')", acme, hook, home,
+    )  # fmt: skip
+    world.sql(
+        "insert into rag.sources (org_id, collection_id, user_id, kind, address, interval_seconds, "
+        "max_items) values (%s, %s, %s, 'website', 'https://docs.example/', 600, 10)",
+        acme, home, people.ada.id,
     )  # fmt: skip
     world.sql("insert into rag.collections (org_id, name, deleted_at) values (%s, 'gone', now())", acme)
 

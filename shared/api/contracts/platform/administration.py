@@ -75,12 +75,13 @@ class QueueLength(BaseModel):
 
 class Queue(BaseModel):
     """Jobs of the admin's orgs, counted up to 100,000 each: documents to ingest, documents without a graph,
-    deliveries of webhooks, and objects of Storage without a document."""
+    deliveries of webhooks, objects of Storage without a document, and due sources."""
 
     documents: QueueLength
     extractions: QueueLength
     deliveries: QueueLength
     removals: QueueLength
+    sources: QueueLength
 
 
 class Details(BaseModel):

@@ -63,7 +63,7 @@ def server(started: str) -> Server:
 
 
 def listed(bucket: Bucket, after: str = "") -> list[Item]:
-    return [item for part in bucket.items(after) for item in part]
+    return [item for batch in bucket.items(after) for item in batch]
 
 
 def test_objects_are_listed_in_pages_and_continued(server: Server, monkeypatch: pytest.MonkeyPatch):

@@ -67,9 +67,9 @@ def lister(jobs: Jobs, shelf: Shelf) -> SourceWorker:
 
 
 @pytest.fixture
-def room(core: Services, people: People) -> str:
+def collection(core: Services, people: People) -> str:
     """A collection that sources fill."""
-    return str(collections.create(core.database, people.ada.principal, {"name": "room"})["id"])
+    return str(collections.create(core.database, people.ada.principal, {"name": "collection"})["id"])
 
 
 def make(actor: Actor, collection: str, address: str = ADDRESS) -> str:
@@ -80,7 +80,7 @@ def make(actor: Actor, collection: str, address: str = ADDRESS) -> str:
 
 
 def run(lister: SourceWorker, actor: Actor, source: str) -> Row:
-    """The state of the source after a whole run, however many turns it takes."""
+    """The state of the source after a whole run, however many time slices it takes."""
     for _ in range(10):
         assert actor.request("POST", f"/v1/sources/{source}/run").status_code == 202
         lister.work()
@@ -99,17 +99,19 @@ def titles(world: World, collection: str) -> list[str]:
     return [title for (title,) in rows]
 
 
-def test_documents_follow_a_website(jobs: Jobs, worker: Worker, people: People, world: World, room: str):
+def test_documents_follow_a_website(
+    jobs: Jobs, worker: Worker, people: People, world: World, collection: str
+):
     lister = SourceWorker(jobs, partial(open_source, networks=AddressPolicy(["127.0.0.1/32"]), endpoints=()))
     with Website() as site:
         site.put("/a", article("Page a", "The kiln a is hot."))
         site.put("/b.txt", "The kiln b is hot.", Content_Type="text/plain")
         site.list_pages("/a", "/b.txt", a="2026-01-01")
-        source = make(people.ada, room, site.url)
+        source = make(people.ada, collection, site.url)
         assert counts(run(lister, people.ada, source)) == (2, 2, 0, 0)
         while worker.work().claimed:
             pass
-        documents = people.ann.request("GET", f"/v1/documents?collection_id={room}").json()["data"]
+        documents = people.ann.request("GET", f"/v1/documents?collection_id={collection}").json()["data"]
         assert {(row["title"], row["status"], row["metadata"]["url"]) for row in documents} == {
             ("Page a", "completed", f"{site.url}/a"), ("b.txt", "completed", f"{site.url}/b.txt"),
         }  # fmt: skip
@@ -120,13 +122,13 @@ def test_documents_follow_a_website(jobs: Jobs, worker: Worker, people: People, 
         site.put("/b.txt", "The kiln b is cold.", Content_Type="text/plain")
         site.list_pages("/b.txt")
         assert counts(run(lister, people.ada, source)) == (1, 1, 1, 0)
-        assert titles(world, room) == ["b.txt"]
+        assert titles(world, collection) == ["b.txt"]
 
 
 def test_documents_follow_the_items(
-    shelf: Shelf, lister: SourceWorker, people: People, world: World, room: str
+    shelf: Shelf, lister: SourceWorker, people: People, world: World, collection: str
 ):
-    source = make(people.ada, room)
+    source = make(people.ada, collection)
     assert counts(run(lister, people.ada, source)) == (3, 3, 0, 0)
     assert counts(run(lister, people.ada, source)) == (3, 0, 0, 0)
     # Only the item without a version in the listing is fetched again.
@@ -139,43 +141,43 @@ def test_documents_follow_the_items(
     row = run(lister, people.ada, source)
     assert counts(row) == (3, 2, 2, 1)
     assert row["last_run"]["error"]["code"] == "item_gone"
-    assert titles(world, room) == ["b", "d"]
+    assert titles(world, collection) == ["b", "d"]
     # A document that a member deletes comes back.
-    world.sql("delete from rag.documents where collection_id = %s", room)
+    world.sql("delete from rag.documents where collection_id = %s", collection)
     assert counts(run(lister, people.ada, source)) == (3, 2, 0, 1)
 
 
 def test_a_listing_that_fails_or_is_partial_deletes_nothing(
-    shelf: Shelf, lister: SourceWorker, people: People, world: World, room: str
+    shelf: Shelf, lister: SourceWorker, people: People, world: World, collection: str
 ):
-    source = make(people.ada, room)
+    source = make(people.ada, collection)
     run(lister, people.ada, source)
     whole = ["a", "b", "c"]
     del shelf.texts["a"]
     shelf.broken_listing = "c"
     row = run(lister, people.ada, source)
     assert row["last_run"]["error"]["code"] == FetchFailed.code
-    assert titles(world, room) == whole
+    assert titles(world, collection) == whole
     shelf.broken_listing = ""
     assert people.ada.request("PATCH", f"/v1/sources/{source}", {"max_items": 1}).status_code == 200
     assert run(lister, people.ada, source)["last_run"]["error"]["code"] == "too_many_items"
-    assert titles(world, room) == whole
+    assert titles(world, collection) == whole
     # An item that cannot be read is listed, and keeps its document.
     people.ada.request("PATCH", f"/v1/sources/{source}", {"max_items": 100})
     shelf.broken = {"c"}
     row = run(lister, people.ada, source)
     assert counts(row) == (2, 0, 1, 1)
     assert row["last_run"]["error"]["message"].endswith("(c)")
-    assert titles(world, room) == ["b", "c"]
+    assert titles(world, collection) == ["b", "c"]
 
 
 def test_a_source_whose_items_are_mostly_gone_deletes_nothing(
-    shelf: Shelf, lister: SourceWorker, people: People, world: World, room: str
+    shelf: Shelf, lister: SourceWorker, people: People, world: World, collection: str
 ):
     shelf.texts |= {f"n{number}": f"The kiln n{number} is hot." for number in range(4)}
-    source = make(people.ada, room)
+    source = make(people.ada, collection)
     run(lister, people.ada, source)
-    before = titles(world, room)
+    before = titles(world, collection)
     assert len(before) == 7
     gone = {name for name in shelf.texts if name.startswith("n")}
     for name in gone:
@@ -183,19 +185,19 @@ def test_a_source_whose_items_are_mostly_gone_deletes_nothing(
     shelf.gone = gone
     row = run(lister, people.ada, source)
     assert row["last_run"]["error"]["code"] == "items_gone"
-    assert titles(world, room) == before
+    assert titles(world, collection) == before
     # A long listing ends after several missing items in a row.
     shelf.gone = {f"n{number:03}" for number in range(200)}
     row = run(lister, people.ada, source)
     assert row["last_run"]["error"]["code"] == "items_gone"
     assert row["last_run"]["listed"] < 50
-    assert titles(world, room) == before
+    assert titles(world, collection) == before
 
 
 def test_a_change_by_another_admin_does_not_end_a_run(
-    shelf: Shelf, lister: SourceWorker, people: People, world: World, room: str
+    shelf: Shelf, lister: SourceWorker, people: People, world: World, collection: str
 ):
-    source = make(people.ada, room)
+    source = make(people.ada, collection)
     world.sql("update rag.members set role = 'admin' where user_id = %s", people.ann.id)
     world.sql("update rag.members set role = 'admin' where user_id = %s", people.ada.id)
     changed: list[int] = []
@@ -213,15 +215,15 @@ def test_a_change_by_another_admin_does_not_end_a_run(
 
 
 def test_content_that_moves_keeps_a_document(
-    shelf: Shelf, lister: SourceWorker, people: People, world: World, room: str
+    shelf: Shelf, lister: SourceWorker, people: People, world: World, collection: str
 ):
-    source = make(people.ada, room)
+    source = make(people.ada, collection)
     run(lister, people.ada, source)
     shelf.texts["z"] = shelf.texts.pop("a")
     run(lister, people.ada, source)
     # The listing that stores the content under its new name follows at once.
     lister.work()
-    assert titles(world, room) == ["b", "c", "z"]
+    assert titles(world, collection) == ["b", "c", "z"]
 
 
 class Killed(BaseException):
@@ -244,9 +246,9 @@ class Dying(Jobs):
 
 
 def test_a_worker_that_dies_at_any_call_is_continued(
-    lister: SourceWorker, shelf: Shelf, people: People, world: World, room: str, core: Services
+    lister: SourceWorker, shelf: Shelf, people: People, world: World, collection: str, core: Services
 ):
-    source = make(people.ada, room)
+    source = make(people.ada, collection)
     died = 0
     for call in range(1, 20):
         dying = Dying(core.database, core.require_signer())
@@ -262,25 +264,25 @@ def test_a_worker_that_dies_at_any_call_is_continued(
     assert died == 4
     row = run(lister, people.ada, source)
     assert counts(row)[0] == 3
-    assert titles(world, room) == ["a", "b", "c"]
-    assert world.sql("select count(*) from rag.jobs where collection_id = %s", room) == [(3,)]
+    assert titles(world, collection) == ["a", "b", "c"]
+    assert world.sql("select count(*) from rag.jobs where collection_id = %s", collection) == [(3,)]
 
 
 def test_a_listing_takes_several_turns(
-    lister: SourceWorker, people: People, room: str, monkeypatch: pytest.MonkeyPatch
+    lister: SourceWorker, people: People, collection: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(source_worker, "TURN_SECONDS", 0.0)
-    source = make(people.ada, room)
+    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
+    source = make(people.ada, collection)
     lister.work()
     row = people.ada.request("GET", f"/v1/sources/{source}").json()
     assert row["status"] == "running"
-    monkeypatch.setattr(source_worker, "TURN_SECONDS", 30.0)
+    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 30.0)
     assert counts(run(lister, people.ada, source)) == (3, 3, 0, 0)
 
 
-def test_every_org_gets_a_turn(lister: SourceWorker, people: People, world: World, room: str):
+def test_every_org_gets_a_turn(lister: SourceWorker, people: People, world: World, collection: str):
     for _ in range(6):
-        make(people.ada, room)
+        make(people.ada, collection)
     bea = world.user(people.bolt, role="admin")
     other = str(bea.rpc("rag_create_collection", {"name": "other"}).json()[0]["id"])
     late = make(bea, other)
@@ -289,33 +291,35 @@ def test_every_org_gets_a_turn(lister: SourceWorker, people: People, world: Worl
 
 
 def test_a_source_waits_while_documents_wait(
-    lister: SourceWorker, people: People, room: str, monkeypatch: pytest.MonkeyPatch
+    lister: SourceWorker, people: People, collection: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(source_worker, "MAX_WAITING_JOBS", 2)
-    source = make(people.ada, room)
+    source = make(people.ada, collection)
     lister.work()
     row = people.ada.request("GET", f"/v1/sources/{source}").json()
     assert (row["status"], counts(row)) == ("running", (2, 2, 0, 0))
 
 
-def test_limits_of_the_org_hold_for_sources(lister: SourceWorker, people: People, world: World, room: str):
+def test_limits_of_the_org_hold_for_sources(
+    lister: SourceWorker, people: People, world: World, collection: str
+):
     world.tier(people.acme, documents=2)
-    source = make(people.ada, room)
+    source = make(people.ada, collection)
     row = run(lister, people.ada, source)
     assert counts(row) == (3, 2, 0, 1)
     assert row["last_run"]["error"]["code"] == "document_limit_reached"
 
 
 def test_a_source_of_a_former_admin_does_not_run(
-    lister: SourceWorker, people: People, world: World, room: str
+    lister: SourceWorker, people: People, world: World, collection: str
 ):
     eve = world.user(people.acme, role="admin")
-    source = make(eve, room)
+    source = make(eve, collection)
     world.sql("update rag.members set role = 'member' where user_id = %s", eve.id)
     lister.work()
     row = people.ada.request("GET", f"/v1/sources/{source}").json()
     assert row["last_run"]["error"]["code"] == "source_user_left"
-    assert titles(world, room) == []
+    assert titles(world, collection) == []
     # It runs as the admin who requests it.
     assert counts(run(lister, people.ada, source)) == (3, 3, 0, 0)
 

@@ -31,7 +31,7 @@ def opened(site: website_server.Website, path: str = "/", max_items: int = 1000)
 
 
 def listed(website: Website, after: str = "") -> list[Item]:
-    return [item for part in website.items(after) for item in part]
+    return [item for batch in website.items(after) for item in batch]
 
 
 def index_of(*addresses: str) -> str:
