@@ -220,7 +220,7 @@ ARGUMENTS: dict[str, Example] = {
     },
     "rag_counted_search": lambda values: {
         "function": "rag-search", "bucket": "rag", "requests": 10**6, "window_seconds": 60,
-        "query_text": QUESTION, "query_vector": values["embedding"],
+        "query_text": QUESTION, "query_vector": values["embedding"], "mode": "hybrid",
     },
     "rag_record_event": lambda _: {"event": "knowledge.retrieve"},
     "rag_label_record": lambda values: {"verdict": "wrong", "document_ids": [values["document_id"]]},

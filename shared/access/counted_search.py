@@ -10,8 +10,9 @@ from shared.errors import RateLimited
 
 
 def counted_search(database: Database, caller: UncountedCaller, arguments: dict[str, Any]) -> Any:
-    """The rows of rag_match or rag_search with these arguments. Raises a RagError, RateLimited where a limit
-    refuses the request, EmbeddingQuotaExceeded where the org had used up its tokens before the embedding."""
+    """The rows of rag_search with these arguments, or, if they have no mode, of rag_match. Raises a RagError:
+    RateLimited if a limit refuses the request, EmbeddingQuotaExceeded if the org had used up its tokens
+    before the embedding."""
     check, usage = caller.check, token_quotas.current.get() or token_quotas.TokenUsage()
     embeddings = [call for call in usage.calls if call[0] is Quota.EMBEDDING]
     tokens = token_quotas.TokenUsage(embeddings).arguments()
@@ -21,7 +22,7 @@ def counted_search(database: Database, caller: UncountedCaller, arguments: dict[
         caller, "rag_counted_search", arguments | check.arguments() | counts, idempotent=True
     )
     check.read(result["windows"] or [])
-    check.has_used_up_quota = bool(result["exceeded_quotas"])
+    check.may_embed = Quota.EMBEDDING not in result["exceeded_quotas"]
     usage.calls = [call for call in usage.calls if call not in embeddings]
     usage.exceeded = check.exceeded_quotas
     if not check.tightest.admitted:

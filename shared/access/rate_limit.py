@@ -21,6 +21,7 @@ from slowapi import Limiter
 from slowapi.errors import RateLimitExceeded
 from starlette.requests import Request
 
+from shared.access.token_quotas import Quota, seconds_until_midnight
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseFailed, RateLimited
 from shared.types import Principal, PrincipalSource
@@ -85,8 +86,8 @@ class RateLimitCheck:
     windows: dict[int, RateWindow] = field(default_factory=dict)
     # Those of tokens that the caller's org has used up today.
     exceeded_quotas: frozenset[str] = frozenset()
-    # Whether this request used up one of them.
-    has_used_up_quota: bool = False
+    # Whether the org has tokens left for the embedding of the next request.
+    may_embed: bool = True
 
     def arguments(self) -> dict[str, Any]:
         """As rag_counted_search takes them, and rag_check_rate_limit with an amount."""
@@ -112,6 +113,7 @@ class RateLimitCheck:
             if known is None or window.tightness < known.tightness:
                 self.windows[window.seconds] = window
         self.exceeded_quotas = frozenset(rows[-1]["exceeded_quotas"])
+        self.may_embed = Quota.EMBEDDING not in self.exceeded_quotas
 
     @property
     def tightest(self) -> RateWindow:
@@ -131,28 +133,47 @@ class UncountedCaller(Principal):
         return cls(caller.user_id, caller.token, caller.scopes, caller.key_id, check=check)
 
 
-class RefusalCache:
-    """Recent refusals of a process: the database is not called again for the same caller and bucket within
-    five seconds, or until the window resets. Without windows: a caller whose org has used up a quota.
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """`windows`: those of a rate limit; none if the caller's org has used up its tokens for embeddings."""
 
-    The request statistics do not count the requests that are refused here. Safe to use from many threads.
+    windows: dict[int, RateWindow]
+    added_at: float
+
+
+class RefusalCache:
+    """Refusals of a process, by caller and bucket, until the limit resets.
+
+    For five seconds, or until the window resets, a refusal is repeated without the database; the request
+    statistics do not count these requests. Until the limit resets, a request of the caller is checked before
+    its question is embedded. Safe to use from many threads.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._lock = Lock()
-        self._windows: TLRUCache[Any, dict[int, RateWindow]] = TLRUCache(REFUSALS, _expires_at, clock)
+        self._clock = clock
+        self._refusals: TLRUCache[Any, _Refusal] = TLRUCache(REFUSALS, _expires_at, clock)
 
     def get(self, check: RateLimitCheck) -> dict[int, RateWindow]:
+        """The windows of a refusal to repeat."""
         with self._lock:
-            return self._windows.get(_identity(check), {})
+            refusal = self._refusals.get(_identity(check))
+        is_recent = refusal and self._clock() < refusal.added_at + REFUSAL_SECONDS
+        return refusal.windows if refusal and is_recent else {}
 
     def __contains__(self, check: RateLimitCheck) -> bool:
         with self._lock:
-            return _identity(check) in self._windows
+            return _identity(check) in self._refusals
 
-    def add(self, check: RateLimitCheck) -> None:
+    def update(self, check: RateLimitCheck) -> None:
+        """Add a refusal, or remove that of a caller whose limit was raised."""
+        is_admitted = check.tightest.admitted
+        refusal = _Refusal({} if is_admitted else check.windows, self._clock())
         with self._lock:
-            self._windows[_identity(check)] = {} if check.tightest.admitted else check.windows
+            if is_admitted and check.may_embed:
+                self._refusals.pop(_identity(check), None)
+            else:
+                self._refusals[_identity(check)] = refusal
 
 
 def _identity(check: RateLimitCheck) -> tuple[Any, ...]:
@@ -160,9 +181,9 @@ def _identity(check: RateLimitCheck) -> tuple[Any, ...]:
     return check.caller.user_id, check.caller.key_id, check.caller.scopes, check.bucket
 
 
-def _expires_at(_: Any, windows: dict[int, RateWindow], now: float) -> float:
-    remaining = (window.resets_at - time() for window in windows.values() if not window.admitted)
-    return now + min((REFUSAL_SECONDS, *remaining))
+def _expires_at(_: Any, refusal: _Refusal, now: float) -> float:
+    resets_at = [window.resets_at for window in refusal.windows.values() if not window.admitted]
+    return now + (min(resets_at) - time() if resets_at else seconds_until_midnight())
 
 
 _current: ContextVar[RateLimitCheck] = ContextVar("rate_limit")
@@ -240,10 +261,9 @@ def check_rate_limit(request: Request, check: RateLimitCheck, refusals: RefusalC
         if getattr(request.state, "view_rate_limit", None) is None:
             # slowapi ignores limits that it cannot read. No request is admitted that way.
             raise DatabaseFailed
-        if check.exceeded_quotas or check.has_used_up_quota:
-            refusals.add(check)
+        refusals.update(check)
     except RateLimitExceeded:
-        refusals.add(check)
+        refusals.update(check)
         raise RateLimited(headers=check.tightest.retry_after) from None
     finally:
         _current.reset(token)

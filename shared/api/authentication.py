@@ -1,11 +1,13 @@
 """FastAPI dependencies of authentication: callers, their scopes and rate limits, links, the operator.
 
 Handlers of the rag pair take a `Caller`, those of other functions an `Annotated[Principal, with_scope(...)]`.
-A handler runs only for an authenticated caller with the scope who is within the limits.
+A handler runs only for an authenticated caller with the scope who is within the limits. In the rag pair, the
+first search of the handler checks the limits.
 """
 
 import hmac
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Annotated, Any
 
@@ -46,20 +48,21 @@ def _rag_caller(request: Request, core: Core, authorization: Authorization = Non
         caller = core.verifier.principal(authorization)
     check = _check(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
     with step("limit"):
-        if is_checked_first := check in core.refusals:
+        if is_counted := check in core.refusals:
             _count(request, core, check)
-    if is_checked_first:
+    if is_counted:
         yield caller
         return
     try:
         yield UncountedCaller.of(check)
     finally:
-        # After a search, this only takes its result. A request that failed before counts too.
-        _count(request, core, check)
+        # A search has counted the request. One that failed, or ended before, is counted here.
+        with nullcontext() if check.windows else step("limit"):
+            _count(request, core, check)
 
 
-# A user within the limit, the first parameter of the handlers of the rag pair. The first search of a handler
-# counts the request. Raises Unauthorized, KeysUnavailable, RateLimited.
+# A user, the first parameter of the handlers of the rag pair. The first search of a handler counts the
+# request, and returns no matches above the limit. Raises Unauthorized, KeysUnavailable, RateLimited.
 Caller = Annotated[Principal, Depends(_rag_caller, scope="function")]
 
 

@@ -44,17 +44,17 @@ def match(
         "half_life_days": query.half_life_days,
         "prefer": query.prefer,
     }
-    is_plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
+    has_options = (query.half_life_days, query.neighbours, query.prefer) != (None, 0, ())
+    is_plain = query.mode is Mode.SEMANTIC and not has_options
     with error_details(name=query.filters.collection):
         if query.asks_the_graph:
             return _with_graph(
                 database.call(caller, "rag_graph_search", arguments | options, idempotent=True)
             )
+        function, arguments = ("rag_match", arguments) if is_plain else ("rag_search", arguments | options)
         if isinstance(caller, UncountedCaller) and not caller.check.windows:
-            return _page(counted_search(database, caller, arguments | options))
-        if not is_plain or query.neighbours or query.prefer:
-            return _page(database.call(caller, "rag_search", arguments | options, idempotent=True))
-        return _page(database.call(caller, "rag_match", arguments, idempotent=True))
+            return _page(counted_search(database, caller, arguments))
+        return _page(database.call(caller, function, arguments, idempotent=True))
 
 
 def similar(

@@ -12715,8 +12715,8 @@ $$;
 comment on function rag.quota_metrics is
   'The rows of rag_metrics about quotas: the tokens of today, and the orgs that reached their alert or limit today.';
 
--- A search that counts its request. Counted before it, a request needs a call of the database for the limit, one for
--- the search and one for the tokens of its embedding; this is one call for all three.
+-- A search that counts its request: one call of the database, in place of one for the rate limit, one for the search and
+-- one for the tokens of its embedding.
 
 create function public.rag_counted_search(
   function text,
@@ -12725,7 +12725,7 @@ create function public.rag_counted_search(
   window_seconds integer,
   query_text text default null,
   query_vector extensions.vector default null,
-  mode text default 'hybrid',
+  mode text default null,
   top_k integer default 10,
   filters jsonb default '{}',
   expand_context integer default 0,
@@ -12744,9 +12744,7 @@ declare
   is_admitted boolean;
 begin
   perform rag.begin_call();
-  if mode = 'semantic' and expand_context = 0 and half_life_days is null
-    and coalesce(prefer, '{}') = '{}'
-  then
+  if mode is null then
     matches := (select json_agg(hit) from public.rag_match(query_vector, top_k, filters) as hit);
   else
     matches := (
@@ -12757,7 +12755,8 @@ begin
   -- The counts come last: their rows are locked until the call ends, and concurrent calls wait for them.
   select json_agg(counted), coalesce(bool_and(counted.admitted), false) into windows, is_admitted
   from public.rag_check_rate_limit(function, bucket, requests, window_seconds) as counted;
-  if embedding_calls > 0 then
+  -- rag_record_tokens refuses null and negative numbers.
+  if embedding_calls is distinct from 0 then
     perform public.rag_record_tokens(embedding_tokens => embedding_tokens, embedding_calls => embedding_calls);
   end if;
   return json_build_object('matches', case when is_admitted then coalesce(matches, '[]') end, 'windows', windows,
@@ -12766,9 +12765,11 @@ end;
 $$;
 
 comment on function public.rag_counted_search is
-  'rag_match or rag_search, rag_check_rate_limit for the request, and rag_record_tokens for the embedding of its query, in one '
-  'call. matches: the rows of the search, null if the limit refuses the request; windows: the state of each limit, '
-  'with the quotas that were exceeded before this call; exceeded_quotas: those that are exceeded after it. A search that raises is not counted: its caller counts it with rag_check_rate_limit.';
+  'A search, rag_check_rate_limit for its request, and rag_record_tokens for the embedding of its query, in one call. '
+  'mode: that of rag_search; null for rag_match, which takes query_vector, top_k and filters alone. Returns matches: the '
+  'rows of the search, null if a limit refuses the request; windows: the state of each limit, with the quotas that '
+  'were exceeded before this call; exceeded_quotas: those that are exceeded after it. A search that raises counts '
+  'nothing: the functions then count its request with rag_check_rate_limit.';
 
 -- Idempotency keys: stored responses, so that a repeated request costs nothing twice, creates nothing twice and returns
 -- the same. A response is claimed before the work, stored after it and replayed for 24 hours. The key and the body are

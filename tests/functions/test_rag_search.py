@@ -75,6 +75,11 @@ def test_top_k_defaults_to_eight_and_limits_the_results(people: People, core: Se
     assert people.ann.search("tea", top_k=None, filters=None).json()["total_found"] == 8
 
 
+def test_a_search_by_meaning_accepts_a_text_that_postgres_cannot_store(people: People, core: Services):
+    tell(core, people.ann, "Only", "The only sentence.")
+    assert people.ann.search("The only\0 sentence").json()["total_found"] == 1
+
+
 def test_filters_by_kind_language_and_inclusive_dates(people: People, core: Services):
     from datetime import datetime
 

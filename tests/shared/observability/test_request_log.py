@@ -129,6 +129,11 @@ def test_every_response_is_a_line_with_its_route_template_and_error_code(
             assert "not-an-id" not in str(line)
 
 
+def test_the_count_of_a_request_without_a_search_is_part_of_the_limit_step(people: People):
+    line = logged(people.ann, "POST", "/api/rag/search", {})
+    assert line["steps"]["limit"] > 0
+
+
 def test_a_rate_limited_request_is_a_line(people: People, world: Any):
     world.tier(people.acme, rag=1)
     people.ann.search("x")

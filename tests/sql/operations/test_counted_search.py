@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.actors import MODEL, Actor, World, hit_arguments, vector
 from tests.conftest import People
@@ -12,7 +13,7 @@ EMBEDDING = {"embedding_tokens": 7, "embedding_calls": 1}
 
 
 def search(actor: Actor, **more: Any) -> httpx.Response:
-    arguments = {"query_vector": vector(0), "mode": "semantic", "filters": {"model": MODEL}, **more}
+    arguments = {"query_vector": vector(0), "filters": {"model": MODEL}, **more}
     return actor.rpc("rag_counted_search", hit_arguments(**arguments))
 
 
@@ -20,11 +21,17 @@ def hits(world: World, actor: Actor) -> list[tuple[Any, ...]]:
     return world.sql("select hits from rag.rate_limits where caller_id = %s and bucket = 'rag'", actor.id)
 
 
-def test_the_matches_are_those_of_a_search_and_all_counts_increase(people: People, world: World):
+@pytest.mark.parametrize(
+    ("function", "more"),
+    [("rag_match", {}), ("rag_search", {"mode": "hybrid", "query_text": "kettle", "expand_context": 1})],
+)
+def test_the_matches_are_those_of_a_search_and_all_counts_increase(
+    people: People, world: World, function: str, more: dict[str, Any]
+):
     people.ann.put([vector(0), vector(1)])
-    arguments = {"query_vector": vector(0), "mode": "semantic", "filters": {"model": MODEL}}
-    rows = people.ann.rpc("rag_search", arguments).json()
-    result = search(people.ann, **EMBEDDING).json()
+    arguments = {"query_vector": vector(0), "filters": {"model": MODEL}, **more}
+    rows = people.ann.rpc(function, arguments).json()
+    result = search(people.ann, **more, **EMBEDDING).json()
     durations = dict.fromkeys(("vector_ms", "lexical_ms"))
     assert len(rows) == 2
     assert [row | durations for row in result["matches"]] == [row | durations for row in rows]
@@ -58,3 +65,11 @@ def test_a_search_that_raises_counts_nothing(people: People, world: World):
     assert (response.status_code, response.json()["details"]) == (400, "invalid_mode")
     assert hits(world, people.ann) == []
     assert world.sql(USAGE, people.acme.id) == []
+
+
+@pytest.mark.parametrize("calls", [None, -1])
+def test_a_wrong_number_of_embeddings_is_refused(people: People, world: World, calls: int | None):
+    """Ignored, its tokens would not count."""
+    response = search(people.ann, embedding_tokens=7, embedding_calls=calls)
+    assert (response.status_code, response.json()["details"]) == (400, "invalid_tokens")
+    assert hits(world, people.ann) == []
