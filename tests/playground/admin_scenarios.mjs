@@ -188,6 +188,34 @@ export async function webhooks_are_managed(page, given) {
   assert.deepEqual(dialogs.map((question) => question.split(" ")[0]), ["Disable", "Delete"]);
 }
 
+export async function sources_are_managed(page, given) {
+  const dialogs = questions(page);
+  await open(page, given, "Sources");
+  await admin(page).getByText("No sources yet.").waitFor();
+  await admin(page).getByText("New source").click();
+  await admin(page).getByLabel("Collection").selectOption({ label: given.collection });
+  await admin(page).getByLabel("Address").fill("ftp://docs.example/");
+  await admin(page).getByRole("button", { name: "Create" }).click();
+  await page.locator("#admin .message.problem").waitFor();
+  await admin(page).getByLabel("Kind").selectOption("Bucket");
+  const address = "s3://handbook/policies";
+  await admin(page).getByLabel("Address").fill(address);
+  await admin(page).getByLabel("Access key id").fill("a key");
+  await admin(page).getByLabel("Secret access key").fill(given.secret);
+  await admin(page).getByRole("button", { name: "Create" }).click();
+  await row(page, address).getByText("waiting").waitFor();
+  assert.equal((await page.content()).includes(given.secret), false);
+  await admin(page).getByRole("button", { name: `Run now: ${address}` }).click();
+  await waitForMessage(page, "The source runs as soon as the worker is free.");
+  await admin(page).getByRole("button", { name: `Disable: ${address}` }).click();
+  await row(page, address).getByText("disabled").waitFor();
+  await admin(page).getByRole("button", { name: `Enable: ${address}` }).click();
+  await row(page, address).getByText("waiting").waitFor();
+  await admin(page).getByRole("button", { name: `Delete: ${address}` }).click();
+  await row(page, address).waitFor({ state: "detached" });
+  assert.deepEqual(dialogs.map((question) => question.split(" ")[0]), ["Disable", "Delete"]);
+}
+
 export async function a_record_is_reviewed(page, given) {
   await open(page, given, "Records");
   await admin(page).getByText("1 answered, 1 withheld").waitFor();

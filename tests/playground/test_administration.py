@@ -54,6 +54,14 @@ def test_every_page_works_with_a_keyboard_a_screen_reader_and_a_phone(
     subscribe(world, ada, f"https://hooks.example/{long_title.lower()}")
     ada.post("/api/keys", {"name": "backup", "scopes": ["documents:read", "retrievals:read"]})
     ada.rpc("rag_record_event", {"event": "knowledge.query", "namespace": "support", "top_score": 0.5})
+    ((home,),) = world.sql("select id from rag.collections where org_id = %s limit 1", readers.acme.id)
+    world.sql(
+        "insert into rag.sources (org_id, collection_id, user_id, kind, address, interval_seconds, "
+        "max_items, due_at, started_at, finished_at, error_code, error_message) "
+        "values (%s, %s, %s, 'website', %s, 600, 10, now() + interval '1 day', now(), now(), "
+        "'url_unreachable', 'The address could not be reached.')",
+        readers.acme.id, home, ada.id, f"https://docs.example/{long_title}",
+    )  # fmt: skip
     record_requests(ada)
     ada.post(f"/v1/records/{ask(ada, QUESTION)}/feedback", {"rating": "up"})
     world.sql("update rag.members set name = 'Ann Lee' where user_id = %s", readers.ann.id)
@@ -66,6 +74,7 @@ def test_every_page_works_with_a_keyboard_a_screen_reader_and_a_phone(
             "usage": ["Calls by day"],
             "documents": ["incidents"],
             "jobs": ["Second", "Retry the 2 failed jobs of this page"],
+            "sources": ["The address could not be reached."],
             "members": ["Ann Lee"],
             "keys": ["backup"],
             "webhooks": ["https://hooks.example/"],
@@ -112,6 +121,20 @@ def test_webhooks_are_managed(browse: Browse, people: People, world: World, stac
     address = "https://hooks.example/in"
     subscribe(world, people.ada, address)
     browse("webhooks_are_managed", url=stack.url, token=people.ada.token(), address=address)
+
+
+def test_sources_are_managed(
+    browse: Browse, people: People, world: World, stack: Stack, core: Services, no_jobs: None
+):
+    put(core, people.ann, "minutes", "Billing outage", OUTAGE)
+    browse(
+        "sources_are_managed",
+        url=stack.url,
+        token=people.ada.token(),
+        collection="minutes",
+        secret="5ecret of the bucket",
+    )
+    assert world.sql("select count(*) from rag.sources") == [(0,)]
 
 
 def test_a_record_is_reviewed(browse: Browse, readers: People, world: World, stack: Stack):

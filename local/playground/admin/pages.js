@@ -11,6 +11,7 @@
 export const PAGES = [
   { id: "usage", title: "Usage", load: () => import("./usage.js") },
   { id: "documents", title: "Documents", load: () => import("./documents.js") },
+  { id: "sources", title: "Sources", load: () => import("./sources.js") },
   { id: "jobs", title: "Jobs", load: () => import("./jobs.js") },
   { id: "members", title: "Members", load: () => import("./members.js") },
   { id: "keys", title: "API keys", load: () => import("./keys.js") },
