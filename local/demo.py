@@ -169,5 +169,6 @@ def introduce(stack: Stack, console: Console) -> None:
             f"curl -s {stack.url}/functions/v1/rag-answer -H 'Authorization: Bearer {token}' "
             f"-H 'Content-Type: application/json' -d '{{\"query_text\": \"{text}\"}}'"
         )
-    line("\nTo prove that orgs are kept apart: .venv/bin/python -m local verify")
+    line("\nTo administer an org: sign in to the playground as ines@halden.example, and open Administration.")
+    line("To prove that orgs are kept apart: .venv/bin/python -m local verify")
     line("\nCtrl-C stops everything.")

@@ -84,7 +84,7 @@ class KeysUnavailable(RagError, code="keys_unavailable"):
 
 
 class Forbidden(RagError, status=403, code="forbidden"):
-    """You have no permission for this. Ask an admin of your organisation for it."""
+    """You have no permission for this. Ask an admin of your org for it."""
 
 
 class NotFound(RagError, status=404, code="not_found"):
@@ -165,11 +165,11 @@ class RateLimited(RagError, status=429, code="rate_limited"):
 
 
 class ModelQuotaExceeded(RateLimited, code="model_quota_exceeded"):
-    """Today's model tokens of your organisation are used up. Please try again after midnight UTC."""
+    """Today's model tokens of your org are used up. Please try again after midnight UTC."""
 
 
 class EmbeddingQuotaExceeded(RateLimited, code="embedding_quota_exceeded"):
-    """Today's embedding tokens of your organisation are used up. Please try again after midnight UTC."""
+    """Today's embedding tokens of your org are used up. Please try again after midnight UTC."""
 
 
 class EmbeddingFailed(RagError, code="embedding_failed"):

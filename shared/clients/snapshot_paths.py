@@ -35,7 +35,7 @@ def segments_of(path: str) -> tuple[str, ...]:
     segments = tuple(path.removeprefix("./").split("/"))
     if len(path.encode()) > MAX_PATH or not all(_is_plain(segment) for segment in segments):
         raise InvalidRequest(
-            "path: must be names of folders separated by /, below the root of your organisation's snapshots",
+            "path: must be names of folders separated by /, below the root of your org's snapshots",
             code="invalid_path",
         )
     return segments

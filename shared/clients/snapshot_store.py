@@ -130,7 +130,7 @@ class SnapshotFolder:
             # Nor may the org's own folder be a link: its realpath could be another org's.
             if not real.startswith(f"{self._home}/") or os.path.realpath(self._home) != self._home:
                 raise InvalidRequest(
-                    "path: must be below the root of your organisation's snapshots", code="invalid_path"
+                    "path: must be below the root of your org's snapshots", code="invalid_path"
                 )
         return path
 

@@ -9,14 +9,24 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from functions import chat, chat_completions, knowledge, rag_answer, rag_search, v1_answer, v1_search
+from functions import (
+    chat,
+    chat_completions,
+    index_query,
+    knowledge,
+    rag_answer,
+    rag_search,
+    retrievals,
+    v1_answer,
+    v1_search,
+)
 from shared.access.rate_limit import RefusalCache
 from shared.access.token_quotas import Quota, TokenUsage, record, shares
 from shared.access.token_signer import principal_at_end
 from shared.config import Settings
 from shared.documents import documents
 from shared.documents.documents import NewUpload
-from shared.errors import Forbidden
+from shared.errors import EmbeddingQuotaExceeded, Forbidden
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.services import Services
@@ -215,6 +225,48 @@ def test_without_model_tokens_answers_are_extracted_and_say_so(
         assert completing.post(
             "/v1/chat/completions", json={"messages": [user()]}, headers=people.bob.headers()
         ).is_success
+
+
+# The requests of all contracts that need an embedding of the question: function, path, the question's name,
+# other fields, and where an error has its code. The contracts of index and knowledge have the message alone.
+SEARCHES: dict[str, tuple[Any, str, str, dict[str, Any], tuple[str, ...]]] = {
+    "rag search": (rag_search, "/api/rag/search", "query_text", {}, ("error", "code")),
+    "rag answer": (rag_answer, "/api/rag/answer", "query_text", {}, ("error", "code")),
+    "search": (v1_search, "/v1/search", "q", {"scope": "org"}, ("error", "details", "reason")),
+    "cited answer": (v1_answer, "/v1/answer", "question", {"scope": "org"}, ("error", "details", "reason")),
+    "platform retrieval": (retrievals, "/v1/retrievals", "query", {}, ("error", "code")),
+    "platform chat": (chat, "/api/v1/chat", "message", {"stream": False}, ("error", "code")),
+    "index retrieval": (index_query, "/retrieve", "query", {"index_name": "kitchen"}, ("detail",)),
+    "index query": (index_query, "/query", "query", {"index_name": "kitchen"}, ("detail",)),
+    "knowledge retrieval": (knowledge, "/api/v1/knowledge/kitchen/retrieve", "query", {}, ("detail",)),
+    "knowledge query": (knowledge, "/api/v1/knowledge/kitchen/query", "question", {}, ("detail",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_without_embedding_tokens_each_contract_refuses_a_new_question(
+    people: People, world: World, paid: Services, embedding_server: StandIn, gateway: StandIn, name: str
+):
+    module, path, question, fields, place = SEARCHES[name]
+    with clients(paid, knowledge, module) as (knowing, client):
+        ingest(knowing, people.ann)
+        limit(world, people.acme, embedding_tokens_per_day=7)
+        calls = len(embedding_server.requests)
+        for number in range(3):
+            body = {question: f"{QUESTION} {number}", "organizationId": people.acme.id, **fields}
+            refused = client.post(path, json=body, headers=people.ann.headers())
+            assert refused.status_code == 429, refused.text
+            assert_wait_until_midnight(refused)
+            value = refused.json()
+            for key in place:
+                value = value[key]
+            assert value == (
+                EmbeddingQuotaExceeded.__doc__ if place == ("detail",) else EmbeddingQuotaExceeded.code
+            )
+            assert "litres" not in refused.text
+        # The rag API learns of the limit from its search, which follows the embedding.
+        assert len(embedding_server.requests) - calls == (path.startswith("/api/rag"))
+    assert not gateway.requests
 
 
 def test_without_embedding_tokens_cached_and_keyword_searches_continue(
