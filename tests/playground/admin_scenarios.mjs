@@ -188,6 +188,13 @@ export async function webhooks_are_managed(page, given) {
   assert.deepEqual(dialogs.map((question) => question.split(" ")[0]), ["Disable", "Delete"]);
 }
 
+export async function usage_has_the_tokens_of_each_day(page, given) {
+  await open(page, given, "Usage");
+  await admin(page).getByText("As a table, with tokens").click();
+  const today = admin(page).locator("tbody tr").first();
+  for (const text of ["1,234", "5,678"]) await today.getByText(text, { exact: true }).waitFor();
+}
+
 export async function sources_are_managed(page, given) {
   const dialogs = questions(page);
   await open(page, given, "Sources");

@@ -123,6 +123,16 @@ def test_webhooks_are_managed(browse: Browse, people: People, world: World, stac
     browse("webhooks_are_managed", url=stack.url, token=people.ada.token(), address=address)
 
 
+def test_usage_has_the_tokens_of_each_day(browse: Browse, people: People, world: World, stack: Stack):
+    world.sql(
+        "insert into rag.token_usage (org_id, day, quota, tokens, calls) "
+        "select %s, (now() at time zone 'UTC')::date, quota, tokens, 1 "
+        "from (values ('model', 1234), ('embedding', 5678)) as usage (quota, tokens)",
+        people.acme.id,
+    )
+    browse("usage_has_the_tokens_of_each_day", url=stack.url, token=people.ada.token())
+
+
 def test_sources_are_managed(
     browse: Browse, people: People, world: World, stack: Stack, core: Services, no_jobs: None
 ):

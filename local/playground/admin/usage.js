@@ -64,6 +64,8 @@ function calls(days) {
     ["Day", (one) => DAY.format(new Date(one.day))],
     ["Calls", (one) => one.calls.toLocaleString("en")],
     ["Users", (one) => one.users.toLocaleString("en")],
+    ["Tokens of models", (one) => one.model_tokens.toLocaleString("en")],
+    ["Tokens of embeddings", (one) => one.embedding_tokens.toLocaleString("en")],
   ];
-  return [chart, el("details", {}, el("summary", { text: "As a table" }), table("Calls by day", columns, days.toReversed(), ""))];
+  return [chart, el("details", {}, el("summary", { text: "As a table, with tokens" }), table("Calls by day", columns, days.toReversed(), ""))];
 }
