@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from shared.services import Services
@@ -37,6 +38,18 @@ def test_only_the_asker_and_admins_read_a_record(members: People, world: World):
     for stranger in (members.alf, members.bob, members.kim, members.sam, bea):
         for name in (request_id, record["id"]):
             assert_hidden(stranger, name)
+
+
+def test_no_record_is_written_in_the_name_of_another_user(members: People, world: World):
+    ask(members.ann)
+    columns = "request_id, function, question, queries, passages, confidence, score, because, prompt_tokens, "
+    columns += "completion_tokens, milliseconds, expires_at"
+    copied = f"insert into rag.request_records (org_id, owner_id, {columns}) select org_id, %s, {columns} "
+    copied += "from rag.request_records"
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        world.as_user(members.ann, copied, members.alf.id)
+    world.as_user(members.ann, copied, members.ann.id)
+    assert world.sql("select distinct owner_id::text from rag.request_records") == [(members.ann.id,)]
 
 
 def test_a_user_who_left_the_org_reads_no_record(members: People, world: World):
