@@ -12236,6 +12236,8 @@ begin
     return;
   end if;
 
+  -- The commit does not wait for the disk, with the rows locked: a crash of the server may lose the last counts.
+  perform set_config('synchronous_commit', 'off', true);
   exceeded_quotas := rag.exceeded_quotas();
   -- The daily window is always last, so that concurrent requests lock their rows in the same order.
   for per in

@@ -50,6 +50,20 @@ def test_every_call_counts_once(people: People, world: World):
     assert counts(world, people.ann) == [("rag", 60, 4)]
 
 
+def test_a_count_does_not_wait_for_the_disk(people: People, world: World):
+    world.sql("set synchronous_commit = on")
+    setting = "select current_setting('synchronous_commit')"
+    try:
+        counted = "select admitted from public.rag_check_rate_limit('rag-search', 'rag', 60, 60)"
+        ((is_admitted, during),) = world.as_user(
+            people.ann, f"select ({counted}), current_setting('synchronous_commit')"
+        )
+        assert (is_admitted, during) == (True, "off")
+        assert world.sql(setting) == [("on",)]
+    finally:
+        world.sql("reset synchronous_commit")
+
+
 def test_a_call_may_count_several_requests(people: People):
     assert [spent(people.ann, amount=amount) for amount in (1, 10, 1000, 1)] == [1, 11, 1011, 1012]
 
