@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,6 +31,8 @@ from shared.models.transcription import Transcriber
 
 # The rest of a round is postponed after these, so that slow documents do not cost the others their leases.
 READING_SECONDS = 60
+# Documents whose rows the database writes at the same time.
+STORED_AT_ONCE = 3
 # More would exceed the minute of a statement.
 MAX_CHUNKS = 10_000
 
@@ -81,10 +84,15 @@ class Worker:
             # A lost lease is noticed when the job's turn comes.
             leases.renew([*(item.job for item in ready), *jobs[place:]], "converting")
             total += attempt(self._jobs, job, partial(self._prepare, job, ready))
-        for place, (item, vectors) in enumerate(self._embedded(ready, leases)):
+        embedded = list(self._embedded(ready, leases))
+
+        def store(place: int) -> BatchResult:
+            item, vectors = embedded[place]
             leases.renew([later.job for later in ready[place:]], "storing")
-            total += attempt(self._jobs, item.job, partial(self._store, item, vectors))
-        return total
+            return attempt(self._jobs, item.job, partial(self._store, item, vectors))
+
+        with ThreadPoolExecutor(STORED_AT_ONCE) as pool:
+            return sum(pool.map(store, range(len(embedded))), total)
 
     def _prepare(self, job: Job, ready: list[_LoadedDocument]) -> BatchResult:
         ready.append(self._load(job))

@@ -6,8 +6,9 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from typing import Any
 
 import pytest
@@ -68,29 +69,31 @@ class Killed(BaseException):
 
 
 class Dying(Jobs):
-    """A worker's, which dies at its so-many-th call: before it is sent, or before its answer is read."""
+    """Calls of a worker that dies at one of them: before it is sent, or before its answer is read. The worker's
+    other threads send no further call."""
 
     def __init__(self, core: Services, at: int, *, answered: bool) -> None:
         super().__init__(core.database, core.require_signer())
-        self._calls, self._at, self._answered = 0, at, answered
+        self._numbers, self._at, self._answered = count(), at, answered
+        self._is_dead = False
 
     def claim(self, count: int) -> list[Job]:
-        self._die_unless(answered=True)
-        jobs = super().claim(count)
-        self._die_unless(answered=False)
-        self._calls += 1
+        jobs: list[Job] = self._counted(lambda: super(Dying, self).claim(count))
         return jobs
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:
-        self._die_unless(answered=True)
-        result = super().call(job, function, arguments)
-        self._die_unless(answered=False)
-        self._calls += 1
-        return result
+        return self._counted(lambda: super(Dying, self).call(job, function, arguments))
 
-    def _die_unless(self, *, answered: bool) -> None:
-        if self._calls == self._at and self._answered is not answered:
+    def _counted(self, call: Callable[[], Any]) -> Any:
+        is_last = next(self._numbers) == self._at
+        self._is_dead |= is_last and not self._answered
+        if self._is_dead:
             raise Killed
+        result = call()
+        self._is_dead |= is_last
+        if is_last:
+            raise Killed
+        return result
 
 
 @pytest.mark.usefixtures("no_jobs")
