@@ -9,9 +9,9 @@ as steps: a small one is done before a client polls.
 import base64
 import hashlib
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -84,15 +84,21 @@ class Worker:
             # A lost lease is noticed when the job's turn comes.
             leases.renew([*(item.job for item in ready), *jobs[place:]], "converting")
             total += attempt(self._jobs, job, partial(self._prepare, job, ready))
-        embedded = list(self._embedded(ready, leases))
 
-        def store(place: int) -> BatchResult:
-            item, vectors = embedded[place]
-            leases.renew([later.job for later in ready[place:]], "storing")
+        def store(place: int, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
+            renew_from(place)
             return attempt(self._jobs, item.job, partial(self._store, item, vectors))
 
+        def renew_from(place: int) -> None:
+            leases.renew([later.job for later in ready[place:]], "storing")
+
+        stored: list[Future[BatchResult]] = []
         with ThreadPoolExecutor(STORED_AT_ONCE) as pool:
-            return sum(pool.map(store, range(len(embedded))), total)
+            # The passages of later documents are embedded meanwhile.
+            for place, (item, vectors) in enumerate(self._embedded(ready, leases)):
+                renew_from(place)
+                stored.append(pool.submit(store, place, item, vectors))
+        return sum((one.result() for one in stored), total)
 
     def _prepare(self, job: Job, ready: list[_LoadedDocument]) -> BatchResult:
         ready.append(self._load(job))
@@ -107,10 +113,12 @@ class Worker:
     def _embedded(
         self, ready: Sequence[_LoadedDocument], leases: LeaseRenewer
     ) -> Iterator[tuple[_LoadedDocument, list[list[float]] | RagError]]:
-        """Each document with its vectors, or with an error. Documents share the embedder's batches."""
+        """Each document, as soon as it has its vectors or an error. Documents share the embedder's
+        batches."""
         waiting = [(item.job.id, passage) for item in ready for passage in item.chunked.passages]
         vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
         jobs = {item.job.id: item.job for item in ready}
+        pending = deque(ready)
         failed = leases.report([item.job for item in ready if item.is_large], "embedding")
         for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
             # Documents whose batch comes later keep their leases too.
@@ -122,13 +130,19 @@ class Worker:
                     batch = embed(self._embedder, [passage for _, passage in part], background=True)
             except RagError as error:
                 failed |= {job_id: error for job_id, _ in part}
-                continue
+            else:
+                for (job_id, _), vector in zip(part, batch, strict=True):
+                    vectors[job_id].append(vector)
             finally:
                 for job_id, own in _by_job(usage, part):
                     self._jobs.record_tokens(jobs[job_id], own)
-            for (job_id, _), vector in zip(part, batch, strict=True):
-                vectors[job_id].append(vector)
-        for item in ready:
+            while pending and (
+                pending[0].job.id in failed
+                or len(vectors[pending[0].job.id]) == len(pending[0].chunked.passages)
+            ):
+                item = pending.popleft()
+                yield item, failed.get(item.job.id) or vectors[item.job.id]
+        for item in pending:
             yield item, failed.get(item.job.id) or vectors[item.job.id]
 
     def _store(self, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:

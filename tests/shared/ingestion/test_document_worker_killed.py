@@ -69,8 +69,8 @@ class Killed(BaseException):
 
 
 class Dying(Jobs):
-    """Calls of a worker that dies at one of them: before it is sent, or before its answer is read. The worker's
-    other threads send no further call."""
+    """Calls of a worker that dies at one of them: before it is sent, or before its answer is read. After it,
+    the other threads send no call."""
 
     def __init__(self, core: Services, at: int, *, answered: bool) -> None:
         super().__init__(core.database, core.require_signer())
