@@ -10,6 +10,7 @@ from rich.console import Console
 
 from bench import (
     bulk_load,
+    capacity,
     chart_peers,
     chart_tenants,
     chunk_storage,
@@ -65,6 +66,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "put": put_documents.measure,
     "post": index_ingestion.measure,
     "bytes": chunk_storage.measure,
+    "capacity": capacity.measure,
     "texts": chunk_texts.measure,
     "bulk": bulk_load.measure,
     "index": index_api.measure,

@@ -359,6 +359,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "put": lambda: figures("put"),
     "post": lambda: figures("post"),
     "bytes": lambda: figures("bytes"),
+    "capacity": lambda: figures("capacity"),
     "texts": lambda: figures("texts"),
     "bulk": lambda: figures("bulk"),
     "request": lambda: figures("request"),

@@ -49,7 +49,8 @@ def test_no_record_is_written_in_the_name_of_another_user(members: People, world
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
         world.as_user(members.ann, copied, members.alf.id)
     world.as_user(members.ann, copied, members.ann.id)
-    assert world.sql("select distinct owner_id::text from rag.request_records") == [(members.ann.id,)]
+    owners = "select distinct owner_id::text from rag.request_records where org_id = %s"
+    assert world.sql(owners, members.acme.id) == [(members.ann.id,)]
 
 
 def test_a_user_who_left_the_org_reads_no_record(members: People, world: World):

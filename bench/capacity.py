@@ -1,0 +1,195 @@
+"""Capacity of a deployment: disk, memory, instance and embedding cost by chunks, words and dimensions.
+
+The part `capacity` measures the bytes of five databases. Three fit the model, two test it:
+
+    python -m bench capacity
+
+From these figures this module estimates a deployment (docs/capacity.md):
+
+    python -m bench.capacity --chunks 1000000 --words 120 --dimensions 1536 --questions 20 ...
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+
+from bench.chunk_storage import HNSW, add_to_hnsw, sizes_in
+from bench.figures import Figure, results
+from bench.put_documents import AT_ONCE, ORG, member_call
+from bench.synthetic_text import Prose
+from bench.tenants import tenant_database
+from shared.models.embeddings import DIMENSIONS
+
+GB = 1e9
+KEYWORDS = "postings_by_term"
+# Chunks of an org that stay outside of the HNSW index (rag.hnsw_tail).
+OUTSIDE = 3000
+# Searches read the two indexes at random: they belong in memory, with the rows of results and connections.
+MEMORY_FACTOR, BASE_MEMORY = 1.5, 0.5 * GB
+TOKENS_OF_A_WORD = 1.35
+# Supabase's instances: memory in GB and processors, as published in autumn 2025.
+INSTANCES = {
+    "Micro": (1, 2), "Small": (2, 2), "Medium": (4, 2), "Large": (8, 2), "XL": (16, 4), "2XL": (32, 8),
+    "4XL": (64, 16), "8XL": (128, 32), "12XL": (192, 48), "16XL": (256, 64),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Load:
+    """Documents of one chunk. `dimensions`: those of the model that are not zero."""
+
+    chunks: int
+    words: int
+    dimensions: int
+
+    @property
+    def row(self) -> list[float]:
+        """The terms of the model, for one chunk."""
+        return [1.0, self.words, self.dimensions]
+
+    def __str__(self) -> str:
+        return f"{self.chunks:,} chunks of {self.words} words, {self.dimensions:,} dimensions"
+
+
+FITTED = (Load(8000, 60, 384), Load(8000, 180, 384), Load(8000, 120, 1536))
+TESTED = (Load(20_000, 120, 384), Load(4000, 90, 768))
+TERMS = ("a chunk", "a word", "a dimension")
+PARTS = ("HNSW index", "keyword index", "rows and other indexes")
+
+
+def measure(console: Console) -> list[Figure]:
+    fitted = [_bytes(load, console) for load in FITTED]
+    models: dict[str, list[float]] = {
+        part: np.linalg.solve([load.row for load in FITTED], [sizes[part] for sizes in fitted]).tolist()
+        for part in PARTS
+    }
+    figures = [
+        Figure(f"{part}, {term}", value, "B")
+        for part, values in models.items()
+        for term, value in zip(TERMS, values, strict=True)
+    ]
+    for load in TESTED:
+        sizes = _bytes(load, console)
+        predicted = {part: float(np.dot(models[part], load.row)) for part in PARTS}
+        for name, parts in (("disk", PARTS), ("both indexes", PARTS[:2])):
+            size, expected = (sum(values[part] for part in parts) for values in (sizes, predicted))
+            error = 100 * abs(expected / size - 1)
+            figures += [
+                Figure(f"{name}, {load}", size, "B", expected),
+                Figure(f"error of the estimate, {name}, {load}", error, "%", None, "<= 20"),
+            ]
+    return figures
+
+
+def _bytes(load: Load, console: Console) -> dict[str, float]:
+    """Bytes of a chunk by part, all chunks in the HNSW index."""
+    with tenant_database() as tenants:
+        tenants.add([ORG])
+        tenants.with_index()
+        before = sizes_in(tenants)
+        with member_call(tenants) as put:
+            for body in _bodies(load):
+                put(body)
+        # The update leaves dead rows behind: of the last chunks only the index counts.
+        after = sizes_in(tenants)
+        add_to_hnsw(tenants)
+        after["chunks", HNSW] = sizes_in(tenants)["chunks", HNSW]
+    sizes = dict.fromkeys(PARTS, 0.0)
+    for (table, index), size in after.items():
+        part = {HNSW: PARTS[0], KEYWORDS: PARTS[1]}.get(index, PARTS[2])
+        sizes[part] += (size - before.get((table, index), 0)) / load.chunks
+    console.print(f"{load}: {sum(sizes.values()):,.0f} B a chunk")
+    return sizes
+
+
+def _bodies(load: Load) -> Iterator[str]:
+    prose, draw = Prose(set()), np.random.default_rng(7)
+    for first in range(0, load.chunks, AT_ONCE):
+        yield json.dumps([_document(load, prose, number, draw) for number in range(first, first + AT_ONCE)])
+
+
+def _document(load: Load, prose: Prose, number: int, draw: np.random.Generator) -> dict[str, object]:
+    words: list[str] = []
+    while len(words) < load.words:
+        words += " ".join(prose.document(number + load.chunks * len(words)).chunks).split()
+    text = " ".join(words[: load.words])
+    vector = draw.normal(size=load.dimensions).round(4).tolist() + [0] * (DIMENSIONS - load.dimensions)
+    chunk = {"span_start": 0, "span_end": len(text), "token_count": load.words, "names": []}
+    return {
+        "external_id": f"{number:064x}",
+        "title": text[:80],
+        "content": text,
+        "embedding_model": "all-MiniLM-L6-v2",
+        "chunks": [chunk | {"embedding": json.dumps(vector)}],
+    }
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`disk` and `memory` in GB; `instance`: the smallest of INSTANCES with that memory and the processors
+    for the questions, or None; `embedding_cost` in the currency of the price."""
+
+    disk: float
+    memory: float
+    instance: str | None
+    embedding_cost: float
+
+
+def estimate(
+    load: Load, orgs: int, questions: float, price: float, figures: Mapping[str, float], rate: float
+) -> Estimate:
+    """`orgs` of equal size; `questions` a second at the peak, of which one processor answers `rate`; `price`
+    of a million tokens; `figures` of the model, by name."""
+    sizes = {
+        part: float(np.dot([figures[f"{part}, {term}"] for term in TERMS], load.row)) * load.chunks
+        for part in PARTS
+    }
+    if load.chunks <= OUTSIDE * orgs:
+        sizes[PARTS[0]] = 0.0
+    memory = BASE_MEMORY + MEMORY_FACTOR * sum(sizes[part] for part in PARTS[:2])
+    suitable = [
+        name
+        for name, (gigabytes, processors) in INSTANCES.items()
+        if gigabytes * GB >= memory and processors * rate >= questions
+    ]
+    tokens = load.chunks * load.words * TOKENS_OF_A_WORD
+    return Estimate(
+        sum(sizes.values()) / GB, memory / GB, suitable[0] if suitable else None, tokens / 1e6 * price
+    )
+
+
+def questions_a_second() -> float:
+    """The searches that one of two processors answers, functions included: the least measured."""
+    rows: dict[str, float] = {row["name"]: row["value"] for row in results("request")}
+    return min(rows[f"throughput, {chunks} chunks, ours"] for chunks in ("50,000", "3,000", "100")) / 2
+
+
+def measured() -> dict[str, float]:
+    """The figures of the latest measurement, by name."""
+    return {row["name"]: row["value"] for row in results("capacity")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.capacity", description=__doc__)
+    parser.add_argument("--chunks", type=int, required=True)
+    parser.add_argument("--words", type=int, default=120, help="of a chunk; default 120")
+    parser.add_argument("--dimensions", type=int, default=DIMENSIONS, help="of the model; default 1,536")
+    parser.add_argument("--orgs", type=int, default=1, help="of equal size; default 1")
+    parser.add_argument("--questions", type=float, default=1, help="a second at the peak; default 1")
+    parser.add_argument("--price", type=float, default=0, help="of a million tokens of the embedding model")
+    given = parser.parse_args()
+    load = Load(given.chunks, given.words, given.dimensions)
+    found = estimate(load, given.orgs, given.questions, given.price, measured(), questions_a_second())
+    print(f"{load}, {given.orgs:,} orgs, {given.questions:g} questions a second")
+    print(f"disk       {found.disk:,.1f} GB")
+    print(f"memory     {found.memory:,.1f} GB")
+    print(f"instance   {found.instance or 'larger than any in the list'}")
+    print(f"embedding  {found.embedding_cost:,.2f}")
+
+
+if __name__ == "__main__":
+    main()

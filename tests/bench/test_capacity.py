@@ -1,0 +1,49 @@
+"""Capacity of a deployment: the formula by hand, and the example of docs/capacity.md."""
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from bench.capacity import PARTS, TERMS, Load, estimate
+from local import ROOT
+
+PAGE = (ROOT / "docs" / "capacity.md").read_text()
+# A chunk of 100 words and 1,000 dimensions has 3, 2 and 5 kB in the three parts.
+FIGURES = {
+    f"{part}, {term}": value
+    for part, values in zip(PARTS, ((1000, 0, 2), (0, 20, 0), (1000, 30, 1)), strict=True)
+    for term, value in zip(TERMS, values, strict=True)
+}
+
+
+def test_the_estimate_by_hand():
+    found = estimate(Load(1_000_000, 100, 1000), 10, 20, 0.02, FIGURES, rate=50)
+    assert found.disk == pytest.approx(10)
+    assert found.memory == pytest.approx(0.5 + 1.5 * 5)
+    assert found.embedding_cost == pytest.approx(135 * 0.02)
+    assert found.instance == "Large"
+
+
+def test_small_orgs_have_no_hnsw_index():
+    found = estimate(Load(1_000_000, 100, 1000), 400, 20, 0, FIGURES, rate=50)
+    assert [found.disk, found.memory] == pytest.approx([7, 3.5])
+
+
+def test_many_questions_need_processors_and_too_much_has_no_instance():
+    few = Load(1000, 100, 1000)
+    assert [estimate(few, 1, rate, 0, FIGURES, 50).instance for rate in (1, 150, 10_000)] == [
+        "Micro",
+        "XL",
+        None,
+    ]
+
+
+def test_the_example_of_the_page_is_what_the_command_prints():
+    (command,) = [line for line in PAGE.splitlines() if "-m bench.capacity " in line]
+    _, *arguments = shlex.split(command)
+    process = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert process.stdout.strip() in PAGE
