@@ -89,14 +89,13 @@ def _bytes(load: Load, console: Console) -> dict[str, float]:
     """Bytes of a chunk by part, all chunks in the HNSW index."""
     with tenant_database() as tenants:
         tenants.add([ORG])
-        tenants.with_index()
         before = sizes_in(tenants)
         with member_call(tenants) as put:
             for body in _bodies(load):
                 put(body)
-        # The update leaves dead rows behind: of the last chunks only the index counts.
         after = sizes_in(tenants)
         add_to_hnsw(tenants)
+        tenants.with_index()
         after["chunks", HNSW] = sizes_in(tenants)["chunks", HNSW]
     sizes = dict.fromkeys(PARTS, 0.0)
     for (table, index), size in after.items():

@@ -194,6 +194,19 @@ def test_a_source_whose_items_are_mostly_gone_deletes_nothing(
     assert titles(world, collection) == before
 
 
+def test_a_long_run_over_a_vanished_source_deletes_nothing(
+    shelf: Shelf, lister: SourceWorker, people: People, world: World, collection: str,
+    monkeypatch: pytest.MonkeyPatch,
+):  # fmt: skip
+    """Each time slice has one item."""
+    source = make(people.ada, collection)
+    run(lister, people.ada, source)
+    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
+    shelf.gone, shelf.texts, shelf.versions = {*shelf.texts}, {}, {}
+    assert counts(run(lister, people.ada, source)) == (3, 0, 0, 3)
+    assert titles(world, collection) == ["a", "b", "c"]
+
+
 def test_a_change_by_another_admin_does_not_end_a_run(
     shelf: Shelf, lister: SourceWorker, people: People, world: World, collection: str
 ):
