@@ -50,8 +50,9 @@ class TableDigest:
         self.total = (self.total + int.from_bytes(sha256(row).digest())) % (1 << 256)
 
     @property
-    def sha256(self) -> str:
-        return f"{self.total:064x}"
+    def entry(self) -> dict[str, Any]:
+        """The table's entry of the manifest."""
+        return {"columns": self.columns, "rows": self.rows, "sha256": f"{self.total:064x}"}
 
 
 @dataclass
@@ -84,11 +85,7 @@ def write_table(archive: ZipFile, name: str, columns: list[str], rows: Iterable[
         for row in rows:
             digest.add(row)
             file.write(row)
-    return entry(digest)
-
-
-def entry(digest: TableDigest) -> dict[str, Any]:
-    return {"columns": digest.columns, "rows": digest.rows, "sha256": digest.sha256}
+    return digest.entry
 
 
 def write_manifest(archive: ZipFile, manifest: Manifest) -> None:

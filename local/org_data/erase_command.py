@@ -93,25 +93,25 @@ def _erase_user(
     connection: psycopg.Connection[Any], tables: Mapping[str, Table], user: str
 ) -> dict[str, int]:
     """Delete the user's own rows, and replace the user in others. Returns the number of these by table."""
+    # So that deferred triggers write their events before this deletes events: they name the user.
+    connection.execute("set constraints all immediate")
     own = {name: condition for name, table in tables.items() if (condition := _own(table, "user"))}
     for name in (*FIRST, *(name for name in own if name not in (*FIRST, QUEUE))):
         statement = sql.SQL("delete from {} where {}").format(tables[name].identifier, own[name])
         connection.execute(statement, {"id": user})
-        # Deferred triggers write events of the deletions, which name the user.
-        connection.execute("set constraints all immediate")
     anonymized = {}
     for name, table in tables.items():
         columns = [column for column, type_name in table.types.items() if type_name in ID_TYPES]
         if name == QUEUE or not columns:
             continue
         values = sql.SQL(", ").join(
-            sql.SQL("{0} = replace({0}::text, %(id)s::text, %(nobody)s)::{1}").format(
+            sql.SQL("{0} = replace({0}::text, %(id)s::text, %(no_user)s)::{1}").format(
                 sql.Identifier(column), sql.SQL(table.types[column])
             )
             for column in columns
         )
         statement = sql.SQL("update {} set {} where {}").format(table.identifier, values, _naming(table))
-        changed = connection.execute(statement, {"id": user, "nobody": NO_USER}).rowcount
+        changed = connection.execute(statement, {"id": user, "no_user": NO_USER}).rowcount
         if changed:
             anonymized[name] = changed
     return anonymized

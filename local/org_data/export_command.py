@@ -15,14 +15,13 @@ from local.org_data.archive import (
     TableDigest,
     User,
     create_archive,
-    entry,
     row_id,
     user_id,
     write_manifest,
     write_table,
 )
 from local.org_data.database import connected
-from local.org_data.tables import EXPORTED, ids_of, rows_of, tables_of, users_of
+from local.org_data.tables import EXPORTED, Table, ids_of, rows_of, tables_of, users_of
 from local.stack import Stack
 
 KEYS = """
@@ -72,7 +71,7 @@ def export(connection: psycopg.Connection[Any], org: str, path: Path) -> Manifes
     """Write the archive and return its manifest. One snapshot of the database, without locks."""
     connection.execute("set transaction isolation level repeatable read, read only")
     tables = tables_of(connection)
-    manifest, ids = describe(connection, org)
+    manifest, ids = describe(connection, tables, org)
     archive = create_archive(path)
     try:
         with archive:
@@ -86,12 +85,14 @@ def export(connection: psycopg.Connection[Any], org: str, path: Path) -> Manifes
     return manifest
 
 
-def describe(connection: psycopg.Connection[Any], org: str) -> tuple[Manifest, dict[bytes, bytes]]:
+def describe(
+    connection: psycopg.Connection[Any], tables: dict[str, Table], org: str
+) -> tuple[Manifest, dict[bytes, bytes]]:
     """The manifest without its tables, and the number of each id. Raises StackError for an unknown org."""
     described = _rows(connection, "select name, tier, record_days from rag.orgs where id = %s", org)
     if not described:
         raise StackError("no org has this id")
-    named = users_of(connection, tables_of(connection), org)
+    named = users_of(connection, tables, org)
     emails = dict(
         connection.execute(
             "select id::text, email from auth.users where id = any (%s::uuid[])", [list(named)]
@@ -104,7 +105,7 @@ def describe(connection: psycopg.Connection[Any], org: str) -> tuple[Manifest, d
     row_ids = ids_of(connection, org)
     ids = {org.encode(): ORG}
     ids |= {user.id.encode(): user_id(place) for place, user in enumerate(users)}
-    ids |= {found.encode(): row_id(place) for place, found in enumerate(row_ids)}
+    ids |= {row.encode(): row_id(place) for place, row in enumerate(row_ids)}
     places = {user.id: place for place, user in enumerate(users)}
     members = [
         {"user": places[row["user_id"]], "role": row["role"], "name": row["name"]}
@@ -132,16 +133,16 @@ def describe(connection: psycopg.Connection[Any], org: str) -> tuple[Manifest, d
 
 
 def digests(
-    connection: psycopg.Connection[Any], org: str, ids: dict[bytes, bytes]
+    connection: psycopg.Connection[Any], tables: dict[str, Table], org: str, ids: dict[bytes, bytes]
 ) -> dict[str, dict[str, Any]]:
     """The tables of the manifest that an export would have."""
-    tables, found = tables_of(connection), {}
+    entries = {}
     for name in EXPORTED:
         digest = TableDigest(tables[name].columns)
         for row in rows_of(connection, tables[name], org, ids):
             digest.add(row)
-        found[name] = entry(digest)
-    return found
+        entries[name] = digest.entry
+    return entries
 
 
 def _rows(connection: psycopg.Connection[Any], statement: str, org: str) -> list[dict[str, Any]]:

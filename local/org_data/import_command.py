@@ -18,7 +18,7 @@ from local.demo_corpus import org_id_of
 from local.org_data.archive import ORG, Manifest, open_archive, read_manifest, read_table, row_id, user_id
 from local.org_data.database import connected
 from local.org_data.export_command import digests
-from local.org_data.tables import EXPORTED, Table, tables_of, with_ids
+from local.org_data.tables import EXPORTED, Table, tables_of
 from local.stack import Stack
 
 # Rows of a statement. Triggers index the words of its chunks.
@@ -101,7 +101,7 @@ def import_org(
         if name == "collections":
             connection.execute(ADD_COLLECTIONS)
     connection.execute(DELETE_COLLECTIONS)
-    stored = digests(connection, org, {new: number for number, new in ids.items()})
+    stored = digests(connection, tables, org, {new: number for number, new in ids.items()})
     if different := [name for name in EXPORTED if stored[name] != manifest.tables[name]]:
         raise StackError(
             f"the archive is damaged: other rows than its manifest states in {', '.join(different)}"
@@ -148,7 +148,7 @@ def _require_suitable(
 def _users(connection: psycopg.Connection[Any], manifest: Manifest, renamed: dict[str, str]) -> list[str]:
     """Each user's id here. A user who owns nothing and is absent keeps the id of the source deployment."""
     emails = [renamed.get(user.email, user.email) if user.email else None for user in manifest.users]
-    found = dict(
+    here = dict(
         connection.execute(
             "select email, id::text from auth.users where email = any (%s)", [emails]
         ).fetchall()
@@ -156,13 +156,13 @@ def _users(connection: psycopg.Connection[Any], manifest: Manifest, renamed: dic
     if absent := sorted(
         email or user.id
         for user, email in zip(manifest.users, emails, strict=True)
-        if user.owns_rows and email not in found
+        if user.owns_rows and email not in here
     ):
         raise StackError(
             f"these users own documents or sessions and are not users here: {', '.join(absent)}. "
             "Create them, or name others with --user"
         )
-    users = [found.get(email or "", user.id) for user, email in zip(manifest.users, emails, strict=True)]
+    users = [here.get(email or "", user.id) for user, email in zip(manifest.users, emails, strict=True)]
     if len(set(users)) < len(users):
         raise StackError("two users of the archive would be one user here; see --user")
     return users
@@ -202,7 +202,6 @@ def _copy(
     rows: Iterable[bytes],
     ids: dict[bytes, bytes],
 ) -> None:
-    places = table.places_of_ids
     columns = sql.SQL(", ").join(map(sql.Identifier, ["org_id", *table.columns]))
     target = sql.Identifier("pg_temp", table.name) if table.name == "collections" else table.identifier
     statement = sql.SQL("copy {} ({}) from stdin").format(target, columns)
@@ -210,9 +209,4 @@ def _copy(
     while batch := list(islice(lines, ROWS)):
         with connection.cursor() as cursor, cursor.copy(statement) as copy:
             for row in batch:
-                fields = row.split(b"\t")
-                if len(fields) != len(table.columns):
-                    raise StackError(f"the archive's table {table.name} is damaged")
-                for place in places:
-                    fields[place] = with_ids(fields[place], ids)
-                copy.write(b"\t".join((org.encode(), *fields)))
+                copy.write(b"\t".join((org.encode(), *table.fields(row, ids))))

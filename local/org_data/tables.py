@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import psycopg
@@ -93,15 +94,25 @@ class Table:
     def identifier(self) -> sql.Identifier:
         return sql.Identifier("rag", self.name)
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """Those of an exported row: all but org_id."""
         return [column for column in self.types if column != "org_id"]
 
-    @property
+    @cached_property
     def places_of_ids(self) -> list[int]:
         """The places of an exported row's columns that may contain ids."""
         return [place for place, column in enumerate(self.columns) if self.types[column] in ID_TYPES]
+
+    def fields(self, row: bytes, ids: Mapping[bytes, bytes]) -> list[bytes]:
+        """The fields of a row of COPY's text format. In columns of ids and JSON, the ids of `ids` are
+        replaced. Raises StackError for a row with other columns."""
+        fields = row.split(b"\t")
+        if len(fields) != len(self.columns):
+            raise StackError(f"a row of the table {self.name} is damaged")
+        for place in self.places_of_ids:
+            fields[place] = UUID.sub(lambda match: ids.get(match[0], match[0]), fields[place])
+        return fields
 
 
 def open_session(connection: psycopg.Connection[Any]) -> None:
@@ -125,9 +136,7 @@ def tables_of(connection: psycopg.Connection[Any]) -> dict[str, Table]:
 def rows_of(
     connection: psycopg.Connection[Any], table: Table, org: str, ids: Mapping[bytes, bytes]
 ) -> Iterator[bytes]:
-    """The org's rows as lines of COPY's text format. In columns of ids and JSON, the ids of `ids` are
-    replaced."""
-    places = table.places_of_ids
+    """The org's rows as lines of COPY's text format, with the ids of `ids` replaced."""
     values = sql.SQL(", ").join(
         sql.SQL(VALUES[table.name, column]) if (table.name, column) in VALUES else sql.Identifier(column)
         for column in table.columns
@@ -137,15 +146,7 @@ def rows_of(
     )
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for line in copy:
-            fields = bytes(line).split(b"\t")
-            for place in places:
-                fields[place] = with_ids(fields[place], ids)
-            yield b"\t".join(fields)
-
-
-def with_ids(text: bytes, ids: Mapping[bytes, bytes]) -> bytes:
-    """The text with each id that `ids` has replaced."""
-    return UUID.sub(lambda match: ids.get(match[0], match[0]), text)
+            yield b"\t".join(table.fields(bytes(line), ids))
 
 
 def ids_of(connection: psycopg.Connection[Any], org: str) -> list[str]:
@@ -166,9 +167,9 @@ def users_of(connection: psycopg.Connection[Any], tables: Mapping[str, Table], o
                 statement = sql.SQL(
                     "select distinct {column}::text from {table} where org_id = %s and {column} is not null"
                 )
-                found = connection.execute(
+                rows = connection.execute(
                     statement.format(column=sql.Identifier(column), table=tables[name].identifier), [org]
                 )
-                for (user,) in found:
+                for (user,) in rows:
                     users[user] = users.get(user, False) or column == "owner_id"
     return users
