@@ -62,7 +62,7 @@ class Website:
             raise ItemGone from error
         if page is None:
             return None
-        if page.url != item.id and not self._allowed([page.url]):
+        if page.url != item.id and not (self._is_within(page.url) and self._allowed([page.url])):
             raise ItemLeftOut
         media_type = (page.content_type or "").partition(";")[0].strip().lower()
         if media_type not in PAGE_TYPES:
@@ -93,9 +93,8 @@ class Website:
         return allowed
 
     def _allowed(self, urls: Iterable[str]) -> list[str]:
-        """The URLs within the address that robots.txt allows. Sets the pause between pages."""
-        own = [url for url in urls if self._is_within(url)]
-        checked = _parse("robots", json.dumps({"robots": self._robots, "urls": own}).encode())
+        """The URLs that robots.txt allows. Sets the pause between pages."""
+        checked = _parse("robots", json.dumps({"robots": self._robots, "urls": list(urls)}).encode())
         self._delay = min(LONGEST_DELAY, checked["delay"])
         allowed: list[str] = checked["allowed"]
         return allowed
@@ -155,11 +154,14 @@ class Website:
         return self._address.path.endswith((".xml", ".xml.gz"))
 
     def _is_within(self, url: str) -> bool:
-        """Whether the URL is the address or below it: below the folder of an address that names a file, and
-        anywhere on the host of a sitemap."""
+        """Whether the URL is the address or below it."""
+        return url == self._folder or url.startswith(self._folder.rstrip("/") + "/")
+
+    @cached_property
+    def _folder(self) -> str:
+        """The address; the folder of an address that names a file, and the whole host of a sitemap."""
         is_file = "." in self._address.path.rpartition("/")[2]
-        folder = str(self._address.join("/" if self._is_sitemap else "." if is_file else self._address.path))
-        return url.startswith(folder.rstrip("/") + "/") or url == folder
+        return str(self._address.join("/" if self._is_sitemap else "." if is_file else self._address.path))
 
     def _own(self, text: str) -> httpx.URL | None:
         """The URL, if it is one of this host that may be requested."""
