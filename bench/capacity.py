@@ -10,8 +10,7 @@ From these figures this module estimates a deployment (docs/capacity.md):
 """
 
 import argparse
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +18,13 @@ from rich.console import Console
 
 from bench.chunk_storage import HNSW, add_to_hnsw, sizes_in
 from bench.figures import Figure, results
-from bench.put_documents import AT_ONCE, ORG, member_call
-from bench.synthetic_text import Prose
+from bench.put_documents import ORG, bodies, member_call
 from bench.tenants import tenant_database
 from shared.models.embeddings import DIMENSIONS
 
 GB = 1e9
 KEYWORDS = "postings_by_term"
-# Chunks of an org that stay outside of the HNSW index (rag.hnsw_tail).
+# Chunks of an org that stay outside of the HNSW index (rag.is_hnsw_tail_full).
 OUTSIDE = 3000
 # Searches read the two indexes at random: they belong in memory, with the rows of results and connections.
 MEMORY_FACTOR, BASE_MEMORY = 1.5, 0.5 * GB
@@ -91,7 +89,7 @@ def _bytes(load: Load, console: Console) -> dict[str, float]:
         tenants.add([ORG])
         before = sizes_in(tenants)
         with member_call(tenants) as put:
-            for body in _bodies(load):
+            for body in bodies(load.chunks, load.words, load.dimensions):
                 put(body)
         after = sizes_in(tenants)
         add_to_hnsw(tenants)
@@ -103,28 +101,6 @@ def _bytes(load: Load, console: Console) -> dict[str, float]:
         sizes[part] += (size - before.get((table, index), 0)) / load.chunks
     console.print(f"{load}: {sum(sizes.values()):,.0f} B a chunk")
     return sizes
-
-
-def _bodies(load: Load) -> Iterator[str]:
-    prose, draw = Prose(set()), np.random.default_rng(7)
-    for first in range(0, load.chunks, AT_ONCE):
-        yield json.dumps([_document(load, prose, number, draw) for number in range(first, first + AT_ONCE)])
-
-
-def _document(load: Load, prose: Prose, number: int, draw: np.random.Generator) -> dict[str, object]:
-    words: list[str] = []
-    while len(words) < load.words:
-        words += " ".join(prose.document(number + load.chunks * len(words)).chunks).split()
-    text = " ".join(words[: load.words])
-    vector = draw.normal(size=load.dimensions).round(4).tolist() + [0] * (DIMENSIONS - load.dimensions)
-    chunk = {"span_start": 0, "span_end": len(text), "token_count": load.words, "names": []}
-    return {
-        "external_id": f"{number:064x}",
-        "title": text[:80],
-        "content": text,
-        "embedding_model": "all-MiniLM-L6-v2",
-        "chunks": [chunk | {"embedding": json.dumps(vector)}],
-    }
 
 
 @dataclass(frozen=True)
@@ -182,12 +158,12 @@ def main() -> None:
     parser.add_argument("--price", type=float, default=0, help="of a million tokens of the embedding model")
     given = parser.parse_args()
     load = Load(given.chunks, given.words, given.dimensions)
-    found = estimate(load, given.orgs, given.questions, given.price, measured(), questions_a_second())
+    need = estimate(load, given.orgs, given.questions, given.price, measured(), questions_a_second())
     print(f"{load}, {given.orgs:,} orgs, {given.questions:g} questions a second")
-    print(f"disk       {found.disk:,.1f} GB")
-    print(f"memory     {found.memory:,.1f} GB")
-    print(f"instance   {found.instance or 'larger than any in the list'}")
-    print(f"embedding  {found.embedding_cost:,.2f}")
+    print(f"disk       {need.disk:,.1f} GB")
+    print(f"memory     {need.memory:,.1f} GB")
+    print(f"instance   {need.instance or 'larger than any in the list'}")
+    print(f"embedding  {need.embedding_cost:,.2f}")
 
 
 if __name__ == "__main__":

@@ -80,21 +80,24 @@ def member_call(tenants: TenantDatabase) -> Iterator[Callable[[str], list[str]]]
         yield put
 
 
-def bodies(documents: int) -> list[str]:
+def bodies(documents: int, words: int = WORDS, dimensions: int = DIMENSIONS) -> Iterator[str]:
+    """A hundred documents each. The values of further dimensions are 0."""
     prose, draw = Prose(set()), np.random.default_rng(7)
-    return [
-        json.dumps([document(prose, number, draw) for number in range(first, first + AT_ONCE)])
-        for first in range(0, documents, AT_ONCE)
-    ]
+    for first in range(0, documents, AT_ONCE):
+        numbers = range(first, first + AT_ONCE)
+        yield json.dumps([document(prose, number, draw, words, dimensions) for number in numbers])
 
 
-def document(prose: Prose, number: int, draw: np.random.Generator) -> dict[str, Any]:
-    text = " ".join(" ".join(prose.document(number).chunks).split()[:WORDS])
-    vector = ",".join(f"{value:.5g}" for value in draw.normal(size=DIMENSIONS))
+def document(
+    prose: Prose, number: int, draw: np.random.Generator, words: int, dimensions: int
+) -> dict[str, Any]:
+    text = " ".join(" ".join(prose.document(number).chunks).split()[:words])
+    values = [*draw.normal(size=dimensions), *[0] * (DIMENSIONS - dimensions)]
+    vector = ",".join(f"{value:.5g}" for value in values)
     chunk = {
         "span_start": 0,
         "span_end": len(text),
-        "token_count": WORDS,
+        "token_count": words,
         "embedding": f"[{vector}]",
         "names": [],
     }

@@ -19,16 +19,16 @@ FIGURES = {
 
 
 def test_the_estimate_by_hand():
-    found = estimate(Load(1_000_000, 100, 1000), 10, 20, 0.02, FIGURES, rate=50)
-    assert found.disk == pytest.approx(10)
-    assert found.memory == pytest.approx(0.5 + 1.5 * 5)
-    assert found.embedding_cost == pytest.approx(135 * 0.02)
-    assert found.instance == "Large"
+    need = estimate(Load(1_000_000, 100, 1000), 10, 20, 0.02, FIGURES, rate=50)
+    assert need.disk == pytest.approx(10)
+    assert need.memory == pytest.approx(0.5 + 1.5 * 5)
+    assert need.embedding_cost == pytest.approx(135 * 0.02)
+    assert need.instance == "Large"
 
 
 def test_small_orgs_have_no_hnsw_index():
-    found = estimate(Load(1_000_000, 100, 1000), 400, 20, 0, FIGURES, rate=50)
-    assert [found.disk, found.memory] == pytest.approx([7, 3.5])
+    need = estimate(Load(1_000_000, 100, 1000), 400, 20, 0, FIGURES, rate=50)
+    assert [need.disk, need.memory] == pytest.approx([7, 3.5])
 
 
 def test_many_questions_need_processors_and_too_much_has_no_instance():
