@@ -85,12 +85,13 @@ class Worker:
             leases.renew([*(item.job for item in ready), *jobs[place:]], "converting")
             total += attempt(self._jobs, job, partial(self._prepare, job, ready))
 
+        # Both before later passages are embedded and before a document is stored that waited for others.
+        def renew_from(place: int) -> None:
+            leases.renew([later.job for later in ready[place:]], "storing")
+
         def store(place: int, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
             renew_from(place)
             return attempt(self._jobs, item.job, partial(self._store, item, vectors))
-
-        def renew_from(place: int) -> None:
-            leases.renew([later.job for later in ready[place:]], "storing")
 
         stored: list[Future[BatchResult]] = []
         with ThreadPoolExecutor(STORED_AT_ONCE) as pool:

@@ -9,7 +9,8 @@ create type rag.source as (
 );
 
 comment on type rag.source is
-  'A source as a list returns it, without credentials. state: running from the first to the last time slice of a listing.';
+  'A source as a list returns it, without credentials. state: running from the first to the last time slice of a '
+  'listing.';
 
 create function public.rag_list_sources(source_id uuid default null)
 returns setof rag.source

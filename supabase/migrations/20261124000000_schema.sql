@@ -5947,7 +5947,8 @@ create type rag.source as (
 );
 
 comment on type rag.source is
-  'A source as a list returns it, without credentials. state: running from the first to the last time slice of a listing.';
+  'A source as a list returns it, without credentials. state: running from the first to the last time slice of a '
+  'listing.';
 
 create function public.rag_list_sources(source_id uuid default null)
 returns setof rag.source
@@ -13894,8 +13895,8 @@ $$;
 
 comment on function rag.queues is
   'The queues of the worker, for these orgs, or for all orgs if own is null, without paused orgs: the number of waiting '
-  'and of running items, and oldest_seconds: how long the oldest item has been due, which includes an item with an expired lease. At '
-  'most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health check. '
+  'and of running items, and oldest_seconds: how long the oldest item has been due, which includes an item with an '
+  'expired lease. At most 100,000 rows of a queue are counted, so that the function returns within the time-out of a health check. '
   'documents: to be ingested. extractions: documents whose names are not extracted yet. deliveries: of webhooks; '
   'those to a URL that does not respond are not due. removals: objects to be removed from Storage. sources: those '
   'that are due.';
