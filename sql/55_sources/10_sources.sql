@@ -48,6 +48,7 @@ create table rag.sources (
   stored integer not null default 0,
   deleted integer not null default 0,
   failed integer not null default 0,
+  gone integer not null default 0,
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   created_at timestamptz not null default now(),
@@ -72,9 +73,9 @@ comment on column rag.sources.resume_after is
   'The last item that the running listing has processed; null between listings. The next time slice continues after it.';
 comment on column rag.sources.listed is
   'Items of the last listing; the next columns: documents that it added or replaced, documents that it deleted, items '
-  'that failed.';
+  'that failed; the last one: items that do not exist.';
 comment on column rag.sources.error_code is
-  'Why the last listing failed, or the error of the first item that failed in it.';
+  'Why the last listing failed, or the error of an item that failed in it.';
 
 -- rag_claim_sources
 create index sources_due on rag.sources (due_at) where enabled;

@@ -5,8 +5,8 @@
 create function public.rag_claim_sources(max_items integer default 4, lease_seconds integer default 300)
 returns table (
   org_id uuid, source_id uuid, user_id uuid, lease uuid, attempts integer, kind text, address text, endpoint text,
-  region text, item_limit integer, resume_after text, listed integer, credentials jsonb,
-  waiting_jobs bigint
+  region text, item_limit integer, resume_after text, run_number integer, listed integer, gone integer,
+  credentials jsonb, waiting_jobs bigint
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -42,7 +42,7 @@ begin
       due_at = clock_timestamp() + make_interval(secs => lease_seconds),
       run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
-      failed = sources.failed * (1 - begun.count),
+      failed = sources.failed * (1 - begun.count), gone = sources.gone * (1 - begun.count),
       started_at = case begun.count when 0 then sources.started_at else clock_timestamp() end,
       finished_at = case begun.count when 0 then sources.finished_at end,
       error_code = case begun.count when 0 then sources.error_code end,
@@ -54,8 +54,8 @@ begin
     returning sources.*
   )
   select claimed.org_id, claimed.id, claimed.user_id, claimed.lease, claimed.attempts, claimed.kind, claimed.address,
-    claimed.endpoint, claimed.region, claimed.max_items, claimed.resume_after, claimed.listed,
-    source_credentials.credentials, (
+    claimed.endpoint, claimed.region, claimed.max_items, claimed.resume_after, claimed.run_number,
+    claimed.listed, claimed.gone, source_credentials.credentials, (
       select count(*)
       from (
         select from rag.jobs
@@ -89,8 +89,9 @@ begin
     stored = ended.stored + coalesce((counts ->> 'stored')::integer, 0),
     deleted = ended.deleted + coalesce((counts ->> 'deleted')::integer, 0),
     failed = ended.failed + coalesce((counts ->> 'failed')::integer, 0),
-    error_code = coalesce(ended.error_code, rag_end_source.error_code),
-    error_message = coalesce(ended.error_message, rag_end_source.error_message),
+    gone = ended.gone + coalesce((counts ->> 'gone')::integer, 0),
+    error_code = coalesce(rag_end_source.error_code, ended.error_code),
+    error_message = coalesce(rag_end_source.error_message, ended.error_message),
     finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, ended.interval_seconds))
   where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease;

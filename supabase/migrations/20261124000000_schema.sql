@@ -5795,6 +5795,7 @@ create table rag.sources (
   stored integer not null default 0,
   deleted integer not null default 0,
   failed integer not null default 0,
+  gone integer not null default 0,
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   created_at timestamptz not null default now(),
@@ -5819,9 +5820,9 @@ comment on column rag.sources.resume_after is
   'The last item that the running listing has processed; null between listings. The next time slice continues after it.';
 comment on column rag.sources.listed is
   'Items of the last listing; the next columns: documents that it added or replaced, documents that it deleted, items '
-  'that failed.';
+  'that failed; the last one: items that do not exist.';
 comment on column rag.sources.error_code is
-  'Why the last listing failed, or the error of the first item that failed in it.';
+  'Why the last listing failed, or the error of an item that failed in it.';
 
 -- rag_claim_sources
 create index sources_due on rag.sources (due_at) where enabled;
@@ -6142,8 +6143,8 @@ comment on function public.rag_delete_source is
 create function public.rag_claim_sources(max_items integer default 4, lease_seconds integer default 300)
 returns table (
   org_id uuid, source_id uuid, user_id uuid, lease uuid, attempts integer, kind text, address text, endpoint text,
-  region text, item_limit integer, resume_after text, listed integer, credentials jsonb,
-  waiting_jobs bigint
+  region text, item_limit integer, resume_after text, run_number integer, listed integer, gone integer,
+  credentials jsonb, waiting_jobs bigint
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -6179,7 +6180,7 @@ begin
       due_at = clock_timestamp() + make_interval(secs => lease_seconds),
       run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
-      failed = sources.failed * (1 - begun.count),
+      failed = sources.failed * (1 - begun.count), gone = sources.gone * (1 - begun.count),
       started_at = case begun.count when 0 then sources.started_at else clock_timestamp() end,
       finished_at = case begun.count when 0 then sources.finished_at end,
       error_code = case begun.count when 0 then sources.error_code end,
@@ -6191,8 +6192,8 @@ begin
     returning sources.*
   )
   select claimed.org_id, claimed.id, claimed.user_id, claimed.lease, claimed.attempts, claimed.kind, claimed.address,
-    claimed.endpoint, claimed.region, claimed.max_items, claimed.resume_after, claimed.listed,
-    source_credentials.credentials, (
+    claimed.endpoint, claimed.region, claimed.max_items, claimed.resume_after, claimed.run_number,
+    claimed.listed, claimed.gone, source_credentials.credentials, (
       select count(*)
       from (
         select from rag.jobs
@@ -6226,8 +6227,9 @@ begin
     stored = ended.stored + coalesce((counts ->> 'stored')::integer, 0),
     deleted = ended.deleted + coalesce((counts ->> 'deleted')::integer, 0),
     failed = ended.failed + coalesce((counts ->> 'failed')::integer, 0),
-    error_code = coalesce(ended.error_code, rag_end_source.error_code),
-    error_message = coalesce(ended.error_message, rag_end_source.error_message),
+    gone = ended.gone + coalesce((counts ->> 'gone')::integer, 0),
+    error_code = coalesce(rag_end_source.error_code, ended.error_code),
+    error_message = coalesce(rag_end_source.error_message, ended.error_message),
     finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, ended.interval_seconds))
   where ended.org_id = rag_end_source.org_id and ended.id = source_id and ended.lease = rag_end_source.lease;
@@ -14045,8 +14047,8 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
 grant select on rag.sources, rag.source_credentials to rag_worker;
-grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted, failed,
-  error_code, error_message) on rag.sources to rag_worker;
+grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted,
+  failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
   on rag.extractions to rag_worker;
 grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;

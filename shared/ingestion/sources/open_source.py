@@ -1,6 +1,7 @@
 """Choice of the source's implementation for a claimed row."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.ingestion.job_queue import Row
@@ -13,7 +14,17 @@ def open_source(row: Row, networks: AddressPolicy, endpoints: Sequence[str]) -> 
     """`endpoints`: the S3-compatible services of the settings, besides AWS. Raises a RagError for an address
     that is not allowed."""
     if row["kind"] == "website":
-        return Website(row["address"], networks, row["item_limit"], row["org_id"])
+        return _website(
+            row["address"], networks, row["item_limit"], row["org_id"], row["source_id"], row["run_number"]
+        )
     if row["endpoint"] and row["endpoint"] not in endpoints:
         raise EndpointRefused
     return Bucket(row["address"], row["endpoint"], row["region"], row["credentials"], networks)
+
+
+@lru_cache(maxsize=8)
+def _website(
+    address: str, networks: AddressPolicy, max_items: int, org_id: str, source_id: str, run_number: int
+) -> Website:
+    """The website of a run: its time slices in this process share one listing."""
+    return Website(address, networks, max_items, org_id)

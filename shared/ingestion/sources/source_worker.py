@@ -133,7 +133,6 @@ class _TimeSlice:
         self._until: float | None = None
         self._free_jobs = MAX_WAITING_JOBS - row["waiting_jobs"]
         self._failures = 0
-        self._gone: list[str] = []
         self._is_full = False
         # The item after which the next time slice continues; empty: with the first one.
         self.after: str = row["resume_after"] or ""
@@ -150,12 +149,9 @@ class _TimeSlice:
             # The time of the listing before its first batch does not count: every time slice needs it again.
             self._until = self._until or time.monotonic() + SLICE_SECONDS
             self._process(source, batch)
-        # A longer run does not know how many items of its earlier time slices are gone, and keeps all.
-        if self._row["resume_after"] is None:
-            if len(self._gone) >= FEW_ITEMS and 2 * len(self._gone) > self.counts["listed"]:
-                raise ItemsGone
-            for item in self._gone:
-                self._call("rag_put_source_item", item=item)
+        listed, gone = (self._row[name] + self.counts[name] for name in ("listed", "gone"))
+        if gone >= FEW_ITEMS and 2 * gone > listed:
+            raise ItemsGone
         return self._delete_missing()
 
     def _process(self, source: Source, batch: Sequence[Item]) -> None:
@@ -202,7 +198,8 @@ class _TimeSlice:
             if self._failures == MAX_FAILURES:
                 raise (ItemsGone() if is_gone else error) from error
             if is_gone:
-                self._gone.append(item.id)
+                self.counts["gone"] += 1
+                self._call("rag_put_source_item", item=item.id)
             self._note(item, error)
 
     def _note(self, item: Item, error: RagError) -> None:

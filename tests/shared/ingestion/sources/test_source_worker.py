@@ -203,8 +203,41 @@ def test_a_long_run_over_a_vanished_source_deletes_nothing(
     run(lister, people.ada, source)
     monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
     shelf.gone, shelf.texts, shelf.versions = {*shelf.texts}, {}, {}
-    assert counts(run(lister, people.ada, source)) == (3, 0, 0, 3)
+    row = run(lister, people.ada, source)
+    assert counts(row) == (3, 0, 0, 3)
+    assert row["last_run"]["error"]["code"] == "items_gone"
     assert titles(world, collection) == ["a", "b", "c"]
+
+
+def test_a_long_run_deletes_the_items_that_are_gone(
+    shelf: Shelf, lister: SourceWorker, people: People, world: World, collection: str,
+    monkeypatch: pytest.MonkeyPatch,
+):  # fmt: skip
+    source = make(people.ada, collection)
+    run(lister, people.ada, source)
+    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
+    del shelf.texts["a"]
+    del shelf.versions["a"]
+    shelf.gone = {"a"}
+    assert counts(run(lister, people.ada, source)) == (3, 0, 1, 1)
+    assert titles(world, collection) == ["b", "c"]
+
+
+def test_the_time_slices_of_a_run_list_a_website_once(
+    jobs: Jobs, people: People, collection: str, monkeypatch: pytest.MonkeyPatch
+):
+    lister = SourceWorker(jobs, partial(open_source, networks=AddressPolicy(["127.0.0.1/32"]), endpoints=()))
+    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
+    with Website() as site:
+        for path in ("/a", "/b", "/c"):
+            site.put(path, article(f"Page {path}", f"The kiln {path} is hot."))
+        site.list_pages("/a", "/b", "/c")
+        source = make(people.ada, collection, site.url)
+        assert counts(run(lister, people.ada, source)) == (3, 3, 0, 0)
+        assert site.requests.count("/sitemap.xml") == 1
+        # The next run lists it again.
+        assert counts(run(lister, people.ada, source)) == (3, 0, 0, 0)
+        assert site.requests.count("/sitemap.xml") == 2
 
 
 def test_a_change_by_another_admin_does_not_end_a_run(
