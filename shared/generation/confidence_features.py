@@ -9,13 +9,14 @@ newer version was found is no answer of today.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from shared.generation.conflicting_values import current_versions, has_withdrawal
 from shared.generation.grounding.claim_support import claim_of
 from shared.generation.grounding.evidence_windows import SourcePassage, SourcePassages
+from shared.generation.grounding.facts import forms_within_ranges
 from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
 from shared.text.language_detection import FUNCTION_WORDS, language_of
@@ -118,18 +119,35 @@ def _stems_by_sentence(passage: SourcePassage) -> Iterator[frozenset[str]]:
 def _missing(question: str, passages: SourcePassages) -> tuple[str, ...]:
     # The first word has a capital in any case.
     claim = claim_of(question[:1].lower() + question[1:])
-    facts = [fact.text for fact in claim.facts if not fact.is_soft and not fact.accepted & passages.forms]
-    names = [
+    facts = [fact for fact in claim.facts if not fact.is_soft and not fact.accepted & passages.forms]
+    if facts:
+        within = frozenset[str]().union(
+            *(forms_within_ranges(passage.match.text) for passage in passages.all)
+        )
+        facts = [fact for fact in facts if not fact.accepted & within]
+    names = {
         name
         for name in claim.names
         if name not in passages.names and not content_stems([name]) <= passages.stems
-    ]
-    return tuple(dict.fromkeys([*facts, *(_as_written(name, question) for name in names)]))
+    }
+    return tuple(dict.fromkeys([*(fact.text for fact in facts), *_as_written(names, question)]))
 
 
-def _as_written(name: str, question: str) -> str:
-    words = (POSSESSIVE.sub("", word) for word in WORD.findall(question))
-    return next((word for word in words if word.casefold() == name), name)
+def _as_written(names: Set[str], question: str) -> Iterator[str]:
+    """The names as the question writes them, neighbours as one: "Christmas Eve"."""
+    end = -1
+    run: list[str] = []
+    for word in WORD.finditer(question):
+        text = POSSESSIVE.sub("", word.group())
+        if names.isdisjoint((text.casefold(), word.group().casefold())):
+            continue
+        if run and question[end : word.start()] != " ":
+            yield " ".join(run)
+            run = []
+        run.append(text)
+        end = word.end()
+    if run:
+        yield " ".join(run)
 
 
 def _has_withdrawal(words: frozenset[str], best: Match | None, passages: SourcePassages) -> bool:

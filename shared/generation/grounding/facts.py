@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 
+from shared.generation.grounding.joined_dates import days_within_ranges, with_months
 from shared.generation.grounding.numbers import NUMBER, Fact, number_fact
 from shared.text.language_detection import MONTH_NAMES, MONTHS
 
@@ -74,7 +75,7 @@ def facts_in(text: str) -> list[Fact]:
         all_facts.append(replace(fact, text=match[0]))
         return " ; "
 
-    text = _JOINED.sub(" ", text)
+    text = with_months(_JOINED.sub(" ", text))
     rest = _TOKEN.sub(
         token, _DATES.sub(dated, _CLOCK.sub(clock, _CODE.sub(code, _ADDRESS.sub(address, text))))
     )
@@ -84,6 +85,13 @@ def facts_in(text: str) -> list[Fact]:
 def forms_of(facts: Iterable[Fact]) -> frozenset[str]:
     """The forms of all these facts."""
     return frozenset(form for fact in facts for form in fact.forms)
+
+
+def forms_within_ranges(text: str) -> frozenset[str]:
+    """The forms of every date within the text's ranges: of 13 August for "10 to 16 August"."""
+    return frozenset(
+        f"--{month}-{day}" for month, day in days_within_ranges(text, _DATES, _year_month_and_day)
+    )
 
 
 def date_facts(moment: date) -> list[Fact]:
@@ -119,11 +127,25 @@ def _identifier(token: str) -> Fact | None:
     return _fact(re.sub(r"[-_]", "", plain))
 
 
-def _date(match: re.Match[str]) -> list[Fact]:
-    """A fact for day and month and one for the year, which a text may give once for many dates."""
-    part = {
+def _parts(match: re.Match[str]) -> dict[str, str]:
+    """The parts of a date: y, m or n (a month's name), d."""
+    return {
         name[0]: value for name, value in match.groupdict().items() if value is not None and name != "join"
     }
+
+
+def _year_month_and_day(match: re.Match[str]) -> tuple[int, ...]:
+    """Nothing for a month alone and a date with slashes, of which either number may be the month."""
+    part = _parts(match)
+    if "d" not in part or match["join"] == "/":
+        return ()
+    month = MONTHS[part["n"].casefold()] if "n" in part else int(part["m"])
+    return int(part.get("y", "0")), month, int(part["d"])
+
+
+def _date(match: re.Match[str]) -> list[Fact]:
+    """A fact for day and month and one for the year, which a text may give once for many dates."""
+    part = _parts(match)
     months = [MONTHS[part["n"].casefold()]] if "n" in part else [int(part["m"])]
     days = [int(part["d"])] if "d" in part else []
     if "join" in match.groupdict() and match["join"] == "/":

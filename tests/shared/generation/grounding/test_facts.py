@@ -28,6 +28,8 @@ SAME = [
     ("03/01/2025", "3 January 2025"),
     ("3 January 2025", "in January 2025"),
     ("3 January 2025", "in 2025"),
+    ("on 24 and 31 December", "on 24 December"),
+    ("10–16 August 2026", "10 August to 16 August 2026"),
     ("le 3 janvier 2025", "2025-01-03"),
     ("INC-4821", "inc-4821"),
     ("FL-300", "FL300"),
