@@ -200,7 +200,8 @@ WORKER_COLUMN_GRANTS = {
     "request_records": {"SELECT": {"org_id", "id", "expires_at"}},
     "sources": {
         "UPDATE": {"state", "lease", "attempts", "due_at", "run_number", "resume_after", "started_at",
-                   "finished_at", "listed", "stored", "deleted", "failed", "error_code", "error_message"},
+                   "finished_at", "listed", "stored", "deleted", "failed", "gone", "error_code",
+                   "error_message"},
     },
     "object_removals": {"UPDATE": {"due_at", "attempts"}},
 }  # fmt: skip
