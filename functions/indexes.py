@@ -42,7 +42,14 @@ def create(
 ) -> Any:
     with timed(core.database, fresh_caller, "index"):
         texts = [IndexDocument.new(document.text, document.metadata) for document in body.documents]
-        rows = indexes.add(core.database, core.embedder, fresh_caller, body.index_name, texts, guard)
+        rows = indexes.add(
+            core.database,
+            core.embedder_of_org(fresh_caller),
+            fresh_caller,
+            body.index_name,
+            texts,
+            guard,
+        )
         return JSONResponse([wire.Document.of(row).model_dump() for row in rows])
 
 
@@ -86,7 +93,9 @@ def change(
             for document in body.documents
         ]
         with_id = [text for text in texts if text.name]
-        changed = indexes.change(core.database, core.embedder, fresh_caller, index_name, with_id, guard)
+        changed = indexes.change(
+            core.database, core.embedder_of_org(fresh_caller), fresh_caller, index_name, with_id, guard
+        )
         absent = [*changed.absent, *(text.row() for text in texts if not text.name)]
         return wire.UpdateResponse(
             updated_documents=[wire.Document.of(row) for row in changed.updated],

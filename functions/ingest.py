@@ -53,7 +53,7 @@ def ingest(core: Core) -> WorkReport:
 def _work(core: Core) -> WorkReport:
     signer = core.require_signer()
     jobs = Jobs(core.database, signer)
-    worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage)
+    worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage, core.embedder_of_org)
     sender = WebhookSender(core.database, signer, core.networks, message_of)
     graph_worker = GraphWorker(jobs)
     source_worker = SourceWorker(

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from local import (
     bulk_load,
+    change_model,
     configuration_page,
     declared_schema,
     demo,
@@ -208,6 +209,13 @@ def parser() -> argparse.ArgumentParser:
         command(ingest, "ingest a file or folder, or without PATH the demo's documents")
     )
     bulk_load.add_arguments(command(bulk_load.run, "load the first documents of a database", "bulk-load"))
+    change_model.add_arguments(
+        command(
+            change_model.run,
+            "embed all chunks by another model, while the deployment is in use",
+            "change-model",
+        )
+    )
     export_command.add_arguments(command(export_command.run, "write an org's data to a file", "export"))
     import_command.add_arguments(command(import_command.run, "read a file that export wrote", "import"))
     erase_command.add_arguments(command(erase_command.run, "erase an org or a user, with a report", "erase"))

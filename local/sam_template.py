@@ -23,6 +23,7 @@ HEAD = """\
 SECRETS = {
     "RAG_FUNCTIONS_SECRET", "OPENAI_API_KEY", "RAG_LLM_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY",
     "RAG_METRICS_TOKEN", "RAG_RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY",
+    "RAG_OTHER_EMBEDDING_API_KEY",
 }  # fmt: skip
 # Concurrent executions of functions that use much of the database; the others have the parameter's number.
 CONCURRENCY = {"ingest": 2, "index-snapshots": 2, "metrics": 1, "indexes": 5}

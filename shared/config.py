@@ -168,6 +168,11 @@ class Settings(ServerSettings):
     rag_embedding_url: Address = OPENAI_URL
     rag_embedding_model: str = "text-embedding-3-small"
     rag_embedding_timeout_seconds: Seconds = 10
+    # While the deployment changes its embedding model (docs/embedding-models.md): the other model, its
+    # endpoint, and its key, unless it is OPENAI_API_KEY. all-MiniLM-L6-v2 is the local model.
+    rag_other_embedding_model: str | None = None
+    rag_other_embedding_url: Address = OPENAI_URL
+    rag_other_embedding_api_key: SecretStr | None = None
     # How long the database caches the embeddings of a user's questions, for a remote embedder; 0 disables it.
     rag_query_cache_seconds: Annotated[int, Field(ge=0, le=86_400)] = 3600
 

@@ -33,9 +33,10 @@ from shared.generation.generators import Generation, GenerationRequest, Generato
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusals import missing_note
+from shared.models.embeddings import Embedder
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import Reranker, rerank
-from shared.retrieval.chunk_search import has_identifier, match, widen
+from shared.retrieval.chunk_search import fuse_by_rank, has_identifier, match, widen
 from shared.retrieval.chunk_search import similar as match_similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
@@ -163,13 +164,19 @@ def similar(
     started = time.perf_counter()
     reranker = services.reranker if _is_reranked(services, query) else None
     wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES)) if reranker else query
-    vector = None
-    if subject.kind == "text" and query.mode is not Mode.KEYWORD:
-        vector = _embed(services, caller, query.text)
-    with step("match"):
-        result = match_similar(
-            services.database, caller, subject, vector, services.embedder.model, wider, kind
-        )
+
+    def search_with(embedder: Embedder) -> SearchResult:
+        is_embedded = subject.kind == "text" and query.mode is not Mode.KEYWORD
+        vector = _embed(services, embedder, caller, query.text) if is_embedded else None
+        with step("match"):
+            return match_similar(services.database, caller, subject, vector, embedder.model, wider, kind)
+
+    # A stored subject is compared with embeddings of its own model.
+    result = (
+        _with_each_model(services, wider, search_with)
+        if subject.kind == "text"
+        else search_with(services.embedder)
+    )
     if reranker:
         result = _rerank(reranker, query, result)
     matches = result.matches[: query.top_k]
@@ -190,7 +197,8 @@ def judge_matches(
     with step("judge"):
         judged = _with_exact_names(judged, question)
         features = features_of(question, judged)
-        calibration = services.calibration(caller, is_reranked=features.relevance is not None)
+        model = judged[0].model if judged else services.embedder.model
+        calibration = services.calibration(caller, model, is_reranked=features.relevance is not None)
         judgement = judge(features, judged, calibration)
         if features.best and matches and not any(_contains(match, features.best) for match in matches):
             judgement = without_best_passage(judgement)
@@ -231,8 +239,12 @@ def _match_identifier(services: Services, caller: Principal, query: Query) -> Se
     if query.mode in (Mode.SEMANTIC, Mode.KEYWORD) or not is_identifier(query.text):
         return None
     by_word = replace(query, mode=Mode.KEYWORD, graph=query.asks_the_graph)
-    with step("match"):
-        result = match(services.database, caller, None, services.embedder.model, by_word)
+
+    def search_with(embedder: Embedder) -> SearchResult:
+        with step("match"):
+            return match(services.database, caller, None, embedder.model, by_word)
+
+    result = _with_each_model(services, by_word, search_with)
     return result if result.matches and has_identifier(result.matches[0], query.text) else None
 
 
@@ -266,19 +278,38 @@ def _rerank(reranker: Reranker, query: Query, result: SearchResult) -> SearchRes
 
 
 def _match(services: Services, caller: Principal, query: Query, vector: list[float] | None) -> SearchResult:
-    if query.mode is Mode.KEYWORD:
-        vector = None
-    elif vector is None:
-        vector = _embed(services, caller, query.text)
-    with step("match"):
-        result = match(services.database, caller, vector, services.embedder.model, query)
-    return replace(result, vector=vector)
+    def search_with(embedder: Embedder) -> SearchResult:
+        own = vector if embedder is services.embedder else None
+        if query.mode is Mode.KEYWORD:
+            own = None
+        elif own is None:
+            own = _embed(services, embedder, caller, query.text)
+        with step("match"):
+            result = match(services.database, caller, own, embedder.model, query)
+        return replace(result, vector=own)
+
+    return _with_each_model(services, query, search_with)
 
 
-def _embed(services: Services, caller: Principal, text: str) -> list[float]:
+def _with_each_model(
+    services: Services, query: Query, search_with: Callable[[Embedder], SearchResult]
+) -> SearchResult:
+    """The result of a search. While the deployment changes its embedding model, an org has embeddings of one
+    of two models, so that the search runs with both."""
+    result = search_with(services.embedder)
+    if services.other_embedder is None:
+        return result
+    other = search_with(services.other_embedder)
+    if not result.matches and not other.matches:
+        # An org may have gone from the other model to the first between the searches.
+        result = search_with(services.embedder)
+    return fuse_by_rank((result, other), query.top_k)
+
+
+def _embed(services: Services, embedder: Embedder, caller: Principal, text: str) -> list[float]:
     with step("embed"):
         seconds = services.settings.rag_query_cache_seconds
-        return embed_query(services.database, services.embedder, caller, text, seconds)
+        return embed_query(services.database, embedder, caller, text, seconds)
 
 
 def _contains(match: Match, other: Match) -> bool:

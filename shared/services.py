@@ -13,6 +13,7 @@ from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import Verifier
+from shared.access.orgs_statistics_and_audit_events import list_orgs
 from shared.access.rate_limit import RefusalCache
 from shared.access.token_quotas import Quota, is_exceeded, require
 from shared.access.token_signer import Signer, signer_for, without_user
@@ -36,12 +37,19 @@ from shared.generation.confidence import CALIBRATIONS, Calibration, calibration_
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.chunk_size_and_window import EmbedderLimits
-from shared.models.embeddings import DIMENSIONS, SIZED_MODELS, Embedder, embedder_for, known_limits_of
+from shared.models.embeddings import (
+    DIMENSIONS,
+    SIZED_MODELS,
+    Embedder,
+    embedder_for,
+    known_limits_of,
+    other_embedder_for,
+)
 from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
 from shared.observability.request_records import RequestRecorder
-from shared.types import Principal
+from shared.types import Principal, PrincipalSource
 
 log = logging.getLogger("rag")
 # Ingestions of one user at the same time in a process: a local model uses all processors for one.
@@ -88,6 +96,18 @@ class Services:
     def embedder(self) -> Embedder:
         return embedder_for(self.settings)
 
+    @cached_property
+    def other_embedder(self) -> Embedder | None:
+        """The embedder of the other model, while the deployment changes its model."""
+        return other_embedder_for(self.settings)
+
+    def embedder_of_org(self, caller: PrincipalSource) -> Embedder:
+        """The embedder of new documents in the caller's only org, or the token's. Raises a RagError."""
+        if self.other_embedder is None:
+            return self.embedder
+        models = {org["embedding_model"] for org in list_orgs(self.database, caller)}
+        return self.other_embedder if models == {self.other_embedder.model} else self.embedder
+
     @property
     def embedder_limits(self) -> EmbedderLimits:
         """Does not load a local model."""
@@ -127,11 +147,10 @@ class Services:
     def _configured_reranker(self) -> Reranker | None:
         return reranker_for(self.settings)
 
-    def calibration(self, caller: Principal, *, is_reranked: bool) -> Calibration | None:
+    def calibration(self, caller: Principal, model: str, *, is_reranked: bool) -> Calibration | None:
         """The embedding model's calibration, or, for reranked matches, that of both models, if there is one:
         the deployment's own in rag.settings, read once a minute, or the built-in one, if any. If it cannot
         be read, the former one serves another minute."""
-        model = self.embedder.model
         if is_reranked and self.reranker:
             name = calibration_name(model, self.reranker.model)
             if calibration := self._named_calibration(caller, name):
@@ -184,7 +203,7 @@ class Services:
         the start. Raises ConfigurationError."""
         if self._is_prepared:
             return
-        _ = self.embedder, self.generator, self.reranker, self.moderator
+        _ = self.embedder, self.other_embedder, self.generator, self.reranker, self.moderator
         self._is_prepared = True
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: HS256 tokens are refused, ES256 and RS256 accepted")

@@ -128,7 +128,7 @@ class Match:
     or the question that it answers, which precede the chunk. `graph_sourced`: only the graph contributed it.
     `filename` is the name of the document's file, if any; `owner_id` is the user of a private document,
     None for one of the whole org; `created_by` is the user who created it; `relevance` is a reranker's score,
-    `word_score` that of the search by words.
+    `word_score` that of the search by words; `model` is the embedding model of the query.
     """
 
     chunk_id: str
@@ -158,6 +158,7 @@ class Match:
     owner_id: str | None = None
     relevance: float | None = None
     word_score: float | None = None
+    model: str = ""
 
     @property
     def header(self) -> str:

@@ -1,4 +1,4 @@
-"""Connection of the commands that work on an org's data."""
+"""Connection of the commands that work on the database as its owner."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +13,11 @@ from local.stack import Stack
 
 
 @contextmanager
-def connected(stack: Stack, url: str | None) -> Iterator[psycopg.Connection[Any]]:
-    """One transaction, which is committed at the end. Raises StackError for errors of the database."""
+def connected(
+    stack: Stack, url: str | None, *, autocommit: bool = False
+) -> Iterator[psycopg.Connection[Any]]:
+    """One transaction, which is committed at the end; with `autocommit`, each statement is one. Raises
+    StackError for errors of the database."""
     if url is None:
         stack.require_up()
         url = stack.database_url()
@@ -22,6 +25,7 @@ def connected(stack: Stack, url: str | None) -> Iterator[psycopg.Connection[Any]
         with psycopg.connect(url) as connection:
             open_session(connection)
             connection.commit()
+            connection.autocommit = autocommit
             yield connection
     except psycopg.Error as error:
         raise StackError(error.diag.message_primary or one_line(str(error))) from None

@@ -32,6 +32,7 @@ NOT_EXPORTED = {
     "facets": "triggers write them for each document",
     "title_entities": "triggers write them for each document",
     "postings": "triggers write them for each chunk",
+    "other_embeddings": "of another model than the chunks'; the command change-model makes them",
     "term_counts": "triggers write them for each posting",
     "members": "in the manifest, by e-mail address",
     "api_keys": "their names are in the manifest; a key's hash is valid in one deployment",

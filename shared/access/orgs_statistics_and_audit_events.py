@@ -3,13 +3,13 @@
 from typing import Any
 
 from shared.clients.postgrest import Database
-from shared.types import Principal
+from shared.types import Principal, PrincipalSource
 
 Row = dict[str, Any]
 
 
-def list_orgs(database: Database, caller: Principal) -> list[Row]:
-    """Id, name and role of each org. For an API key it is the key's one org."""
+def list_orgs(database: Database, caller: PrincipalSource) -> list[Row]:
+    """Id, name, role and embedding model of each org. For an API key it is the key's one org."""
     rows: list[Row] = database.call(caller, "rag_list_orgs", {}, idempotent=True)
     return rows
 

@@ -91,7 +91,7 @@ def ingest(
         list(named_collections.existing_documents(core.database, caller, namespace, ids)) if ids else []
     )
     with _record_failure(core, caller, "knowledge.ingest", namespace):
-        chunked = chunk_and_embed(core.embedder, list(documents.values()), config, guard)
+        chunked = chunk_and_embed(core.embedder_of_org(caller), list(documents.values()), config, guard)
         rows = dict(zip(documents, chunked, strict=True))
         deleted = put(existing, only_present=True) if existing else []
         put([name for name in documents if name not in existing or name in deleted], only_present=False)

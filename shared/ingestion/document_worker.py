@@ -10,10 +10,11 @@ import base64
 import hashlib
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 from shared.access.token_quotas import Quota, TokenUsage, measured, shares
 from shared.clients.download import fetch
@@ -28,6 +29,7 @@ from shared.ingestion.filter_fields_of_metadata import fields_of
 from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, LeaseRenewer, Row, attempt
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
+from shared.types import Principal
 
 # The rest of a round is postponed after these, so that slow documents do not cost the others their leases.
 READING_SECONDS = 60
@@ -44,6 +46,7 @@ class _LoadedDocument:
     job: Job
     row: Row
     chunked: ChunkedDocument
+    embedder: Embedder
     started: float
 
     @property
@@ -62,9 +65,11 @@ class Worker:
         networks: AddressPolicy | None = None,
         transcriber: Transcriber | None = None,
         storage: Storage | None = None,
+        embedder_of_org: Callable[[Principal], Embedder] | None = None,
     ) -> None:
+        """`embedder_of_org`: in place of `embedder`, the embedder of a caller's org."""
         self._jobs = jobs
-        self._embedder = embedder
+        self._embedder_of_org = embedder_of_org or (lambda _: embedder)
         self._networks = networks or AddressPolicy()
         self._transcriber = transcriber
         self._storage = storage
@@ -96,7 +101,7 @@ class Worker:
         stored: list[Future[BatchResult]] = []
         with ThreadPoolExecutor(STORED_AT_ONCE) as pool:
             # The passages of later documents are embedded meanwhile.
-            for place, (item, vectors) in enumerate(self._embedded(ready, leases)):
+            for place, (item, vectors) in enumerate(self._embedded_by_model(ready, leases)):
                 renew_from(place)
                 stored.append(pool.submit(store, place, item, vectors))
         return sum((one.result() for one in stored), total)
@@ -110,6 +115,14 @@ class Worker:
         for job in jobs:
             self._jobs.fail(job, "left_for_later", "Other documents took too long. This one is next.", 0)
         return len(jobs)
+
+    def _embedded_by_model(
+        self, ready: list[_LoadedDocument], leases: LeaseRenewer
+    ) -> Iterator[tuple[_LoadedDocument, list[list[float]] | RagError]]:
+        # In the order of the result, by which later documents keep their leases.
+        ready.sort(key=lambda item: item.embedder.model)
+        for _, items in groupby(ready, lambda item: item.embedder.model):
+            yield from self._embedded(list(items), leases)
 
     def _embedded(
         self, ready: Sequence[_LoadedDocument], leases: LeaseRenewer
@@ -128,7 +141,7 @@ class Worker:
             part = [(job_id, passage) for job_id, passage in turn if job_id not in failed]
             try:
                 with measured() as usage:
-                    batch = embed(self._embedder, [passage for _, passage in part], background=True)
+                    batch = embed(ready[0].embedder, [passage for _, passage in part], background=True)
             except RagError as error:
                 failed |= {job_id: error for job_id, _ in part}
             else:
@@ -162,6 +175,7 @@ class Worker:
         started = time.perf_counter()
         (opened,) = self._jobs.call(job, "rag_open_job", {"lease_seconds": LEASE_SECONDS})
         row: Row = opened["document"]
+        embedder = self._embedder_of_org(self._jobs.caller(job))
         data = self._original(job, opened, row)
         converted = convert(data, row.get("filename"), row.get("content_type"), self._transcriber)
         if converted.title and not row.get("has_title"):
@@ -173,7 +187,7 @@ class Worker:
             row |= {**fields_of(metadata), **own, "metadata": metadata}
         plan = ChunkingPlan.of(metadata, converted.text, converted.kind, row["title"], language)
         chunked = chunk_document(
-            self._embedder,
+            embedder,
             row["title"],
             converted.text,
             row.get("lang"),
@@ -184,17 +198,17 @@ class Worker:
         )
         row |= {
             "content": converted.text,
-            "embedding_model": self._embedder.model,
+            "embedding_model": embedder.model,
             "processing_info": {
                 "service_used": converted.kind,
                 "chunk_strategy": plan.strategy,
                 "chunk_size": chunked.sizes.size,
                 "chunk_overlap": chunked.sizes.overlap,
                 "document_type": plan.document_type,
-                "embedding_model": self._embedder.model,
+                "embedding_model": embedder.model,
             },
         }
-        return _LoadedDocument(job, row, chunked, started)
+        return _LoadedDocument(job, row, chunked, embedder, started)
 
     def _original(self, job: Job, opened: Row, row: Row) -> bytes:
         """The document's bytes. Adds the fields of a fetched or uploaded file to the row."""

@@ -27,6 +27,7 @@ from shared.tracing import call, model_attributes, usage_attributes
 
 if TYPE_CHECKING:
     from openai import OpenAI
+    from pydantic import SecretStr
 
     from shared.models.minilm import MiniLM
 
@@ -219,9 +220,32 @@ def embedder_for(settings: Settings) -> Embedder:
                 "set it, or remove them; an endpoint without keys accepts any value"
             )
         return local_embedder()
-    seconds = settings.rag_embedding_timeout_seconds
-    key = settings.openai_api_key.get_secret_value()
-    url, model = settings.rag_embedding_url, settings.rag_embedding_model
+    return _remote_embedder(
+        settings, settings.openai_api_key, settings.rag_embedding_url, settings.rag_embedding_model
+    )
+
+
+def other_embedder_for(settings: Settings) -> Embedder | None:
+    """The embedder of the other model, while the deployment changes its model. Raises ConfigurationError for
+    a remote model without a key, and for the model of `embedder_for`."""
+    model = settings.rag_other_embedding_model
+    if model is None:
+        return None
+    if model == model_of(settings):
+        raise ConfigurationError("RAG_OTHER_EMBEDDING_MODEL: the model of RAG_EMBEDDING_MODEL; remove it")
+    if model == LOCAL_MODEL:
+        return local_embedder()
+    key = settings.rag_other_embedding_api_key or settings.openai_api_key
+    if key is None:
+        raise ConfigurationError(
+            "RAG_OTHER_EMBEDDING_MODEL: set RAG_OTHER_EMBEDDING_API_KEY too; an endpoint without keys "
+            "accepts any value"
+        )
+    return _remote_embedder(settings, key, settings.rag_other_embedding_url, model)
+
+
+def _remote_embedder(settings: Settings, secret: "SecretStr", url: str, model: str) -> OpenAIEmbedder:
+    seconds, key = settings.rag_embedding_timeout_seconds, secret.get_secret_value()
     return OpenAIEmbedder(
         openai_client(key, url, seconds),
         model,

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
+from itertools import chain, zip_longest
 from typing import Any
 
 from shared.access.counted_search import counted_search
@@ -48,13 +50,14 @@ def match(
     is_plain = query.mode is Mode.SEMANTIC and not has_options
     with error_details(name=query.filters.collection):
         if query.asks_the_graph:
-            return _with_graph(
-                database.call(caller, "rag_graph_search", arguments | options, idempotent=True)
+            result = database.call(caller, "rag_graph_search", arguments | options, idempotent=True)
+            return replace(
+                _page(result["matches"], model), graph=graph_of(result), graph_ms=result["graph_ms"]
             )
         function, arguments = ("rag_match", arguments) if is_plain else ("rag_search", arguments | options)
         if isinstance(caller, UncountedCaller) and not caller.check.windows:
-            return _page(counted_search(database, caller, arguments))
-        return _page(database.call(caller, function, arguments, idempotent=True))
+            return _page(counted_search(database, caller, arguments), model)
+        return _page(database.call(caller, function, arguments, idempotent=True), model)
 
 
 def similar(
@@ -86,7 +89,30 @@ def similar(
     else:
         arguments[f"{subject.kind}_id"] = subject.value
     with error_details(name=query.filters.collection):
-        return _page(database.call(caller, "rag_similar", arguments, idempotent=True))
+        return _page(database.call(caller, "rag_similar", arguments, idempotent=True), model)
+
+
+def fuse_by_rank(results: Sequence[SearchResult], top_k: int) -> SearchResult:
+    """The best top_k matches of searches with different embedding models, whose scores cannot be compared:
+    the first of each, then the second of each, and so on. A score is at most that of the match before it. The
+    vector is that of the first search, the graph that of the first with matches."""
+    matches: dict[str, Match] = {}
+    score = 1.0
+    for match in filter(None, chain(*zip_longest(*(result.matches for result in results)))):
+        if match.chunk_id not in matches:
+            score = min(score, match.score)
+            matches[match.chunk_id] = replace(match, score=score)
+    first = next((result for result in results if result.matches), results[0])
+    return replace(
+        first,
+        matches=tuple(matches.values())[:top_k],
+        exact=all(result.exact for result in results) if first.exact is not None else None,
+        considered=sum(result.considered for result in results),
+        vector_ms=sum(result.vector_ms for result in results),
+        lexical_ms=sum(result.lexical_ms for result in results),
+        graph_ms=sum(result.graph_ms for result in results),
+        vector=results[0].vector,
+    )
 
 
 def widen(
@@ -122,13 +148,13 @@ def _filters(query: Query) -> dict[str, Any]:
     }
 
 
-def _page(rows: Sequence[dict[str, Any]]) -> SearchResult:
+def _page(rows: Sequence[dict[str, Any]], model: str) -> SearchResult:
     if not rows:
         # Without rows, SQL compared every candidate.
         return SearchResult((), exact=True, considered=0)
     first = rows[0]
     return SearchResult(
-        matches=readable(rows, _match),
+        matches=readable(rows, partial(_match, model=model)),
         exact=first["exact"],
         considered=first["considered"],
         vector_ms=first["vector_ms"] or 0,
@@ -136,11 +162,7 @@ def _page(rows: Sequence[dict[str, Any]]) -> SearchResult:
     )
 
 
-def _with_graph(result: dict[str, Any]) -> SearchResult:
-    return replace(_page(result["matches"]), graph=graph_of(result), graph_ms=result["graph_ms"])
-
-
-def _match(row: dict[str, Any]) -> Match:
+def _match(row: dict[str, Any], model: str) -> Match:
     return Match(
         **{name: row[name] for name in _SAME_NAMES},
         text=row["content"],
@@ -154,4 +176,5 @@ def _match(row: dict[str, Any]) -> Match:
         filename=row.get("filename"),
         owner_id=row.get("owner_id"),
         word_score=row.get("word_score"),
+        model=model,
     )

@@ -27,6 +27,7 @@ create table rag.settings (
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
   other_embedding_models text[] not null default '{}',
+  next_embedding_model text check (next_embedding_model = any (embedding_model || other_embedding_models)),
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
@@ -55,6 +56,8 @@ comment on column rag.settings.embedding_model is
   'The embedding model of the functions, and the default of filters.model.';
 comment on column rag.settings.other_embedding_models is
   'Further models whose embeddings may be stored, while a deployment changes its model.';
+comment on column rag.settings.next_embedding_model is
+  'The model to which `python -m local change-model` changes one org after the other; null: no change.';
 comment on column rag.settings.exact_rows is
   'The largest number of candidate rows that a search compares exactly. For more rows it uses the HNSW index.';
 comment on column rag.settings.ef_search is

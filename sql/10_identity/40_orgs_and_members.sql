@@ -11,6 +11,7 @@ create table rag.orgs (
   name text not null check (length(name) between 1 and 200),
   tier text not null default 'standard' references rag.tiers (name) on update cascade,
   record_days integer check (record_days between 1 and 3650),
+  embedding_model text check (length(embedding_model) between 1 and 100),
   created_at timestamptz not null default now()
 );
 
@@ -18,6 +19,8 @@ comment on table rag.orgs is 'Tenants, written by the deployer.';
 comment on column rag.orgs.record_days is
   'The days for which answered requests are recorded (rag.request_records); null records none. A shorter '
   'retention also applies to earlier records. The org''s admins change it too.';
+comment on column rag.orgs.embedding_model is
+  'The model of the org''s embeddings, if the deployment changed it; null: that of rag.settings.';
 
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);
@@ -220,7 +223,7 @@ comment on function public.is_org_member is
   'Whether the caller is a member of the org, for an adopter''s own policies and for clients.';
 
 create function public.rag_list_orgs()
-returns table (id uuid, name text, role text)
+returns table (id uuid, name text, role text, embedding_model text)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
@@ -229,11 +232,13 @@ begin
     'collections:manage');
   return query
     select memberships.org_id, orgs.name,
-      coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role))
+      coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role)),
+      coalesce(orgs.embedding_model, settings.embedding_model)
     from rag.memberships()
     left join rag.orgs on orgs.id = memberships.org_id
+    cross join rag.settings
     where memberships.org_id in (select rag.current_org_ids())
-    group by memberships.org_id, orgs.name
+    group by memberships.org_id, orgs.name, orgs.embedding_model, settings.embedding_model
     order by orgs.name, memberships.org_id
     limit 1000;
 end;
@@ -241,4 +246,5 @@ $$;
 
 comment on function public.rag_list_orgs is
   'The caller''s orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an '
-  'adopter''s memberships may have. Of several roles in an org it is admin. A key needs any scope.';
+  'adopter''s memberships may have. Of several roles in an org it is admin. embedding_model: with which new documents '
+  'of the org are embedded. A key needs any scope.';

@@ -12,13 +12,14 @@ comment on type rag.search_scope is
   'Resolved filters; null fields do not filter. document_ids, excluded_document_ids: as rag.find_by_facets '
   'returns them.';
 
-create function rag.resolve_filters(filters jsonb)
+create function rag.resolve_filters(filters jsonb, model text default null)
 returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   requested rag.filters;
   scope rag.search_scope;
+  settings rag.settings;
 begin
   perform rag.require_scope('retrievals:read', 'chat:read');
   -- Somewhat more than the largest body of a search.
@@ -33,7 +34,15 @@ begin
   scope.org_ids := array(
     select ids.id from rag.current_org_ids() as ids (id)
     where requested.org_id is null or ids.id = requested.org_id);
-  scope.model := coalesce(requested.model, (select settings.embedding_model from rag.settings));
+  select * into settings from rag.settings;
+  scope.model := coalesce(resolve_filters.model, requested.model, settings.embedding_model);
+  -- While the deployment changes its model, the functions search once with each model.
+  if settings.next_embedding_model is not null then
+    scope.org_ids := array(
+      select org.id from unnest(scope.org_ids) as org (id)
+      where exists (
+        select from rag.chunks where chunks.org_id = org.id and chunks.embedding_model = scope.model));
+  end if;
   scope.collection_ids := nullif(requested.collection_ids, '{}');
   if requested.collection_id is not null then
     scope.collection_ids := array[requested.collection_id];
@@ -61,7 +70,7 @@ end;
 $$;
 
 comment on function rag.resolve_filters is
-  'Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by '
+  'The scope of a search. model: in place of that of the filters. Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by '
   'name what rag.require_collection raises.';
 
 create function rag.has_no_filters(scope rag.search_scope)

@@ -156,6 +156,7 @@ create table rag.settings (
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
   other_embedding_models text[] not null default '{}',
+  next_embedding_model text check (next_embedding_model = any (embedding_model || other_embedding_models)),
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
@@ -184,6 +185,8 @@ comment on column rag.settings.embedding_model is
   'The embedding model of the functions, and the default of filters.model.';
 comment on column rag.settings.other_embedding_models is
   'Further models whose embeddings may be stored, while a deployment changes its model.';
+comment on column rag.settings.next_embedding_model is
+  'The model to which `python -m local change-model` changes one org after the other; null: no change.';
 comment on column rag.settings.exact_rows is
   'The largest number of candidate rows that a search compares exactly. For more rows it uses the HNSW index.';
 comment on column rag.settings.ef_search is
@@ -751,6 +754,7 @@ create table rag.orgs (
   name text not null check (length(name) between 1 and 200),
   tier text not null default 'standard' references rag.tiers (name) on update cascade,
   record_days integer check (record_days between 1 and 3650),
+  embedding_model text check (length(embedding_model) between 1 and 100),
   created_at timestamptz not null default now()
 );
 
@@ -758,6 +762,8 @@ comment on table rag.orgs is 'Tenants, written by the deployer.';
 comment on column rag.orgs.record_days is
   'The days for which answered requests are recorded (rag.request_records); null records none. A shorter '
   'retention also applies to earlier records. The org''s admins change it too.';
+comment on column rag.orgs.embedding_model is
+  'The model of the org''s embeddings, if the deployment changed it; null: that of rag.settings.';
 
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);
@@ -960,7 +966,7 @@ comment on function public.is_org_member is
   'Whether the caller is a member of the org, for an adopter''s own policies and for clients.';
 
 create function public.rag_list_orgs()
-returns table (id uuid, name text, role text)
+returns table (id uuid, name text, role text, embedding_model text)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
@@ -969,11 +975,13 @@ begin
     'collections:manage');
   return query
     select memberships.org_id, orgs.name,
-      coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role))
+      coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role)),
+      coalesce(orgs.embedding_model, settings.embedding_model)
     from rag.memberships()
     left join rag.orgs on orgs.id = memberships.org_id
+    cross join rag.settings
     where memberships.org_id in (select rag.current_org_ids())
-    group by memberships.org_id, orgs.name
+    group by memberships.org_id, orgs.name, orgs.embedding_model, settings.embedding_model
     order by orgs.name, memberships.org_id
     limit 1000;
 end;
@@ -981,7 +989,8 @@ $$;
 
 comment on function public.rag_list_orgs is
   'The caller''s orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an '
-  'adopter''s memberships may have. Of several roles in an org it is admin. A key needs any scope.';
+  'adopter''s memberships may have. Of several roles in an org it is admin. embedding_model: with which new documents '
+  'of the org are embedded. A key needs any scope.';
 
 -- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
@@ -6743,13 +6752,14 @@ comment on type rag.search_scope is
   'Resolved filters; null fields do not filter. document_ids, excluded_document_ids: as rag.find_by_facets '
   'returns them.';
 
-create function rag.resolve_filters(filters jsonb)
+create function rag.resolve_filters(filters jsonb, model text default null)
 returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   requested rag.filters;
   scope rag.search_scope;
+  settings rag.settings;
 begin
   perform rag.require_scope('retrievals:read', 'chat:read');
   -- Somewhat more than the largest body of a search.
@@ -6764,7 +6774,15 @@ begin
   scope.org_ids := array(
     select ids.id from rag.current_org_ids() as ids (id)
     where requested.org_id is null or ids.id = requested.org_id);
-  scope.model := coalesce(requested.model, (select settings.embedding_model from rag.settings));
+  select * into settings from rag.settings;
+  scope.model := coalesce(resolve_filters.model, requested.model, settings.embedding_model);
+  -- While the deployment changes its model, the functions search once with each model.
+  if settings.next_embedding_model is not null then
+    scope.org_ids := array(
+      select org.id from unnest(scope.org_ids) as org (id)
+      where exists (
+        select from rag.chunks where chunks.org_id = org.id and chunks.embedding_model = scope.model));
+  end if;
   scope.collection_ids := nullif(requested.collection_ids, '{}');
   if requested.collection_id is not null then
     scope.collection_ids := array[requested.collection_id];
@@ -6792,7 +6810,7 @@ end;
 $$;
 
 comment on function rag.resolve_filters is
-  'Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by '
+  'The scope of a search. model: in place of that of the filters. Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by '
   'name what rag.require_collection raises.';
 
 create function rag.has_no_filters(scope rag.search_scope)
@@ -8228,10 +8246,9 @@ begin
   perform rag.limit_direct_call();
   perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
     rag.check_top_k(top_k);
-  scope := rag.resolve_filters(filters);
   subject := rag.load_similarity_query(
     chunk_id, document_id, query_text, query_vector, mode <> 'keyword' or query_vector is not null);
-  scope.model := coalesce(subject.model, scope.model);
+  scope := rag.resolve_filters(filters, subject.model);
   scope.without_chunk := chunk_id;
   scope.without_document := document_id;
   if mode = 'hybrid' and not rag.uses_keywords(scope) then
@@ -13937,6 +13954,164 @@ comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
   '(unset, wrong). This function is not guarded, so that it can report that.';
+
+-- Change of the embedding model, org by org. The command change-model (local/change_model.py), which the operator runs
+-- with the database's own URL, embeds every chunk again and writes the embeddings beside the present ones. When no chunk
+-- of an org lacks one, it exchanges both in one transaction: each search sees either the former embeddings of the org or
+-- the new ones. The former ones stay, so that the way back needs no new embeddings, until the operator deletes them.
+
+create table rag.other_embeddings (
+  org_id uuid not null,
+  chunk_id uuid not null,
+  embedding_model text not null check (length(embedding_model) between 1 and 100),
+  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  primary key (org_id, chunk_id),
+  foreign key (org_id, chunk_id) references rag.chunks (org_id, id) on delete cascade
+);
+
+comment on table rag.other_embeddings is
+  'Embeddings of chunks by another model than that of rag.chunks: the next one, or, after an org''s change, the former '
+  'one. Only the database''s owner reads and writes them.';
+
+alter table rag.other_embeddings enable row level security;
+alter table rag.other_embeddings force row level security;
+
+create function rag.chunks_to_embed(org_id uuid, model text, after uuid, max_items integer)
+returns table (chunk_id uuid, title text, header text, content text)
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return query
+  select chunks.id, documents.title, chunks.metadata ->> 'header', chunks.content
+  from rag.chunks
+  join rag.documents on documents.org_id = chunks.org_id and documents.id = chunks.document_id
+  where chunks.org_id = chunks_to_embed.org_id and chunks.id > chunks_to_embed.after
+    and chunks.embedding_model <> chunks_to_embed.model
+    and not exists (
+      select from rag.other_embeddings as other
+      where other.org_id = chunks.org_id and other.chunk_id = chunks.id
+        and other.embedding_model = chunks_to_embed.model)
+  order by chunks.id
+  limit max_items;
+end;
+$$;
+
+comment on function rag.chunks_to_embed is
+  'The chunks of an org, by id, that have no embedding of the model, with what the embedder reads: the document''s '
+  'title, the chunk''s header, its text.';
+
+create function rag.put_other_embeddings(org_id uuid, model text, embeddings jsonb)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.other_embeddings as present (org_id, chunk_id, embedding_model, embedding)
+  select chunks.org_id, chunks.id, model, item.embedding
+  from jsonb_to_recordset(embeddings) as item (chunk_id uuid, embedding extensions.halfvec(1536))
+  join rag.chunks on chunks.org_id = put_other_embeddings.org_id and chunks.id = item.chunk_id
+  -- A chunk that is deleted meanwhile is left out.
+  for key share of chunks
+  on conflict on constraint other_embeddings_pkey
+  do update set embedding_model = excluded.embedding_model, embedding = excluded.embedding;
+$$;
+
+comment on function rag.put_other_embeddings is
+  'Store embeddings of the model, [{chunk_id, embedding}], in the place of other ones of these chunks.';
+
+create function rag.exchange_embeddings(org_id uuid, model text)
+returns bigint
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  -- A long tail outside of the HNSW index slows the org's searches until the worker has inserted it. Inserting more
+  -- chunks in this transaction would make the org's writers wait longer. (57_chunks_outside_hnsw.sql)
+  longest_tail constant bigint := 50000;
+  to_exchange bigint;
+  documents uuid[];
+begin
+  if exists (
+    select from rag.chunks_to_embed(org_id, model, '00000000-0000-0000-0000-000000000000', 1))
+  then
+    return null;
+  end if;
+  select count(*) into to_exchange
+  from rag.chunks where chunks.org_id = org_id and chunks.embedding_model <> model;
+
+  -- Below, the postings change in their totals alone.
+  perform set_config('rag.words_later', 'true', true);
+  with former as materialized (
+    select chunks.id, chunks.document_id, chunks.embedding_model, chunks.embedding
+    from rag.chunks
+    where chunks.org_id = org_id and chunks.embedding_model <> model
+    for update
+  ), changed as (
+    update rag.chunks
+    set embedding_model = model, embedding = other.embedding,
+      in_hnsw = chunks.in_hnsw and to_exchange > longest_tail
+    from former
+    join rag.other_embeddings as other on other.org_id = org_id and other.chunk_id = former.id
+      and other.embedding_model = model
+    where chunks.org_id = org_id and chunks.id = former.id
+    returning chunks.id, chunks.document_id
+  ), kept as (
+    update rag.other_embeddings as other
+    set embedding_model = former.embedding_model, embedding = former.embedding
+    from former
+    join changed on changed.id = former.id
+    where other.org_id = org_id and other.chunk_id = former.id
+  )
+  select array_agg(distinct changed.document_id), count(*) into documents, to_exchange
+  from changed;
+  perform set_config('rag.words_later', '', true);
+
+  with removed as (
+    delete from rag.postings
+    where postings.org_id = org_id and postings.term >= ' ' and postings.term < '!'
+      and postings.document_id = any (documents)
+    returning postings.*
+  )
+  insert into rag.postings (org_id, document_id, term, collection_id, owner_id, places, length, impact)
+  select removed.org_id, removed.document_id, rag.total_term(rag.config_of_total(removed.term), model),
+    removed.collection_id, removed.owner_id, array_agg(place order by place), max(removed.length),
+    max(removed.impact)
+  from removed
+  cross join unnest(removed.places) as place
+  group by 1, 2, 3, 4, 5;
+
+  update rag.orgs set embedding_model = model where orgs.id = org_id;
+  return to_exchange;
+end;
+$$;
+
+comment on function rag.exchange_embeddings is
+  'Replace all embeddings of an org by those of the model, and keep the former ones. Returns the number of chunks; null, '
+  'without a change, if a chunk has no embedding of the model. Searches go on; a write that replaces or deletes the '
+  'org''s documents waits.';
+
+create function rag.embedding_progress(model text)
+returns table (orgs bigint, changed_orgs bigint, chunks bigint, embedded_chunks bigint, tokens_to_embed bigint)
+language sql stable security invoker set search_path = ''
+as $$
+  with counted as (
+    select chunk.org_id, count(*) as chunks,
+      count(*) filter (where chunk.embedding_model = embedding_progress.model) as changed,
+      count(*) filter (where chunk.embedding_model <> embedding_progress.model and other.chunk_id is not null) as ready,
+      sum(chunk.token_count) filter (
+        where chunk.embedding_model <> embedding_progress.model and other.chunk_id is null) as tokens
+    from rag.chunks as chunk
+    left join rag.other_embeddings as other on other.org_id = chunk.org_id and other.chunk_id = chunk.id
+      and other.embedding_model = embedding_progress.model
+    group by chunk.org_id
+  )
+  select count(*), count(*) filter (where counted.changed = counted.chunks), coalesce(sum(counted.chunks), 0)::bigint,
+    coalesce(sum(counted.changed + counted.ready), 0)::bigint, coalesce(sum(counted.tokens), 0)::bigint
+  from counted;
+$$;
+
+comment on function rag.embedding_progress is
+  'The progress of a change to the model: the orgs with chunks, and those that have changed; the chunks, and those '
+  'with an embedding of the model; the tokens of the other chunks, as their documents'' embedder counted them, without '
+  'titles and headers.';
 
 -- The answer of guarded functions to a lock time-out. PostgREST answers SQLSTATE 55P03 (lock_not_available) with 500,
 -- and only an exception handler in the called function changes that. So each function that begins with rag.begin_call or

@@ -64,7 +64,7 @@ def test_a_fitted_calibration_is_written_with_its_errors_and_used(
     try:
         ((written,),) = world.sql("select calibrations from rag.settings")
         with closing(make_services(stack)) as services:
-            used = services.calibration(people.ann.principal, is_reranked=False)
+            used = services.calibration(people.ann.principal, services.embedder.model, is_reranked=False)
             query = Query("At how many degrees does the kettle switch off?")
             answer = asyncio.run(pipeline.answer(services, people.ann.principal, query))
     finally:
@@ -78,4 +78,4 @@ def test_a_fitted_calibration_is_written_with_its_errors_and_used(
     assert about["sets"] == summary["sets"]
     assert used == Calibration.of(summary["calibration"])
     assert answer.judgement.thresholds == used.thresholds
-    assert used != core.calibration(people.ann.principal, is_reranked=False)
+    assert used != core.calibration(people.ann.principal, core.embedder.model, is_reranked=False)

@@ -15,7 +15,7 @@ every_function = pytest.mark.parametrize("slug", SLUGS)
 # The holder of one of these can spend, sign or read as a user.
 SECRETS = {
     "OPENAI_API_KEY", "RAG_LLM_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY", "RAG_METRICS_TOKEN",
-    "RAG_RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY",
+    "RAG_RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY", "RAG_OTHER_EMBEDDING_API_KEY",
 }  # fmt: skip
 # What the container alone reads.
 OF_THE_SERVER = {"RAG_FUNCTIONS", "PORT"}

@@ -287,11 +287,17 @@ def test_a_calibration_that_cannot_be_read_is_the_built_in_one(
         update={"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
     )
     services = closed_after_test(Services(gone))
-    assert services.calibration(people.ann.principal, is_reranked=False) == CALIBRATIONS["all-MiniLM-L6-v2"]
+    assert (
+        services.calibration(people.ann.principal, services.embedder.model, is_reranked=False)
+        == CALIBRATIONS["all-MiniLM-L6-v2"]
+    )
     assert "the calibration of confidence could not be read" in caplog.text
     caplog.clear()
     # No second call within the minute.
-    assert services.calibration(people.ann.principal, is_reranked=False) == CALIBRATIONS["all-MiniLM-L6-v2"]
+    assert (
+        services.calibration(people.ann.principal, services.embedder.model, is_reranked=False)
+        == CALIBRATIONS["all-MiniLM-L6-v2"]
+    )
     assert caplog.text == ""
 
 

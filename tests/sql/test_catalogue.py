@@ -115,7 +115,9 @@ COLUMN_GRANTS = {
     # Only the worker reads credentials.
     "source_credentials": {"SELECT": {"org_id", "source_id", "owner_id"}, "UPDATE": {"credentials"}},
 }  # fmt: skip
-TABLES = set(GRANTS) | set(COLUMN_GRANTS)
+# Only the database's owner reads and writes them: no grants and no policies.
+OWNER_TABLES = {"other_embeddings"}
+TABLES = set(GRANTS) | set(COLUMN_GRANTS) | OWNER_TABLES
 # The worker's role sees jobs, of documents ids, states and how far they are read for names, collections that
 # members deleted, which objects are to go because no document has them, and what webhooks are to be sent.
 WORKER_FUNCTIONS = {
@@ -495,6 +497,8 @@ def test_every_function_declares_its_volatility(world: World):
         "rag.store_old_secret()",
         "rag.prevent_key_revival()",
         "rag.delete_failed_duplicate(rag.documents,text)",
+        "rag.exchange_embeddings(uuid,text)",
+        "rag.put_other_embeddings(uuid,text,jsonb)",
         "rag.enqueue_object_removal()",
         "rag.delete_chunks(uuid,uuid[])",
         "rag.take_upload(rag.collections,text)",
@@ -642,7 +646,7 @@ def test_tenant_tables_are_those_with_an_org(world: World):
         "select relname from pg_attribute join pg_class on pg_class.oid = attrelid "
         "where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p') and attname = 'org_id'"
     )
-    assert {name for (name,) in rows} - {"members"} == TENANT_TABLES
+    assert {name for (name,) in rows} - {"members"} == TENANT_TABLES | OWNER_TABLES
 
 
 def test_every_tenant_table_has_one_policy_with_the_membership_expression(world: World):
@@ -677,7 +681,7 @@ def test_every_policy_is_for_authenticated_except_the_worker_s(world: World):
     assert {name for name, roles in rows if roles == ["rag_worker"]} == WORKER_POLICIES
     others = [roles for name, roles in rows if name not in WORKER_POLICIES]
     # Members read their orgs, and admins change one column: two policies of rag.orgs.
-    assert len(others) == len(TABLES) + 1 + sum(map(len, NARROWING.values()))
+    assert len(others) == len(TABLES - OWNER_TABLES) + 1 + sum(map(len, NARROWING.values()))
     assert {tuple(roles) for roles in others} == {("authenticated",)}
 
 

@@ -84,6 +84,15 @@ def short_title(embedder: Embedder, title: str) -> str:
     return title
 
 
+def passage_of(embedder: Embedder, title: str, header: str | None, text: str) -> str:
+    """The passage of a stored chunk, as chunk_document makes it."""
+    label = f"{short_title(embedder, title)}\n"
+    with_header = f"{label}{header}\n{text}"
+    if header and embedder.count_tokens(with_header) <= embedder.window - SPECIAL_TOKENS:
+        return with_header
+    return label + text
+
+
 def chunk_document(
     embedder: Embedder,
     title: str,
