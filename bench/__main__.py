@@ -17,6 +17,7 @@ from bench import (
     chunk_texts,
     cold_start,
     cost,
+    embedding_model_change,
     exact_vs_index,
     figures,
     graph_search,
@@ -74,6 +75,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "peers": peers.measure,
     "search": search_api.measure,
     "graph": graph_search.measure,
+    "change": embedding_model_change.measure,
 }
 PARTS = [*STAGED, *ALONE]
 
