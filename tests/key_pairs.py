@@ -1,9 +1,14 @@
-"""Key pairs as `supabase gen signing-key` prints them: private JWKs, made anew for each run."""
+"""Key pairs, made anew for each run: private JWKs, as `supabase gen signing-key` prints them; a TLS server's."""
 
 import json
+import ssl
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jose import jwk
 
@@ -61,3 +66,27 @@ def shared_secrets_of(key: dict[str, Any]) -> dict[str, bytes]:
         point = (serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
         forms["its point"] = prepared.public_bytes(*point)
     return forms
+
+
+def tls_contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Those of a server at 127.0.0.1, with a certificate of its own, and of a client that trusts it."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem_of_key = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = folder / "server.pem"
+    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + pem_of_key)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(file)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.load_verify_locations(file)
+    return server, client

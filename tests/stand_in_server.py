@@ -4,6 +4,7 @@ import json as jsonlib
 import math
 import select
 import socket
+import ssl
 import threading
 import time
 from collections import deque
@@ -54,9 +55,9 @@ class _Server(ThreadingHTTPServer):
 
 class StandIn:
     """Use as a context manager. Replies are given in order, the last one again and again. `port`: for one
-    that is gone and comes back."""
+    that is gone and comes back. `tls`: the server's certificate."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
         # How many connections were made.
         self.connections = 0
@@ -113,7 +114,9 @@ class StandIn:
                 """Silent: the requests are recorded."""
 
         self._server = _Server(("127.0.0.1", port), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> "StandIn":
         # The default poll of half a second would make every test wait that long at its end.

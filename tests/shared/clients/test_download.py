@@ -5,14 +5,17 @@ import socket
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import shared.clients.download
+from shared.clients import http_client
 from shared.clients.download import MAX_BYTES, Download, fetch
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
+from tests import key_pairs
 from tests.stand_in_server import Reply, StandIn
 
 # The stand-in's alone.
@@ -60,6 +63,20 @@ def test_redirects_are_followed(server: StandIn):
     server.replies(leads_to("/b"), leads_to(f"{server.url}/c", 308), page())
     assert fetch(f"{server.url}/a", OWN).data == b"<p>Kilns</p>"
     assert [request.path for request in server.requests] == ["/a", "/b", "/c"]
+
+
+def test_a_redirect_from_https_to_http_is_refused_on_one_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Pages of a source: who reads the traffic must not see them, or change them."""
+    tls, client = key_pairs.tls_contexts(tmp_path)
+    monkeypatch.setattr(http_client, "_trusted_authorities", lambda: client)
+    with StandIn(tls=tls) as server:
+        server.replies(leads_to("/b"), page(), leads_to(server.url.replace("https:", "http:")))
+        assert fetch(server.url, OWN, same_host=True).url == f"{server.url}/b"
+        with pytest.raises(AddressRefused, match="from https to http"):
+            fetch(server.url, OWN, same_host=True)
+        assert len(server.requests) == 3
 
 
 def test_endless_redirects_end(server: StandIn):
