@@ -1,4 +1,4 @@
-"""Key pairs, made anew for each run: private JWKs, as `supabase gen signing-key` prints them; a TLS server's."""
+"""Key pairs, made anew for each run: private JWKs, as `supabase gen signing-key` prints them, and TLS."""
 
 import json
 import ssl
