@@ -80,10 +80,10 @@ class Load:
         with httpx.Client(base_url=self.url, timeout=60) as session:
             while not self.stopping.is_set():
                 question, phase, started = draw.choice(self.questions), self.phase, perf_counter()
-                body = {"query": question.text, "top_k": TOP_K}
+                body = {"query_text": question.text, "top_k": TOP_K}
                 response = self._send(session, "/api/rag/search", question.token, body)
                 if response is not None:
-                    ids = {match["chunk_id"] for match in response.json()["matches"]}
+                    ids = {result["chunk_id"] for result in response.json()["results"]}
                     recall = len(question.right & ids) / len(question.right)
                     self.searches[phase].append((perf_counter() - started, recall))
 

@@ -157,6 +157,8 @@ class Settings(ServerSettings):
     supabase_anon_key: SecretStr
     # Unset with asymmetric signing keys.
     supabase_jwt_secret: Annotated[SecretStr, AfterValidator(_shared_secret)] | None = None
+    # The project's read replica, for searches (docs/read-replicas.md).
+    supabase_read_url: Address | None = None
     supabase_jwks_url: Address | None = None
     supabase_jwt_issuer: str | None = None
     supabase_jwt_audience: str = "authenticated"

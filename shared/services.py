@@ -18,7 +18,8 @@ from shared.access.rate_limit import RefusalCache
 from shared.access.token_quotas import Quota, is_exceeded, require
 from shared.access.token_signer import Signer, signer_for, without_user
 from shared.clients.http_client import deadline
-from shared.clients.postgrest import Database, DatabaseStatus
+from shared.clients.postgrest import DatabaseStatus
+from shared.clients.read_replica import database_for
 from shared.clients.snapshot_store import Store
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_auth import Auth
@@ -78,12 +79,7 @@ class Services:
             settings.supabase_jwt_audience,
             settings.supabase_jwt_leeway_seconds,
         )
-        self.database = Database(
-            settings.supabase_url,
-            settings.supabase_anon_key.get_secret_value(),
-            settings.rag_database_timeout_seconds,
-            secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
-        )
+        self.database = database_for(settings)
         self.refusals = RefusalCache()
         self.recorder = RequestRecorder()
         self._is_prepared = False

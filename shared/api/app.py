@@ -39,7 +39,15 @@ from shared.observability.request_metrics import request_metrics
 from shared.services import Services
 from shared.tracing import Trace
 
-CORS_HEADERS = ["authorization", "x-client-info", "apikey", "content-type", "x-request-id", "traceparent"]
+CORS_HEADERS = [
+    "authorization",
+    "x-client-info",
+    "apikey",
+    "content-type",
+    "x-request-id",
+    "traceparent",
+    "x-rag-read-after",
+]
 EXPOSED_HEADERS = [
     "X-RateLimit-Limit",
     "X-RateLimit-Remaining",
@@ -48,6 +56,7 @@ EXPOSED_HEADERS = [
     "Retry-After",
     "X-Request-Id",
     "X-Trace-Id",
+    "X-Rag-Read-After",
     "Idempotency-Replayed",
 ]
 # FastAPI's own spans contain whole paths and queries; opentelemetry.py exports spans without them.

@@ -48,7 +48,8 @@ def _rag_caller(request: Request, core: Core, authorization: Authorization = Non
         caller = core.verifier.principal(authorization)
     check = _check(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
     with step("limit"):
-        if is_counted := check in core.refusals:
+        # A replica cannot count.
+        if is_counted := core.database.has_replica or check in core.refusals:
             _count(request, core, check)
     if is_counted:
         yield caller

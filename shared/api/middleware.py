@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shared.access import token_quotas
 from shared.access.api_keys import holds_key
 from shared.clients.postgrest import SECRET_HEADER
+from shared.clients.read_replica import READ_AFTER, Transactions, transactions
 from shared.config import on_lambda
 from shared.errors import BodyTooLarge, RagError
 from shared.observability import opentelemetry
@@ -60,6 +61,7 @@ class RequestContextMiddleware:
         trace = Trace(request_id, self._function, method, trace_id, parent_id)
         state = scope.setdefault("state", {})
         state["trace"] = trace
+        of_request = Transactions.of(headers_of_client.get(READ_AFTER))
         status = 0
 
         def end() -> None:
@@ -78,6 +80,8 @@ class RequestContextMiddleware:
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 headers["X-Trace-Id"] = trace_id
+                if of_request.written:
+                    headers[READ_AFTER] = str(of_request.written)
                 location = urlsplit(headers.get("Location", ""))
                 if location.netloc and location.netloc == headers_of_client.get("host"):
                     # Starlette redirects to the path without a slash, on any host that the request names.
@@ -90,11 +94,12 @@ class RequestContextMiddleware:
                 await run_in_threadpool(_flush)
             await send(message)
 
-        token = current.set(trace)
+        token, token_of_transactions = current.set(trace), transactions.set(of_request)
         try:
             await self._app(scope, receive, respond)
         finally:
             end()
+            transactions.reset(token_of_transactions)
             current.reset(token)
 
 

@@ -5,6 +5,7 @@ could send one user's token with another user's request.
 """
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -71,6 +72,8 @@ class DatabaseStatus(StrEnum):
 class Database:
     """Calls of the exposed SQL functions. Safe to use from many threads."""
 
+    has_replica = False
+
     def __init__(
         self, supabase_url: str, anon_key: str, timeout_seconds: float, functions_secret: str | None = None
     ) -> None:
@@ -81,7 +84,7 @@ class Database:
         self._seconds = timeout_seconds
         transport = http_transport(httpx.Limits(max_connections=64, max_keepalive_connections=32))
         self._client = http_client(LONG_CALL_SECONDS, transport)
-        self._session = _Session(self._client, transport)
+        self._session = _Session(self._client, transport, self._observe)
 
     def call(
         self,
@@ -181,6 +184,9 @@ class Database:
             code = None
         return str(code), response.status_code
 
+    def _observe(self, response: httpx.Response) -> None:
+        """For subclasses."""
+
     def _headers(self, token: str) -> dict[str, str]:
         return {"apikey": self._anon_key, "Authorization": f"Bearer {token}", **self._secret}
 
@@ -197,7 +203,13 @@ class _Session:
 
     auth = None
 
-    def __init__(self, client: httpx.Client, transport: httpx.HTTPTransport) -> None:
+    def __init__(
+        self,
+        client: httpx.Client,
+        transport: httpx.HTTPTransport,
+        observe: Callable[[httpx.Response], None],
+    ) -> None:
+        self._observe = observe
         self._send = transport.handle_request
         self._headers = client.headers.raw
         self._extensions = {"timeout": client.timeout.as_dict()}
@@ -227,6 +239,7 @@ class _Session:
             response.read()
         finally:
             response.close()
+        self._observe(response)
         # Its json method reads leniently.
         response.__class__ = LenientResponse
         return response

@@ -42,6 +42,28 @@ comment on function rag.name_trace is
   'Set application_name of a call by the functions to the trace id of its request, for this transaction: '
   'pg_stat_activity and the log of Postgres name it. Any other header than hexadecimal digits is ignored.';
 
+create function rag.check_replication()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  headers constant json := current_setting('request.headers');
+  read_after constant text := substring(headers ->> 'x-rag-read-after' from '^[0-9]{1,19}$');
+begin
+  if read_after is not null and not pg_visible_in_snapshot(read_after::xid8, pg_current_snapshot()) then
+    raise exception 'The replica lacks a transaction that the caller must see.'
+      using errcode = 'PT503', detail = 'replica_behind';
+  elsif headers ->> 'x-rag-return-transaction' is not null and current_setting('transaction_read_only') = 'off' then
+    perform set_config('response.headers',
+      jsonb_build_array(jsonb_build_object('X-Rag-Transaction', pg_current_xact_id()::text))::text, true);
+  end if;
+end;
+$$;
+
+comment on function rag.check_replication is
+  'Of a deployment with a read replica: the response of a write has its transaction id; a read with the header '
+  'X-Rag-Read-After gets PT503 on a replica that has not replayed that transaction. (shared/clients/read_replica.py)';
+
 -- PostgREST's pre-request function (db-pre-request), which runs before PostgREST hands the body to Postgres. A function
 -- can check a size only after the conversion of its arguments, and Postgres needs a gigabyte to convert 38 MB. A path
 -- with percent-encoding may name any function, so the check covers it. anon and service_role may not execute
@@ -55,7 +77,7 @@ begin
     -- Nested, because Postgres may check the privileges of both conditions of an "and" first.
     if current_user = 'authenticated' then
       if not rag.is_direct_call() then
-        perform rag.name_trace();
+        perform rag.name_trace(), rag.check_replication();
         return;
       end if;
     end if;
@@ -68,7 +90,7 @@ comment on function rag.check_request is
   'Pre-request function of PostgREST: rag.check_direct_size for this project''s exposed functions, before Postgres '
   'converts the body. It ignores calls of authenticated with the functions'' secret, and requests for other tables and '
   'functions, except functions with a percent-encoded name. Calls of all other roles are limited, even with the '
-  'secret. A call with the secret gets its trace id (rag.name_trace). docs/install.md has the statement that sets it.';
+  'secret. A call with the secret gets its trace id (rag.name_trace, rag.check_replication). docs/install.md has the statement that sets it.';
 
 create function rag.require_org()
 returns void

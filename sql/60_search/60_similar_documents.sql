@@ -74,9 +74,12 @@ begin
   perform rag.limit_direct_call();
   perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
     rag.check_top_k(top_k);
+  scope := rag.resolve_filters(filters);
   subject := rag.load_similarity_query(
     chunk_id, document_id, query_text, query_vector, mode <> 'keyword' or query_vector is not null);
-  scope := rag.resolve_filters(filters, subject.model);
+  if subject.model <> scope.model then
+    scope := rag.resolve_filters(filters, subject.model);
+  end if;
   scope.without_chunk := chunk_id;
   scope.without_document := document_id;
   if mode = 'hybrid' and not rag.uses_keywords(scope) then

@@ -19,6 +19,9 @@ comment on table rag.other_embeddings is
 alter table rag.other_embeddings enable row level security;
 alter table rag.other_embeddings force row level security;
 
+create policy "no user reads other embeddings" on rag.other_embeddings
+  for all to authenticated using (false);
+
 create function rag.chunks_to_embed(org_id uuid, model text, after uuid, max_items integer)
 returns table (chunk_id uuid, title text, header text, content text)
 language plpgsql stable security invoker set search_path = ''

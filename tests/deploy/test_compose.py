@@ -60,7 +60,7 @@ def test_each_service_has_only_the_secrets_that_it_uses():
     assert held["schedule"] == {"RAG_WORKER_TOKEN"}
     assert held["worker"] == {
         "RAG_FUNCTIONS_SECRET", "OPENAI_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY",
-        "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY",
+        "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY", "RAG_OTHER_EMBEDDING_API_KEY",
     }  # fmt: skip
     assert held["functions"] == SECRETS - {"RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY"}
 

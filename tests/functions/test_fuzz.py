@@ -6,6 +6,7 @@ negative ones break it. `make test` sends few to one route of each endpoint, wit
 """
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -131,7 +132,8 @@ def schema(slug: str) -> Any:
 OPERATIONS = [
     Operation(slug, method, path)
     for slug in SLUGS
-    for path, methods in app(slug).openapi()["paths"].items()
+    # Making them anew takes seconds of each test process. tests/functions/test_openapi.py compares them.
+    for path, methods in json.loads((ROOT / "openapi" / f"{slug}.json").read_text())["paths"].items()
     for method in methods
 ]
 # One route of each endpoint.

@@ -1,0 +1,227 @@
+"""Searches on a read replica: a real primary with a streaming standby, each behind its own PostgREST."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from starlette.testclient import TestClient
+
+from functions import indexes, rag_search
+from local.child_processes import Child, free_port, is_responding, start, wait_until_ready
+from local.npm_tools import postgrest_binary
+from local.postgres import SUPERUSER, Postgres
+from local.stack import Stack
+from shared import config
+from shared.clients import read_replica
+from shared.clients.read_replica import READ_AFTER, DatabaseWithReplica, Transactions
+from shared.services import Services
+from tests.actors import Actor, World
+from tests.functions.app_server import client_of
+
+KILN = "The kiln may become 1,280 degrees hot. After that it cools for a whole day."
+QUESTION = "How hot does the kiln become?"
+
+
+@dataclass
+class Standby:
+    """A copy of the primary that follows it, with a PostgREST."""
+
+    postgres: Postgres
+    postgrest: Child
+    postgrest_port: int
+
+    def sql(self, statement: str) -> Any:
+        with psycopg.connect(self.postgres.url(), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchone() if cursor.description else None
+
+    def stop(self) -> None:
+        self.postgrest.stop()
+        self.postgres.stop()
+
+
+@dataclass(frozen=True)
+class Replicated:
+    primary: Stack
+    world: World
+    standby: Standby
+    core: Services
+
+    @contextmanager
+    def client(self, app: Any) -> Iterator[TestClient]:
+        with client_of(app, self.core) as client:
+            yield client
+
+    def add(self, actor: Actor, text: str) -> str:
+        """Add a document. Returns the token to read after it."""
+        with self.client(indexes.app) as client:
+            body = {"index_name": "default", "documents": [{"text": text}]}
+            response = client.post("/index", json=body, headers=actor.headers())
+            assert response.status_code == 200, response.text
+            return response.headers[READ_AFTER]
+
+    def search(self, actor: Actor, read_after: str | None = None) -> list[str]:
+        with self.client(rag_search.app) as client:
+            headers = actor.headers() | ({READ_AFTER: read_after} if read_after else {})
+            response = client.post("/api/rag/search", json={"query_text": QUESTION}, headers=headers)
+            assert response.status_code == 200, response.text
+            assert READ_AFTER not in response.headers
+            return [result["snippet"] for result in response.json()["results"]]
+
+    def reads_on_the_replica(self) -> int:
+        """Calls of rag_match or its counted form there, by the statistics of functions."""
+        self.standby.sql("select pg_stat_force_next_flush()")
+        row = self.standby.sql(
+            "select coalesce(sum(calls), 0) from pg_stat_user_functions where funcname = 'rag_match'"
+        )
+        return int(row[0])
+
+
+@pytest.fixture(scope="module")
+def replicated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
+    folder = tmp_path_factory.mktemp("replicated")
+    primary = Stack(folder / "primary", keys="hs256")
+    try:
+        primary.up(0, durable=False, seed=False)
+        world = World(primary)
+        with _standby(primary, folder / "standby") as standby, _services(primary, standby) as core:
+            yield Replicated(primary, world, standby, core)
+        world.close()
+    finally:
+        primary.remove()
+
+
+@contextmanager
+def _standby(primary: Stack, folder: Path) -> Iterator[Standby]:
+    """By an online copy of the primary's data."""
+    source = primary.postgres
+    postgres = Postgres.at(folder, source.version, free_port(), source.password)
+    with psycopg.connect(source.url(), autocommit=True) as connection:
+        connection.execute("alter system set wal_keep_size = '1GB'")
+        connection.execute("select pg_reload_conf()")
+        connection.execute("select pg_backup_start('standby', true)")
+        shutil.copytree(source.data, postgres.data, ignore=shutil.ignore_patterns("postmaster.*"))
+        row = connection.execute("select labelfile from pg_backup_stop()").fetchone()
+    (postgres.data / "backup_label").write_text(row[0] if row else "")
+    (postgres.data / "standby.signal").touch()
+    with (postgres.data / "postgresql.auto.conf").open("a") as settings:
+        settings.write(
+            f"primary_conninfo = 'host=127.0.0.1 port={source.port} user={SUPERUSER} "
+            f"password={source.password} sslmode=disable'\ntrack_functions = 'all'\n"
+        )
+    postgres.data.chmod(0o700)
+    postgres.start(durable=False)
+    port = free_port()
+    environment = primary._postgrest_environment() | {
+        "PGRST_DB_URI": postgres.url(user="authenticator"),
+        "PGRST_DB_CHANNEL_ENABLED": "false",
+        "PGRST_SERVER_PORT": str(port),
+    }
+    log = folder / "postgrest.log"
+    postgrest = start([postgrest_binary()], environment, log)
+    standby = Standby(postgres, postgrest, port)
+    try:
+        wait_until_ready(lambda: is_responding(f"http://127.0.0.1:{port}/"), postgrest, log)
+        yield standby
+    finally:
+        standby.stop()
+
+
+@contextmanager
+def _services(primary: Stack, standby: Standby) -> Iterator[Services]:
+    environment = {name.lower(): value for name, value in primary.function_environment().items()}
+    read_url = f"http://127.0.0.1:{standby.postgrest_port}"
+    core = Services(config.read_settings(**environment, supabase_read_url=read_url))
+    assert isinstance(core.database, DatabaseWithReplica)
+    # Without a gateway in front of it.
+    core.database._replica._address = read_url
+    try:
+        yield core
+    finally:
+        core.close()
+
+
+@pytest.fixture
+def actor(replicated: Replicated) -> Actor:
+    return replicated.world.user(replicated.world.org())
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch, replicated: Replicated) -> None:
+    monkeypatch.setattr(read_replica, "PAUSE_SECONDS", 0.0)
+    database = replicated.core.database
+    assert isinstance(database, DatabaseWithReplica)
+    database._paused_until = 0.0
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_search_reads_the_replica_and_a_write_the_primary(
+    replicated: Replicated, actor: Actor, no_pause: None
+):
+    before = replicated.reads_on_the_replica()
+    token = replicated.add(actor, KILN)
+    assert int(token) > 0
+    eventually(lambda: replicated.search(actor) == [KILN])
+    eventually(lambda: replicated.reads_on_the_replica() > before)
+    assert replicated.world.sql("select count(*) from rag.chunks where org_id = %s", actor.org.id) == [(1,)]  # type: ignore[union-attr]
+
+
+def test_a_client_reads_its_own_writes(replicated: Replicated, actor: Actor, no_pause: None):
+    replicated.search(actor)
+    # The member itself must be on the replica.
+    eventually(
+        lambda: replicated.standby.sql(f"select 1 from rag.members where user_id = '{actor.id}'") == (1,)
+    )
+    replicated.standby.sql("select pg_wal_replay_pause()")
+    try:
+        token = replicated.add(actor, KILN)
+        assert replicated.search(actor) == []
+        assert replicated.search(actor, token) == [KILN]
+        for other in ("", "no number", "9" * 40, "-1"):
+            assert replicated.search(actor, other) == []
+    finally:
+        replicated.standby.sql("select pg_wal_replay_resume()")
+    eventually(lambda: replicated.search(actor) == [KILN])
+    before = replicated.reads_on_the_replica()
+    assert replicated.search(actor, token) == [KILN]
+    eventually(lambda: replicated.reads_on_the_replica() > before)
+
+
+def test_a_replica_never_returns_another_org_s_rows(replicated: Replicated, actor: Actor, no_pause: None):
+    token = replicated.add(actor, KILN)
+    stranger = replicated.world.user(replicated.world.org())
+    eventually(lambda: replicated.search(actor) == [KILN])
+    assert replicated.search(stranger) == []
+    assert replicated.search(stranger, token) == []
+
+
+def test_no_search_fails_while_the_replica_stops(replicated: Replicated, actor: Actor, no_pause: None):
+    """It is the last test: the replica does not return."""
+    replicated.add(actor, KILN)
+    eventually(lambda: replicated.search(actor) == [KILN])
+    results = []
+    for number in range(30):
+        if number == 10:
+            replicated.standby.postgres.stop()
+        if number == 20:
+            replicated.standby.postgrest.stop()
+        results.append(replicated.search(actor))
+    assert results == [[KILN]] * 30
+
+
+def test_the_header_is_a_number():
+    assert Transactions.of("12") == Transactions(12)
+    for text in (None, "", "1 2", "١٢", "9" * 20, "0x1"):
+        assert Transactions.of(text) == Transactions()
