@@ -25,6 +25,7 @@ from tests.actors import Actor, World
 from tests.functions.app_server import client_of
 
 KILN = "The kiln may become 1,280 degrees hot. After that it cools for a whole day."
+OVEN = "The oven becomes 300 degrees hot, and cools within an hour."
 QUESTION = "How hot does the kiln become?"
 
 
@@ -74,13 +75,14 @@ class Replicated:
             assert READ_AFTER not in response.headers
             return [result["snippet"] for result in response.json()["results"]]
 
-    def reads_on_the_replica(self) -> int:
-        """Calls of rag_match or its counted form there, by the statistics of functions."""
-        self.standby.sql("select pg_stat_force_next_flush()")
-        row = self.standby.sql(
-            "select coalesce(sum(calls), 0) from pg_stat_user_functions where funcname = 'rag_match'"
-        )
-        return int(row[0])
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While the standby replays nothing."""
+        self.standby.sql("select pg_wal_replay_pause()")
+        try:
+            yield
+        finally:
+            self.standby.sql("select pg_wal_replay_resume()")
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +115,7 @@ def _standby(primary: Stack, folder: Path) -> Iterator[Standby]:
     with (postgres.data / "postgresql.auto.conf").open("a") as settings:
         settings.write(
             f"primary_conninfo = 'host=127.0.0.1 port={source.port} user={SUPERUSER} "
-            f"password={source.password} sslmode=disable'\ntrack_functions = 'all'\n"
+            f"password={source.password} sslmode=disable'\n"
         )
     postgres.data.chmod(0o700)
     postgres.start(durable=False)
@@ -167,36 +169,25 @@ def eventually(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_a_search_reads_the_replica_and_a_write_the_primary(
-    replicated: Replicated, actor: Actor, no_pause: None
-):
-    before = replicated.reads_on_the_replica()
-    token = replicated.add(actor, KILN)
-    assert int(token) > 0
+def test_a_search_reads_the_replica(replicated: Replicated, actor: Actor, no_pause: None):
+    replicated.add(actor, KILN)
     eventually(lambda: replicated.search(actor) == [KILN])
-    eventually(lambda: replicated.reads_on_the_replica() > before)
-    assert replicated.world.sql("select count(*) from rag.chunks where org_id = %s", actor.org.id) == [(1,)]  # type: ignore[union-attr]
+    with replicated.paused():
+        replicated.add(actor, OVEN)
+        assert replicated.search(actor) == [KILN]
+    eventually(lambda: set(replicated.search(actor)) == {KILN, OVEN})
 
 
 def test_a_client_reads_its_own_writes(replicated: Replicated, actor: Actor, no_pause: None):
-    replicated.search(actor)
-    # The member itself must be on the replica.
-    eventually(
-        lambda: replicated.standby.sql(f"select 1 from rag.members where user_id = '{actor.id}'") == (1,)
-    )
-    replicated.standby.sql("select pg_wal_replay_pause()")
-    try:
-        token = replicated.add(actor, KILN)
-        assert replicated.search(actor) == []
-        assert replicated.search(actor, token) == [KILN]
-        for other in ("", "no number", "9" * 40, "-1"):
-            assert replicated.search(actor, other) == []
-    finally:
-        replicated.standby.sql("select pg_wal_replay_resume()")
+    first = replicated.add(actor, KILN)
     eventually(lambda: replicated.search(actor) == [KILN])
-    before = replicated.reads_on_the_replica()
-    assert replicated.search(actor, token) == [KILN]
-    eventually(lambda: replicated.reads_on_the_replica() > before)
+    with replicated.paused():
+        second = replicated.add(actor, OVEN)
+        assert int(second) > int(first)
+        assert set(replicated.search(actor, second)) == {KILN, OVEN}
+        # The standby has replayed the first write, and so serves these.
+        for older in (first, "", "no number", "9" * 40, "-1"):
+            assert replicated.search(actor, older) == [KILN]
 
 
 def test_a_replica_never_returns_another_org_s_rows(replicated: Replicated, actor: Actor, no_pause: None):
