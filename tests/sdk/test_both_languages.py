@@ -300,3 +300,16 @@ def test_an_answer_is_rated(typescript: Package, people: People, core: Services,
         call = {"call": "records.rate", "args": [metadata.request_id, {"rating": "up"}]}
         typescript.results(client, call)
     assert world.sql(rated, people.acme.id) == [("up", None)]
+
+
+def test_a_client_sends_its_last_write_with_its_next_requests(typescript: Package, gateway: StandIn):
+    """So that it reads its own writes on a read replica."""
+    page: Row = {"data": [], "pagination": {"total": 0, "limit": 20, "offset": 0, "has_more": False}}
+    replies = [Reply(json=page, headers={"X-Rag-Read-After": text}) for text in ("7", "6", "none", "9")]
+    gateway.replies(*replies, Reply(json=page), *replies, Reply(json=page))
+    with Mnemosyne(KEY, gateway.url) as client:
+        for _ in range(5):
+            client.collections.list()
+    typescript.results({"baseUrl": gateway.url}, *({"call": "collections.list"} for _ in range(5)))
+    sent = [request.headers.get("x-rag-read-after") for request in gateway.requests]
+    assert sent == [None, "7", "7", "7", "9"] * 2

@@ -13,6 +13,9 @@ const PRINTABLE = /^[!-~]+$/;
 
 const TIMEOUT = 60_000;
 
+// The last write of this client, which its searches see also on a read replica.
+const READ_AFTER = "X-Rag-Read-After";
+
 export interface Opened {
   readonly response: Response;
   readonly deadline: Deadline;
@@ -21,6 +24,7 @@ export interface Opened {
 
 export class Transport {
   readonly #options: TransportOptions;
+  #readAfter = 0;
 
   constructor(options: TransportOptions) {
     this.#options = options;
@@ -116,6 +120,7 @@ export class Transport {
 
   async #send(call: Call, key: string | undefined, token: string, deadline: Deadline): Promise<Response> {
     const headers = headersOf(call, key, token);
+    if (this.#readAfter > 0) headers[READ_AFTER] = String(this.#readAfter);
     const body = call.form ? call.form() : call.json && JSON.stringify(call.isCamelCase ? call.json : sent(call.json));
     const response = await this.#options
       .fetch(this.#address(call), {
@@ -130,6 +135,8 @@ export class Transport {
       .catch((raised: unknown) => {
         throw deadline.explained(raised);
       });
+    const written = Number(response.headers.get(READ_AFTER) ?? 0);
+    if (Number.isSafeInteger(written) && written > this.#readAfter) this.#readAfter = written;
     if (response.ok || response.status === call.accepts) return response;
     throw await failure(response, token);
   }

@@ -17,6 +17,8 @@ from mnemosyne.uploads import Progress, Upload
 from mnemosyne.version import __version__
 
 STREAM = "text/event-stream"
+# The last write of this client, which its searches see also on a read replica.
+READ_AFTER = "X-Rag-Read-After"
 HEADERS = {
     "Accept": f"application/json, {STREAM}",
     "User-Agent": f"mnemosyne-python/{__version__}",
@@ -27,6 +29,7 @@ class Transport:
     def __init__(self, settings: Settings, http_client: httpx.Client | None) -> None:
         self.settings = settings
         self._own = http_client is None
+        self._read_after = 0
         self._http = http_client or httpx.Client()
 
     def close(self) -> None:
@@ -118,6 +121,8 @@ class Transport:
                     deadline.read(answer)
         except httpx.RequestError as fault:
             return fault
+        if (written := answer.headers.get(READ_AFTER, "")).isdecimal():
+            self._read_after = max(self._read_after, int(written))
         return answer
 
     def _key(self, timeout: httpx.Timeout) -> str:
@@ -137,6 +142,8 @@ class Transport:
         if request.file:
             more = {"data": request.form, "files": {"file": request.file.part()}}
         headers = {"Authorization": f"Bearer {key}", **HEADERS}
+        if self._read_after:
+            headers[READ_AFTER] = str(self._read_after)
         if request.idempotency_key:
             headers["Idempotency-Key"] = request.idempotency_key
         return self._http.build_request(

@@ -16,6 +16,8 @@ from mnemosyne.uploads import Progress, Upload
 from mnemosyne.version import __version__
 
 STREAM = "text/event-stream"
+# The last write of this client, which its searches see also on a read replica.
+READ_AFTER = "X-Rag-Read-After"
 HEADERS = {
     "Accept": f"application/json, {STREAM}",
     "User-Agent": f"mnemosyne-python/{__version__}",
@@ -26,6 +28,7 @@ class AsyncTransport:
     def __init__(self, settings: Settings, http_client: httpx.AsyncClient | None) -> None:
         self.settings = settings
         self._own = http_client is None
+        self._read_after = 0
         self._http = http_client or httpx.AsyncClient()
 
     async def aclose(self) -> None:
@@ -117,6 +120,8 @@ class AsyncTransport:
                     await deadline.read(answer)
         except httpx.RequestError as fault:
             return fault
+        if (written := answer.headers.get(READ_AFTER, "")).isdecimal():
+            self._read_after = max(self._read_after, int(written))
         return answer
 
     async def _key(self, timeout: httpx.Timeout) -> str:
@@ -136,6 +141,8 @@ class AsyncTransport:
         if request.file:
             more = {"data": request.form, "files": {"file": request.file.part()}}
         headers = {"Authorization": f"Bearer {key}", **HEADERS}
+        if self._read_after:
+            headers[READ_AFTER] = str(self._read_after)
         if request.idempotency_key:
             headers["Idempotency-Key"] = request.idempotency_key
         return self._http.build_request(
