@@ -174,7 +174,7 @@ def _add_documents(tenants: TenantDatabase, console: Console) -> tuple[list[Ques
             questions += _questions(tenants, org, token, draw)
     count = tenants.number("select count(*) from rag.chunks")
     console.print(f"{count:,.0f} chunks in {perf_counter() - started:.0f} s")
-    tenants.connection.execute("vacuum analyze")
+    tenants.with_index()
     return [question for question in questions if question.token != token], token
 
 
