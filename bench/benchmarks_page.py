@@ -357,6 +357,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "work": lambda: figures("work"),
     "embed": lambda: figures("embed"),
     "put": lambda: figures("put"),
+    "change": lambda: figures("change"),
     "post": lambda: figures("post"),
     "bytes": lambda: figures("bytes"),
     "capacity": lambda: figures("capacity"),
