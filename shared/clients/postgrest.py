@@ -54,6 +54,11 @@ SUBJECTS = {
 SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
 
 
+def subjects_of(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The details of a call's errors."""
+    return {name: arguments.get(argument) for argument, name in SUBJECTS.items()}
+
+
 class DatabaseStatus(StrEnum):
     """Result of a probe with the project's anon key. The values are part of the health report."""
 
@@ -110,8 +115,10 @@ class Database:
         def wait(error: Exception) -> float | None:
             return 0.0 if isinstance(error, _Unavailable) and (idempotent or not error.executed) else None
 
-        details = {name: arguments.get(argument) for argument, name in SUBJECTS.items()}
-        with error_details(**details), deadline(LONG_CALL_SECONDS if long_timeout else self._seconds):
+        with (
+            error_details(**subjects_of(arguments)),
+            deadline(LONG_CALL_SECONDS if long_timeout else self._seconds),
+        ):
             try:
                 return retry(attempt, PAUSES, wait)
             except _Unavailable as unavailable:

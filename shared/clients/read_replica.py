@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 
 from shared.clients.http_client import deadline
-from shared.clients.postgrest import Database
+from shared.clients.postgrest import Database, subjects_of
 from shared.config import Settings
-from shared.errors import RagError
+from shared.errors import RagError, error_details
 from shared.types import Principal, PrincipalSource
 
 log = logging.getLogger("rag")
@@ -54,7 +54,7 @@ _is_write: ContextVar[bool] = ContextVar("is_write", default=False)
 class _Replica(Database):
     def read(self, caller: PrincipalSource, function: str, arguments: dict[str, Any]) -> Any:
         """The result, by one attempt. Raises a RagError."""
-        with deadline(SECONDS):
+        with error_details(**subjects_of(arguments)), deadline(SECONDS):
             return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
 
     def _headers(self, token: str) -> dict[str, str]:
