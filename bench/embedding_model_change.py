@@ -47,6 +47,8 @@ VECTORS = """
 select id::text, extensions.subvector(embedding::extensions.vector, 1, 384)::real[] from rag.chunks
 where org_id = %s
 """
+# The last chunk of a document may have few words.
+LONG = "select id::text from rag.chunks where org_id = %s and token_count > 100 order by id"
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,8 @@ def _questions(tenants: TenantDatabase, org: Org, token: str, draw: random.Rando
     rows = tenants.connection.execute(VECTORS, [org.id]).fetchall()
     ids, vectors = [row[0] for row in rows], np.array([row[1] for row in rows])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    for chosen in draw.sample(ids, QUESTIONS_OF_ORG):
+    long = [str(row[0]) for row in tenants.connection.execute(LONG, [org.id])]
+    for chosen in draw.sample(long, QUESTIONS_OF_ORG):
         row = tenants.connection.execute("select content from rag.chunks where id = %s", [chosen]).fetchone()
         text = " ".join(str(row[0] if row else "").split()[20:35])
         (vector,) = local_embedder().embed([text])
