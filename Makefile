@@ -6,7 +6,7 @@ export SUPABASE_TELEMETRY_DISABLED := 1
 # The tests start hundreds of Python processes. Without bytecode, each process would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test test-postgres test-long mutants docs links check format schema migration openapi package sdk sbom bench eval calibrate compare clean
+.PHONY: help demo serve test test-postgres test-long mutants docs links check lint types format schema migration openapi package sdk sbom bench eval calibrate compare clean
 
 help:
 	@echo "make demo       ingests documents and answers questions with citations (on a local stack of its own)"
@@ -69,7 +69,12 @@ links:
 	@grep -rhoE '\]\(https?://[^)#]+' README.md CONTRIBUTING.md docs sdk/*/README.md | cut -c3- | sort -u \
 	  | xargs -n 1 curl --silent --show-error --fail --location --retry 3 --max-time 30 --output /dev/null
 
-check: .venv/ready-dev node_modules/ready .venv-frameworks/ready
+check:
+	@$(MAKE) --jobs 2 .venv/ready-dev node_modules/ready .venv-frameworks/ready
+	@$(MAKE) --jobs 2 --output-sync lint types docs
+	$(PYTEST)
+
+lint: .venv/ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo --no-cache
@@ -77,11 +82,11 @@ check: .venv/ready-dev node_modules/ready .venv-frameworks/ready
 	report=$$($(BIN)/vulture); test $$? -eq 3 && ! echo "$$report" | grep -vE ': unused (variable|attribute) '
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
+
+types: .venv/ready-dev .venv-frameworks/ready
 	$(BIN)/mypy
 	MYPYPATH=sdk/python/tests $(BIN)/mypy --python-executable .venv-frameworks/bin/python \
 	  sdk/python/src/mnemosyne/langchain.py sdk/python/src/mnemosyne/llama_index.py sdk/python/tests/*.py
-	@$(MAKE) docs
-	$(PYTEST)
 
 format: .venv/ready-dev
 	$(BIN)/ruff check --fix .

@@ -40,6 +40,7 @@ def test_the_template_is_generated_from_serverless_yml():
     assert (ROOT / "template.yaml").read_text() == sam_template.rendered()
 
 
+@pytest.mark.long
 def test_cfn_lint_accepts_it():
     program = Path(sys.executable).with_name("cfn-lint")
     command = [str(program), "--regions", "eu-central-1", "--", str(ROOT / "template.yaml")]

@@ -87,6 +87,7 @@ def schema(connection: psycopg.Connection[Any]) -> list[str]:
     return sorted(row[0] for row in connection.execute(SCHEMA))
 
 
+@pytest.mark.long
 def test_a_killed_load_is_repeated_and_gives_the_rows_of_ingestion(
     stack: Stack, core: Services, database: psycopg.Connection[Any]
 ):

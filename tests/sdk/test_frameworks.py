@@ -53,6 +53,7 @@ def test_the_frameworks_retrieve_and_answer(variables: dict[str, str]):
     assert " passed" in output_of(["-m", "pytest", "-q", "-p", "no:cacheprovider"], variables)
 
 
+@pytest.mark.long
 def test_the_documentation_s_examples_run(variables: dict[str, str]):
     langchain, history, llama_index = (
         code.partition("```")[0]
