@@ -216,6 +216,7 @@ def test_an_invalid_setting_stops_the_start_and_is_named(
     assert "7f3x" not in output
 
 
+@pytest.mark.long
 def test_sigterm_finishes_running_requests_and_accepts_no_more(
     image: Path, settings_given: dict[str, str], embeddings: StandIn, people: People
 ):

@@ -119,6 +119,7 @@ def test_the_database_is_deployed_after_the_check_and_with_the_environment_s_sec
         assert ("SUPABASE_ACCESS_TOKEN" in step.get("env", {})) == ("npx" in step.get("run", ""))
 
 
+@pytest.mark.long
 def test_the_deploy_commands_apply_the_migrations_after_a_dry_run(stack: Stack, project: str):
     dry, wet = (
         step["run"] for step in DEPLOY["jobs"]["push"]["steps"] if "supabase db push" in step.get("run", "")

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import httpx2
+import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
@@ -75,6 +76,7 @@ def test_the_documented_configurations_work(people: People):
     assert [result["passages"][0]["text"] for result in results] == [KETTLE, KETTLE]
 
 
+@pytest.mark.long
 def test_a_refused_credential_ends_the_command_with_its_reason(people: People, tmp_path: Path):
     for environment, reason in (
         ({"RAG_TOKEN": "x"}, "A valid user token or API key is required"),

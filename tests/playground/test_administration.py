@@ -1,5 +1,7 @@
 """The administration of the playground in Chromium, for an org's admins alone."""
 
+import pytest
+
 from local.stack import Stack
 from shared.services import Services
 from tests.actors import Actor, World, webhook_arguments
@@ -45,6 +47,7 @@ def subscribe(world: World, actor: Actor, url: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_every_page_works_with_a_keyboard_a_screen_reader_and_a_phone(
     browse: Browse, readers: People, world: World, stack: Stack, no_jobs: None
 ):

@@ -196,6 +196,7 @@ def test_titles_and_model_names_are_shown_as_text(
         )
 
 
+@pytest.mark.long
 def test_a_20_page_answer_is_shown_completely(
     browse: Browse, readers: People, settings: Settings, gateway: StandIn
 ):

@@ -59,6 +59,7 @@ def check(record: Path, stack: Stack) -> None:
     assert any(line.startswith("attacks: ") for line in entry["verify"]["summary"])
 
 
+@pytest.mark.long
 def test_the_record_has_all_parts_and_no_secret(
     stack: Stack,
     environment: None,

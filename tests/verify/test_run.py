@@ -407,6 +407,7 @@ def test_the_report_has_no_secret_that_a_response_repeats():
         assert "key=[secret]" in text
 
 
+@pytest.mark.long
 def test_the_command_reads_its_settings_from_standard_input(stack: Stack, tmp_path: Path):
     """With the functions of this checkout, which run for the time of the command."""
     settings = {

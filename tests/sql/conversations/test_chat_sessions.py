@@ -325,6 +325,7 @@ OF_MESSAGES = (
 )
 
 
+@pytest.mark.long
 def test_other_users_sessions_do_not_slow_a_query(people: People, world: World):
     """The functions' own conditions, as a signed-in user, beside another's thousands."""
     session = save_session(people.ann)
