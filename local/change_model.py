@@ -37,8 +37,10 @@ UNCHANGED_ORGS = """
 select orgs.id from rag.orgs
 where exists (select from rag.chunks where chunks.org_id = orgs.id and chunks.embedding_model < %(model)s)
   or exists (select from rag.chunks where chunks.org_id = orgs.id and chunks.embedding_model > %(model)s)
+  or orgs.embedding_model <> %(model)s
 order by orgs.id
 """
+NEW_DOCUMENTS = "update rag.orgs set embedding_model = %(model)s where id = %(org)s"
 START = """
 update rag.settings
 set next_embedding_model = %(model)s,
@@ -157,8 +159,11 @@ def change(
                     pace.wait(count)
                 started = time.monotonic()
                 exchanged = exchange(connection, embedder.model, org)
-                # Otherwise a document was stored meanwhile, which the next round embeds.
-                if exchanged is not None:
+                if exchanged is None:
+                    # A document was stored meanwhile, which the next round embeds. Until then others may be
+                    # stored: from now on with the new model's embeddings, so that the rounds come to an end.
+                    connection.execute(NEW_DOCUMENTS, {"model": embedder.model, "org": org})
+                else:
                     seconds = time.monotonic() - started
                     report(f"org {org}: {exchanged:,} embeddings exchanged in {seconds:.1f} s")
     return tokens
@@ -166,7 +171,7 @@ def change(
 
 def embed_org(connection: psycopg.Connection[Any], embedder: Embedder, org: str) -> Iterator[tuple[int, int]]:
     """Store the org's missing embeddings beside the present ones. Yields the numbers of chunks and tokens of
-    each batch. Raises as `change`."""
+    each batch; one that is not full is the last. Raises as `change`."""
     model, after = embedder.model, FIRST
     while chunks := _chunks(connection, org, model, after):
         with measured() as usage:
@@ -174,6 +179,9 @@ def embed_org(connection: psycopg.Connection[Any], embedder: Embedder, org: str)
         connection.execute("select rag.put_other_embeddings(%s, %s, %s)", [org, model, vectors])
         after = chunks[-1]["chunk_id"]
         yield len(chunks), usage.tokens(Quota.EMBEDDING)
+        if len(chunks) < BATCH:
+            # Documents that are stored all the time would be found again and again.
+            return
 
 
 def exchange(connection: psycopg.Connection[Any], model: str, org: str) -> int | None:

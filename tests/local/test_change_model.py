@@ -241,6 +241,41 @@ def test_a_document_that_is_stored_during_the_change_is_changed_too(
     assert models == {embedder.model}
 
 
+def test_an_org_to_which_documents_are_always_added_is_changed(
+    owner: psycopg.Connection[Any], changing: Services, people: People
+):
+    class Busy(CountingEmbedder):
+        def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+            vectors = super().embed(texts, background=background)
+            assert len(self.texts) < 20, "the change does not come to an end"
+            put(changing, people.ann, f"Kiln {len(self.texts)}", TEXTS["Kiln"])
+            assert best_titles(changing, people.ann)[1:] == list(QUESTIONS.values())[1:]
+            return vectors
+
+    put_all(changing, people.ann)
+    embedder = Busy()
+    change(owner, embedder, FAST)
+    # The four documents, and the one that was stored while they were embedded.
+    assert len(embedder.texts) == len(TEXTS) + 1
+    models = {model for model, _ in owner.execute(STATE, [people.acme.id]).fetchall()}
+    assert models == {embedder.model}
+
+
+def test_a_change_that_is_taken_back_before_the_exchange_leaves_the_org_with_its_model(
+    owner: psycopg.Connection[Any], changing: Services, people: People, embedder: Embedder
+):
+    """Also if no document was stored since the org's new documents were to have the new model."""
+    put_all(changing, people.ann)
+    before = owner.execute(STATE, [people.acme.id]).fetchall()
+    parameters = {"model": RotatedEmbedder.model, "org": people.acme.id}
+    owner.execute(change_model.NEW_DOCUMENTS, parameters)
+    change(owner, _Refusing(embedder, allowed=0), FAST)
+    assert owner.execute(STATE, [people.acme.id]).fetchall() == before
+    put(changing, people.ann, "Kiln", TEXTS["Kiln"])
+    models = {model for model, _ in owner.execute(STATE, [people.acme.id]).fetchall()}
+    assert models == {embedder.model}
+
+
 def test_new_documents_are_embedded_by_the_model_of_their_org(
     owner: psycopg.Connection[Any],
     changing: Services,
