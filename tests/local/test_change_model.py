@@ -264,7 +264,7 @@ def test_an_org_to_which_documents_are_always_added_is_changed(
 def test_a_change_that_is_taken_back_before_the_exchange_leaves_the_org_with_its_model(
     owner: psycopg.Connection[Any], changing: Services, people: People, embedder: Embedder
 ):
-    """Also if no document was stored since the org's new documents were to have the new model."""
+    """The org's new documents would have had the new model, but none was stored."""
     put_all(changing, people.ann)
     before = owner.execute(STATE, [people.acme.id]).fetchall()
     parameters = {"model": RotatedEmbedder.model, "org": people.acme.id}
