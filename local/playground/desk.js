@@ -110,17 +110,13 @@ export class Desk {
     this.#collection = collection;
     // A session is about one collection, or about all.
     if (isOther) this.begin();
-    this.#introduce();
   }
 
   /** Show sample questions on a page without answers. */
   #introduce() {
     const { isEmpty, titles } = this.#library;
     const about = { isEmpty, name: this.#collection?.name, questions: this.#questions, titles };
-    introduce(byId("empty"), about, (question) => {
-      byId("question").value = question;
-      byId("ask-form").requestSubmit();
-    });
+    introduce(byId("empty"), about);
   }
 
   #handle(problem) {
