@@ -16,14 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 from rich.console import Console
 
-from bench.chunk_storage import HNSW, add_to_hnsw, sizes_in
+from bench.chunk_storage import add_to_hnsw, sizes_in
 from bench.figures import Figure, results
 from bench.put_documents import ORG, bodies, member_call
 from bench.tenants import tenant_database
 from shared.models.embeddings import DIMENSIONS
 
 GB = 1e9
-KEYWORDS = "postings_by_term"
+HNSW, KEYWORDS = "chunks_by_embedding", "postings_by_term"
 # Chunks of an org that stay outside of the HNSW index (rag.is_hnsw_tail_full).
 OUTSIDE = 3000
 # Searches read the two indexes at random: they belong in memory, with the rows of results and connections.
@@ -38,7 +38,7 @@ INSTANCES = {
 
 @dataclass(frozen=True)
 class Load:
-    """Documents of one chunk. `dimensions`: those of the model that are not zero."""
+    """Documents of one chunk. `dimensions`: those of the model."""
 
     chunks: int
     words: int
@@ -85,20 +85,27 @@ def measure(console: Console) -> list[Figure]:
 
 def _bytes(load: Load, console: Console) -> dict[str, float]:
     """Bytes of a chunk by part, all chunks in the HNSW index."""
+    index = f"{HNSW}_{load.dimensions}"
+    set_dimensions = "select rag.set_dimensions(%s, %s)"
     with tenant_database() as tenants:
         tenants.add([ORG])
+        # The number of dimensions is set before the first embedding.
+        tenants.connection.execute("truncate rag.chunks cascade")
+        tenants.connection.execute(set_dimensions, [tenants.model, load.dimensions])
+        tenants.connection.execute(f"drop index rag.{index}".encode())
         before = sizes_in(tenants)
         with member_call(tenants) as put:
             for body in bodies(load.chunks, load.words, load.dimensions):
                 put(body)
         after = sizes_in(tenants)
         add_to_hnsw(tenants)
-        tenants.with_index()
-        after["chunks", HNSW] = sizes_in(tenants)["chunks", HNSW]
+        # It creates the index again.
+        tenants.connection.execute(set_dimensions, [tenants.model, load.dimensions])
+        after["chunks", index] = sizes_in(tenants)["chunks", index]
     sizes = dict.fromkeys(PARTS, 0.0)
-    for (table, index), size in after.items():
-        part = {HNSW: PARTS[0], KEYWORDS: PARTS[1]}.get(index, PARTS[2])
-        sizes[part] += (size - before.get((table, index), 0)) / load.chunks
+    for (table, name), size in after.items():
+        part = {index: PARTS[0], KEYWORDS: PARTS[1]}.get(name, PARTS[2])
+        sizes[part] += (size - before.get((table, name), 0)) / load.chunks
     console.print(f"{load}: {sum(sizes.values()):,.0f} B a chunk")
     return sizes
 

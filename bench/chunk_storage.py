@@ -23,7 +23,7 @@ cross join lateral (
   where pg_index.indrelid = tables.oid) as indexes
 where tables.relnamespace = 'rag'::regnamespace and tables.relkind = 'r'
 """
-HNSW = "chunks_by_embedding"
+HNSW = "chunks_by_embedding_1536"
 # Parts that do not grow with the chunks are smaller.
 LEAST = 5
 # Of the same documents at commit aee918d4, where each chunk was in the HNSW index at once.

@@ -114,6 +114,8 @@ class Load:
 def measure(console: Console) -> list[Figure]:
     with tenant_database() as tenants, ExitStack() as stack:
         tenants.connection.execute("update rag.settings set embedding_model = %s", [local_embedder().model])
+        for model, dimensions in ((local_embedder().model, 384), (RotatedEmbedder.model, 768)):
+            tenants.connection.execute("select rag.set_dimensions(%s, %s)", [model, dimensions])
         questions, writer = _add_documents(tenants, console)
         environment = {**_environment(tenants), **stack.enter_context(_other_model(tenants))}
         log = tenants.stack.folder / "logs" / "functions.log"

@@ -85,7 +85,7 @@ def additional_orgs(tenants: TenantDatabase, rows: int) -> list[Org]:
 
 def index_figures(tenants: TenantDatabase, rows: int, seconds: float) -> list[Figure]:
     total = tenants.number("select count(*) from rag.chunks")
-    mib = tenants.number("select pg_relation_size('rag.chunks_by_embedding')") / 2**20
+    mib = tenants.number("select pg_relation_size('rag.chunks_by_embedding_1536')") / 2**20
     table = tenants.number("select pg_table_size('rag.chunks')") / 2**20
     where = f"{total:,.0f} rows"
     return [

@@ -32,8 +32,10 @@ SETTINGS = {
     "max_parallel_maintenance_workers": "2",
     "max_wal_size": "8GB",
 }
-INDEX = """create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops)
-  where in_hnsw"""
+INDEX = """
+create index chunks_by_embedding_1536 on rag.chunks
+  using hnsw ((embedding::extensions.halfvec(1536)) extensions.halfvec_cosine_ops)
+  where in_hnsw and extensions.vector_dims(embedding) = 1536"""
 
 
 # What the triggers would have counted: how many chunks each collection has. (The words are left out.)
@@ -108,7 +110,7 @@ class TenantDatabase:
         return access_tokens.user_token(self.stack.signing_key, self.stack.url, str(user_id), role=role)
 
     def without_index(self) -> None:
-        self.connection.execute("drop index if exists rag.chunks_by_embedding")
+        self.connection.execute("drop index if exists rag.chunks_by_embedding_1536")
 
     def with_index(self) -> float:
         """Make it and settle the tables; the seconds that the index took."""

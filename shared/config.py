@@ -131,6 +131,7 @@ Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 CommaSeparated = BeforeValidator(_split)
 Network = IPv4Network | IPv6Network
 Rate = Annotated[str, AfterValidator(_rate)]
+Dimensions = Annotated[int, Field(ge=256, le=3072)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 RerankProvider = Literal["cohere", "jina", "voyage", "mixedbread"]
 
@@ -169,11 +170,15 @@ class Settings(ServerSettings):
     openai_api_key: SecretStr | None = None
     rag_embedding_url: Address = OPENAI_URL
     rag_embedding_model: str = "text-embedding-3-small"
+    # The dimensions to request of a model that can reduce them. Unset: 1,536 of text-embedding-3-…, of others
+    # what they have. rag.set_dimensions stores as many.
+    rag_embedding_dimensions: Dimensions | None = None
     rag_embedding_timeout_seconds: Seconds = 10
     # While the deployment changes its embedding model (docs/embedding-models.md): the other model, its
     # endpoint, and its key, unless it is OPENAI_API_KEY. all-MiniLM-L6-v2 is the local model.
     rag_other_embedding_model: str | None = None
     rag_other_embedding_url: Address = OPENAI_URL
+    rag_other_embedding_dimensions: Dimensions | None = None
     rag_other_embedding_api_key: SecretStr | None = None
     # How long the database caches the embeddings of a user's questions, for a remote embedder; 0 disables it.
     rag_query_cache_seconds: Annotated[int, Field(ge=0, le=86_400)] = 3600

@@ -40,11 +40,12 @@ from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.chunk_size_and_window import EmbedderLimits
 from shared.models.embeddings import (
     DIMENSIONS,
-    SIZED_MODELS,
+    MAX_DIMENSIONS,
     Embedder,
     embedder_for,
     known_limits_of,
     other_embedder_for,
+    requested_dimensions,
 )
 from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
@@ -175,7 +176,8 @@ class Services:
 
         An endpoint that does not answer is logged, since it may start later.
         """
-        if not self.embedder.remote or self.embedder.model.startswith(SIZED_MODELS):
+        requested = requested_dimensions(self.embedder.model, self.settings.rag_embedding_dimensions)
+        if not self.embedder.remote or requested:
             return
         try:
             with deadline(EMBEDDER_SECONDS):
@@ -187,12 +189,18 @@ class Services:
                 error.log_reason,
             )
             return
-        if len(vector) > DIMENSIONS:
+        if len(vector) > MAX_DIMENSIONS:
             raise ConfigurationError(
                 f"RAG_EMBEDDING_MODEL: {self.embedder.model} has {len(vector):,} dimensions, and at most "
-                f"{DIMENSIONS:,} are stored; set a model with fewer, and its name in the database "
-                "(docs/own-models.md has the statement)"
+                f"{MAX_DIMENSIONS:,} are stored; set a model with fewer, or RAG_EMBEDDING_DIMENSIONS for one "
+                "that can reduce them (docs/own-models.md)"
             )
+        if len(vector) > DIMENSIONS:
+            log.warning(
+                "RAG_EMBEDDING_MODEL: %s has %s dimensions, and the database refuses more than %s unless "
+                "rag.set_dimensions was called for the model: see docs/own-models.md",
+                self.embedder.model, f"{len(vector):,}", f"{DIMENSIONS:,}",
+            )  # fmt: skip
 
     def prepare(self) -> None:
         """Create the services of functions that search and answer, so that a wrong or missing setting stops

@@ -58,12 +58,12 @@ class TableDigest:
 @dataclass
 class Manifest:
     """Contents of an archive. It lists keys, webhooks and sources without their secrets: they are set up
-    again."""
+    again. `models`: the dimensions of the embeddings, by model."""
 
     org: dict[str, Any]
     users: list[User]
     members: list[dict[str, Any]]
-    models: list[str]
+    models: dict[str, int]
     keys: list[dict[str, Any]]
     webhooks: list[dict[str, Any]]
     sources: list[dict[str, Any]]

@@ -115,7 +115,10 @@ def describe(
             org,
         )
     ]
-    models = "select distinct embedding_model from rag.chunks where org_id = %s order by 1"
+    models = (
+        "select embedding_model, rag.dimensions_of(embedding_model) as dimensions "
+        "from rag.chunks where org_id = %s group by 1 order by 1"
+    )
     files = _rows(
         connection, "select count(*) from rag.originals where org_id = %s and path is not null", org
     )
@@ -123,7 +126,7 @@ def describe(
         org=described[0],
         users=users,
         members=members,
-        models=[row["embedding_model"] for row in _rows(connection, models, org)],
+        models={row["embedding_model"]: row["dimensions"] for row in _rows(connection, models, org)},
         keys=_rows(connection, KEYS, org),
         webhooks=_rows(connection, WEBHOOKS, org),
         sources=_rows(connection, SOURCES, org),

@@ -137,6 +137,13 @@ def _require_suitable(
         raise StackError(
             f"the embeddings are of {', '.join(missing)}, which this deployment does not use (rag.settings)"
         )
+    for model, dimensions in manifest.models.items():
+        row = connection.execute("select rag.dimensions_of(%s)", [model]).fetchone()
+        if row != (dimensions,):
+            raise StackError(
+                f"the embeddings of {model} have {dimensions} dimensions here, and another number in this "
+                f"deployment; before it has documents: select rag.set_dimensions('{model}', {dimensions})"
+            )
     for name in EXPORTED:
         statement = sql.SQL("select exists (select from {} where org_id = %s)").format(
             tables[name].identifier

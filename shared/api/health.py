@@ -11,7 +11,6 @@ from shared.api import health_probes as probes
 from shared.api.health_probes import DatabaseHealth, Embedding, State
 from shared.clients.postgrest import DatabaseStatus
 from shared.config import Settings
-from shared.models.embeddings import DIMENSIONS
 from shared.models.reranking import reranker_details
 from shared.services import Services
 from shared.types import Principal
@@ -87,7 +86,7 @@ def _source(key: object, address: str) -> str | None:
 
 def _embedder(settings: Settings, model: str | None) -> dict[str, Any]:
     source = _source(settings.openai_api_key, settings.rag_embedding_url)
-    return {"model": model, "source": source, "stored_dimensions": DIMENSIONS}
+    return {"model": model, "source": source}
 
 
 def _generator(settings: Settings) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from shared.clients.http_client import deadline, http_client
 from shared.clients.postgrest import DatabaseStatus
 from shared.clients.probe_cache import CachedProbe
 from shared.errors import ConfigurationError, RagError
-from shared.models.embeddings import DIMENSIONS, SIZED_MODELS, padded
+from shared.models.embeddings import padded, requested_dimensions
 from shared.services import Services
 from shared.types import Principal
 
@@ -95,7 +95,7 @@ def _embedding(core: Services) -> Embedding:
         padded(vector)
     except (RagError, ConfigurationError, ValueError):
         return Embedding(State.UNHEALTHY, model, None, None)
-    expected = DIMENSIONS if model.startswith(SIZED_MODELS) else len(vector)
+    expected = requested_dimensions(model, core.settings.rag_embedding_dimensions) or len(vector)
     state = State.HEALTHY if len(vector) == expected else State.UNHEALTHY
     return Embedding(state, model, len(vector), window)
 

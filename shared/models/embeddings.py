@@ -1,7 +1,7 @@
 """Embeddings of texts by the embedder that the settings select.
 
-All vectors have 1536 dimensions: shorter ones are padded with zeros, which does not change a cosine. A wrong
-key is an error, not a fallback to the local model.
+Vectors with fewer than 1536 dimensions are padded with zeros, which does not change a cosine; the database
+stores those that the model has there. A wrong key is an error, not a fallback to the local model.
 """
 
 import json
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from shared.models.minilm import MiniLM
 
 DIMENSIONS = 1536
+MAX_DIMENSIONS = 3072
 # Passages of an ingestion that are embedded between two checks of its lease or client: a few seconds of the
 # local model.
 EMBEDDED_AT_ONCE = 64
@@ -80,15 +81,21 @@ class Embedder(Protocol):
 
 class OpenAIEmbedder(OpenAIModel):
     """Any OpenAI-compatible embeddings endpoint. `read_window` returns the maximum of tokens of a text, or
-    None, as reported_window does."""
+    None, as reported_window does. `dimensions`: the number to request; None requests none."""
 
     remote = True
     batch = 128
 
     def __init__(
-        self, client: "OpenAI", model: str, seconds: float, read_window: Callable[[], int | None]
+        self,
+        client: "OpenAI",
+        model: str,
+        seconds: float,
+        read_window: Callable[[], int | None],
+        dimensions: int | None,
     ) -> None:
         super().__init__(client, model, seconds)
+        self._dimensions = dimensions
         self._attributes = model_attributes("embeddings", "openai", model, str(client.base_url))
         self.read_window = read_window
         # Durations of the last requests, in seconds.
@@ -124,7 +131,7 @@ class OpenAIEmbedder(OpenAIModel):
         import httpx2
         from openai import APIConnectionError, APIStatusError, OpenAIError
 
-        size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED_MODELS) else {}
+        size = {"dimensions": self._dimensions} if self._dimensions else {}
         body = {"model": self.model, "input": texts, "encoding_format": "base64", **size}
 
         def create() -> httpx2.Response:
@@ -144,6 +151,8 @@ class OpenAIEmbedder(OpenAIModel):
                 # An endpoint may send any content with status 200.
                 raise EmbeddingFailed from error
             if len(vectors) != len(texts):
+                raise EmbeddingFailed
+            if self._dimensions and max(map(len, vectors), default=0) > self._dimensions:
                 raise EmbeddingFailed
             span.attributes |= usage_attributes(reply)
             return vectors
@@ -221,7 +230,11 @@ def embedder_for(settings: Settings) -> Embedder:
             )
         return local_embedder()
     return _remote_embedder(
-        settings, settings.openai_api_key, settings.rag_embedding_url, settings.rag_embedding_model
+        settings,
+        settings.openai_api_key,
+        settings.rag_embedding_url,
+        settings.rag_embedding_model,
+        settings.rag_embedding_dimensions,
     )
 
 
@@ -241,21 +254,31 @@ def other_embedder_for(settings: Settings) -> Embedder | None:
             "RAG_OTHER_EMBEDDING_MODEL: set RAG_OTHER_EMBEDDING_API_KEY too; an endpoint without keys "
             "accepts any value"
         )
-    return _remote_embedder(settings, key, settings.rag_other_embedding_url, model)
+    return _remote_embedder(
+        settings, key, settings.rag_other_embedding_url, model, settings.rag_other_embedding_dimensions
+    )
 
 
-def _remote_embedder(settings: Settings, secret: "SecretStr", url: str, model: str) -> OpenAIEmbedder:
+def requested_dimensions(model: str, setting: int | None) -> int | None:
+    """The number of dimensions that is requested of a model; None requests none."""
+    return setting or (DIMENSIONS if model.startswith(SIZED_MODELS) else None)
+
+
+def _remote_embedder(
+    settings: Settings, secret: "SecretStr", url: str, model: str, dimensions: int | None
+) -> OpenAIEmbedder:
     seconds, key = settings.rag_embedding_timeout_seconds, secret.get_secret_value()
     return OpenAIEmbedder(
         openai_client(key, url, seconds),
         model,
         seconds,
         lambda: None if url == OPENAI_URL else reported_window(url, key, model),
+        requested_dimensions(model, dimensions),
     )
 
 
 def embed(embedder: Embedder, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-    """One vector of exactly 1536 finite numbers for each text. Raises EmbeddingFailed."""
+    """One vector of 1536 to 3072 finite numbers for each text. Raises EmbeddingFailed."""
     return [padded(vector) for vector in embedder.embed(texts, background=background)]
 
 
@@ -287,13 +310,13 @@ def vector_literal(vector: Sequence[float]) -> str:
 
 
 def padded(vector: list[float]) -> list[float]:
-    """The vector with 1536 dimensions. Raises EmbeddingFailed for more dimensions, numbers that are not
-    finite, a vector of zeros, and other values."""
+    """The vector with at least 1536 dimensions. Raises EmbeddingFailed for more than 3072, numbers that are
+    not finite, a vector of zeros, and other values."""
     try:
         # One pass over the numbers: the sum keeps NaN and infinity, and raises TypeError for strings.
         size = float(sum(map(abs, vector)))
     except (TypeError, OverflowError):
         raise EmbeddingFailed from None
-    if not isinstance(vector, list) or len(vector) > DIMENSIONS or not math.isfinite(size) or size == 0:
+    if not isinstance(vector, list) or len(vector) > MAX_DIMENSIONS or not math.isfinite(size) or size == 0:
         raise EmbeddingFailed
     return vector + [0.0] * (DIMENSIONS - len(vector))

@@ -21,7 +21,7 @@ log = logging.getLogger("rag")
 def embed_query(
     database: Database, embedder: Embedder, caller: Principal, text: str, seconds: int
 ) -> list[float]:
-    """The query's vector of 1536 finite numbers, from a cache entry that is at most `seconds` old, or
+    """The query's vector of 1536 to 3072 finite numbers, from a cache entry that is at most `seconds` old, or
     embedded.
 
     An embedder that is as fast as the database is always used. Raises EmbeddingFailed.
@@ -51,7 +51,7 @@ def _recall(database: Database, caller: Principal, query: dict[str, object]) -> 
     if value is None:
         return None
     vector = padded(value)
-    if len(value) != DIMENSIONS:
+    if len(value) < DIMENSIONS:
         raise DatabaseFailed
     return vector
 

@@ -30,8 +30,8 @@ def match(
 ) -> SearchResult:
     """The caller's top_k chunks of that embedding model, best first.
 
-    `vector` has 1536 dimensions; None for a keyword search. Raises a RagError, NotFound for an unknown
-    collection name.
+    `vector` has 1536 to 3072 dimensions; None for a keyword search. Raises a RagError, NotFound for an
+    unknown collection name.
     """
     arguments: dict[str, Any] = {
         "query_vector": vector and vector_literal(vector),

@@ -22,12 +22,26 @@ $$;
 comment on function rag.is_calibrations is
   'Whether the value is a set of calibrations by embedding model, or by embedding model and reranker.';
 
+create function rag.is_dimensions(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select jsonb_typeof(value) = 'object' and not exists (
+    select
+    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as model (name, dimensions)
+    where not rag.is_whole(model.dimensions, 256, 3072) or length(model.name) not between 1 and 100);
+$$;
+
+comment on function rag.is_dimensions is
+  'Whether the value is an object of numbers of dimensions, 256 to 3,072, by embedding model.';
+
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
   other_embedding_models text[] not null default '{}',
   next_embedding_model text check (next_embedding_model = any (embedding_model || other_embedding_models)),
+  embedding_dimensions jsonb not null default '{}' check (rag.is_dimensions(embedding_dimensions)),
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
@@ -58,6 +72,8 @@ comment on column rag.settings.other_embedding_models is
   'Further models whose embeddings may be stored, while a deployment changes its model.';
 comment on column rag.settings.next_embedding_model is
   'The model to which `python -m local change-model` changes one org after the other; null: no change.';
+comment on column rag.settings.embedding_dimensions is
+  'The dimensions of embeddings by model; 1,536 for a model that is not listed. rag.set_dimensions writes them.';
 comment on column rag.settings.exact_rows is
   'The largest number of candidate rows that a search compares exactly. For more rows it uses the HNSW index.';
 comment on column rag.settings.ef_search is

@@ -31,7 +31,8 @@ create table rag.chunks (
   lang text,
   occurred_at timestamptz,
   embedding_model text not null check (length(embedding_model) between 1 and 100),
-  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  embedding extensions.halfvec not null
+    check (extensions.l2_norm(embedding) > 0 and extensions.vector_dims(embedding) between 256 and 3072),
   metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
   in_hnsw boolean not null default true,
   primary key (org_id, id),
@@ -45,14 +46,15 @@ comment on table rag.chunks is 'Passages of documents with their embeddings, whi
 comment on column rag.chunks.content is 'The text of its span: rag.cut_texts.';
 comment on column rag.chunks.span_start is 'Characters [span_start, span_end) of the document''s content.';
 comment on column rag.chunks.embedding is
-  'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
+  'With the dimensions of its model (rag.dimensions_of). Shorter embeddings are padded with zeros, which leaves every '
+  'cosine as it was.';
 comment on column rag.chunks.metadata is
   'The position in the document: page_number, page_end, section; header, header_start, header_end (rag.cut_headers).';
 comment on column rag.chunks.in_hnsw is
   'Whether the HNSW index has it; the worker adds chunks later (57_chunks_outside_hnsw.sql).';
 
 -- Vectors are stored in the row: an exact scan reads every vector, and fetching each from TOAST takes 2 to 5
--- times as long. A page has room for two rows. A text that fits into half a page together with its
+-- times as long. A page has room for two rows with 1,536 dimensions. A text that fits into half a page together with its
 -- vector stays in the row; a longer text moves to TOAST.
 alter table rag.chunks alter column embedding set storage plain;
 alter table rag.chunks set (toast_tuple_target = 4080);
@@ -65,8 +67,10 @@ create index chunks_by_scope on rag.chunks (org_id, embedding_model, source_type
 create index chunks_by_collection on rag.chunks (org_id, collection_id, embedding_model)
   include (owner_id, lang, source_type, occurred_at, document_id);
 
--- rag_match, for orgs too large to scan.
-create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops) where in_hnsw;
+-- rag_match, for orgs too large to scan. rag.set_dimensions creates the same for another number of dimensions.
+create index chunks_by_embedding_1536 on rag.chunks
+  using hnsw ((embedding::extensions.halfvec(1536)) extensions.halfvec_cosine_ops)
+  where in_hnsw and extensions.vector_dims(embedding) = 1536;
 
 -- rag_match and the worker: the chunks that are not in that index yet.
 create index chunks_outside_hnsw on rag.chunks (org_id, embedding_model) where not in_hnsw;

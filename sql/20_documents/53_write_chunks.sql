@@ -43,9 +43,14 @@ begin
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata, in_hnsw)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
     item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
-    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
+    stored.lang, stored.occurred_at, chunked.embedding_model,
+    rag.fit_dimensions(fields.embedding, chunked.dimensions, 'embedding'),
     coalesce(fields.metadata, '{}') - 'header' || jsonb_strip_nulls(jsonb_build_object('header', item.header)), is_full
-  from unnest(insert_chunks.documents) as chunked
+  from (
+    select document.*, rag.dimensions_of(document.embedding_model) as dimensions
+    from unnest(insert_chunks.documents) as document
+    offset 0
+  ) as chunked
   cross join lateral (
     select documents.*
     from rag.documents
@@ -56,7 +61,7 @@ begin
   cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)),
     unnest(rag.cut_headers(stored.content, chunked.chunks))) with ordinality as item (body, content, header, position)
   cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
-    embedding extensions.halfvec(1536), metadata jsonb);
+    embedding extensions.halfvec, metadata jsonb);
 
   if (
     select rag.is_in_graph(stored.org_id, stored.collection_id)

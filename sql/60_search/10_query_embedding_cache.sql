@@ -8,15 +8,16 @@
 create table rag.query_embeddings (
   user_id uuid not null,
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  embedding extensions.halfvec not null
+    check (extensions.l2_norm(embedding) > 0 and extensions.vector_dims(embedding) between 256 and 3072),
   created_at timestamptz not null,
   primary key (user_id, hash)
 );
 
 comment on table rag.query_embeddings is
-  'At most 64 rows and 300 kB for each user, besides rows that wait for a vacuum. The vector (3 kB) is in TOAST, '
-  'unlike a chunk''s, so that surplus rows are found without reading vectors. Rows of a user who does not return '
-  'stay unused; a role that sees all rows may delete the expired ones.';
+  'At most 64 rows, of 5 kB with 1,536 dimensions, for each user, besides rows that wait for a vacuum. The vector is in '
+  'TOAST, unlike a chunk''s, so that surplus rows are found without reading vectors. Rows of a user who does not '
+  'return stay unused; a role that sees all rows may delete the expired ones.';
 comment on column rag.query_embeddings.hash is
   'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
 comment on column rag.query_embeddings.embedding is
@@ -58,7 +59,7 @@ declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
   caller constant uuid := auth.uid();
   dimensions constant integer := extensions.vector_dims(embedding);
-  needle extensions.halfvec(1536);
+  needle extensions.halfvec;
 begin
   if caller is null then
     raise exception 'The cache of query embeddings needs the token of a user.'
@@ -68,11 +69,11 @@ begin
   elsif max_age_seconds is null or max_age_seconds not between 1 and 86400 then
     raise exception 'max_age_seconds must be between 1 and 86400'
       using errcode = 'PT400', detail = 'invalid_max_age';
-  elsif dimensions is distinct from 1536 then
-    raise exception 'embedding must have 1536 dimensions, not %', dimensions
+  elsif (dimensions between 256 and 3072) is not true then
+    raise exception 'embedding must have 256 to 3072 dimensions, not %', dimensions
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
-  needle := embedding::extensions.halfvec(1536);
+  needle := embedding::extensions.halfvec;
   if extensions.l2_norm(needle) = 0 then
     raise exception 'embedding must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
   end if;

@@ -13,19 +13,14 @@ $$;
 
 comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
 
-create function rag.to_halfvec(query_vector extensions.vector)
+create function rag.to_halfvec(query_vector extensions.vector, model text)
 returns extensions.halfvec
-language plpgsql immutable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  dimensions constant integer := extensions.vector_dims(query_vector);
-  query_embedding extensions.halfvec(1536);
+  query_embedding constant extensions.halfvec := rag.fit_dimensions(
+    query_vector::extensions.halfvec, rag.dimensions_of(model), 'query_vector');
 begin
-  if dimensions is distinct from 1536 then
-    raise exception 'query_vector must have 1536 dimensions, not %', dimensions
-      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
-  end if;
-  query_embedding := query_vector::extensions.halfvec(1536);
   -- The half-precision vector is tested, since a tiny vector may have become zero.
   if extensions.l2_norm(query_embedding) = 0 then
     raise exception 'query_vector must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
@@ -35,5 +30,5 @@ end;
 $$;
 
 comment on function rag.to_halfvec is
-  'The query vector in half precision, as it is compared. Raises PT400 for a wrong number of dimensions and for a '
-  'zero vector.';
+  'The query vector in half precision and with the model''s dimensions, as it is compared. Raises PT400 for a wrong '
+  'number of dimensions and for a zero vector.';

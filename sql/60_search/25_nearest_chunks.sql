@@ -129,6 +129,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   sorting constant text := current_setting('enable_sort');
+  dimensions constant integer := extensions.vector_dims(query_embedding);
   distances double precision[];
   -- How many of the candidates came from the index.
   indexed bigint;
@@ -138,7 +139,8 @@ begin
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
     -- 1000 is the largest value; an iterative scan returns more rows if required.
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
-  if rag.has_no_filters(scope) then
+  -- The most frequent number of dimensions has a cached plan; others are planned for their index.
+  if rag.has_no_filters(scope) and dimensions = 1536 then
     select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
       content => content, span_start => span_start, span_end => span_end,
       similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
@@ -149,7 +151,8 @@ begin
         (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model and in_hnsw
-      order by embedding operator(extensions.<=>) query_embedding
+        and extensions.vector_dims(embedding) = 1536
+      order by embedding::extensions.halfvec(1536) operator(extensions.<=>) query_embedding
       limit fetched)
       union all
       (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
@@ -169,8 +172,8 @@ begin
         (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
           (embedding operator(extensions.<=>) $2) + 0 as distance
         from rag.chunks
-        where %1$s and in_hnsw
-        order by embedding operator(extensions.<=>) $2
+        where %1$s and in_hnsw and extensions.vector_dims(embedding) = %2$s
+        order by embedding::extensions.halfvec(%2$s) operator(extensions.<=>) $2
         limit $3)
         union all
         (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
@@ -180,7 +183,7 @@ begin
         order by distance, id
         limit $4)
       ) as nearest
-    $query$, rag.chunk_where_clause(scope))
+    $query$, rag.chunk_where_clause(scope), dimensions)
       into candidates, distances, indexed using scope, query_embedding, fetched, row_limit;
   end if;
   perform set_config('enable_sort', sorting, true);
@@ -196,13 +199,23 @@ comment on function rag.hnsw_scan is
   'stopped early, and if the last returned chunk is as near as the last candidate, because the order of the index must '
   'not decide between equally near chunks.';
 
-create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
+create function rag.indexed_rows(dimensions integer)
+returns real
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce((
+    select pg_class.reltuples from pg_catalog.pg_class
+    where pg_class.relname = rag.hnsw_index(dimensions) and pg_class.relnamespace = 'rag'::regnamespace), 0);
+$$;
+
+comment on function rag.indexed_rows is
+  'The number of rows of the HNSW index for these dimensions when it was analyzed last; 0 without an index.';
+
+create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer, indexed_rows real)
 returns integer
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  indexed_rows constant real := (
-    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks_by_embedding'::regclass);
   scattered constant integer := case when cardinality(scope.org_ids) > 1 then 4 else 1 end;
 begin
   return least(1000, ef_search * scattered * greatest(1, indexed_rows / (2 * candidates)));
@@ -214,13 +227,10 @@ comment on function rag.ef_search_for is
   'share of the table, and four times as many if the rows are scattered over several orgs, since few of their '
   'neighbours are in the scope. (bench/exact_vs_index.py)';
 
-create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
+create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer, indexed_rows real)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
-declare
-  indexed_rows constant real := (
-    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks_by_embedding'::regclass);
 begin
   return case when cardinality(scope.org_ids) > 1 then 2 else 1 end
     * case when indexed_rows > 0 and candidates > indexed_rows / 2 then least(exact_rows, 4000) else exact_rows end;
@@ -239,6 +249,7 @@ declare
   settings rag.settings;
   filtered constant boolean := not rag.has_no_filters(scope);
   every_row constant bigint := 9223372036854775806;
+  indexed_rows constant real := rag.indexed_rows(extensions.vector_dims(query_embedding));
   bound bigint;
   ef_search integer;
   more integer;
@@ -250,7 +261,7 @@ begin
   if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);
   end if;
-  bound := rag.exact_threshold(scope, considered, settings.exact_rows);
+  bound := rag.exact_threshold(scope, considered, settings.exact_rows, indexed_rows);
   if filtered and coalesce(considered <= bound, true) then
     select * into candidates, considered from rag.filtered_scan(query_embedding, scope, row_limit, bound);
   end if;
@@ -262,7 +273,7 @@ begin
     return;
   end if;
 
-  ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
+  ef_search := rag.ef_search_for(scope, considered, settings.ef_search, indexed_rows);
   -- One row more than row_limit shows whether the last returned row is nearer than the first omitted one. A hundred
   -- more are needed if many passages have the same text, e.g., footers.
   foreach more in array array[1, 100] loop
@@ -301,7 +312,7 @@ begin
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   started := clock_timestamp();
-  near := rag.nearest_chunks(rag.to_halfvec(query_vector), scope, top_k);
+  near := rag.nearest_chunks(rag.to_halfvec(query_vector, scope.model), scope, top_k);
   vector_ms := rag.milliseconds_since(started);
   return query select * from rag.to_rows(near.candidates, near.exact, near.considered, vector_ms, null,
     scope.ignored_filters);

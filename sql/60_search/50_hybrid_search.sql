@@ -19,7 +19,7 @@ as $$
 declare
   -- What each leg brings, where the order in which it does is not the last.
   pool constant integer := greatest(20, 2 * least(top_k, 300));
-  query_embedding extensions.halfvec(1536);
+  query_embedding extensions.halfvec;
   scope rag.search_scope;
   search record;
 begin
@@ -35,7 +35,7 @@ begin
     mode := 'semantic';
   end if;
   if query_vector is not null then
-    query_embedding := rag.to_halfvec(query_vector);
+    query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
   search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,

@@ -6,7 +6,8 @@ comment on type rag.similarity_query is
   'The vector, text and embedding model that a search for similar chunks compares with.';
 
 create function rag.load_similarity_query(
-  chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector, with_embedding boolean
+  chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector, model text,
+  with_embedding boolean
 )
 returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
@@ -33,7 +34,7 @@ begin
     end, 10000);
   end if;
   if with_embedding then
-    subject.embedding := rag.to_halfvec(query_vector);
+    subject.embedding := rag.to_halfvec(query_vector, coalesce(subject.model, model));
   end if;
   return subject;
 end;
@@ -76,7 +77,7 @@ begin
     rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   subject := rag.load_similarity_query(
-    chunk_id, document_id, query_text, query_vector, mode <> 'keyword' or query_vector is not null);
+    chunk_id, document_id, query_text, query_vector, scope.model, mode <> 'keyword' or query_vector is not null);
   if subject.model <> scope.model then
     scope := rag.resolve_filters(filters, subject.model);
   end if;

@@ -45,7 +45,7 @@ as $$
 declare
   pool constant integer := greatest(20, 2 * least(top_k, 300));
   legs text := case mode when 'graph' then 'hybrid' else mode end;
-  query_embedding extensions.halfvec(1536);
+  query_embedding extensions.halfvec;
   scope rag.search_scope;
   search record;
   seeds rag.seed_entity[];
@@ -64,7 +64,7 @@ begin
     legs := 'semantic';
   end if;
   if query_vector is not null then
-    query_embedding := rag.to_halfvec(query_vector);
+    query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
   search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k);

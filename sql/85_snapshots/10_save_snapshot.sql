@@ -78,12 +78,15 @@ language sql stable security invoker set search_path = ''
 as $$
   select jsonb_build_object('span_start', chunk.span_start, 'span_end', chunk.span_end, 'token_count', chunk.token_count,
     'metadata', chunk.metadata, 'embedding', translate(encode(
-      rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
+      case extensions.vector_dims(chunk.embedding) when 1536 then rtrim(vector.bytes, '\x00') else vector.bytes end,
+      'base64'), E'\n', ''))
+  from (select substring(extensions.halfvec_send(chunk.embedding) from 5) as bytes) as vector;
 $$;
 
 comment on function rag.snapshot_chunk is
-  'A chunk in the format of a snapshot, at most 8,192 bytes. The text of the chunk is a part of the document''s text. '
-  'embedding: the values in half precision, high byte first, as base64, without trailing zeros.';
+  'A chunk in the format of a snapshot, at most 12,288 bytes. The text of the chunk is a part of the document''s text. '
+  'embedding: the values in half precision, high byte first, as base64, without the zeros '
+  'at the end of 1,536 values.';
 
 create function rag.snapshot_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb

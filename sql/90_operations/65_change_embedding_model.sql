@@ -7,7 +7,8 @@ create table rag.other_embeddings (
   org_id uuid not null,
   chunk_id uuid not null,
   embedding_model text not null check (length(embedding_model) between 1 and 100),
-  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  embedding extensions.halfvec not null
+    check (extensions.l2_norm(embedding) > 0 and extensions.vector_dims(embedding) between 256 and 3072),
   primary key (org_id, chunk_id),
   foreign key (org_id, chunk_id) references rag.chunks (org_id, id) on delete cascade
 );
@@ -51,8 +52,9 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.other_embeddings as present (org_id, chunk_id, embedding_model, embedding)
-  select chunks.org_id, chunks.id, model, item.embedding
-  from jsonb_to_recordset(embeddings) as item (chunk_id uuid, embedding extensions.halfvec(1536))
+  select chunks.org_id, chunks.id, model,
+    rag.fit_dimensions(item.embedding, (select rag.dimensions_of(model)), 'embedding')
+  from jsonb_to_recordset(embeddings) as item (chunk_id uuid, embedding extensions.halfvec)
   join rag.chunks on chunks.org_id = put_other_embeddings.org_id and chunks.id = item.chunk_id
   -- A chunk that is deleted meanwhile is left out.
   for key share of chunks

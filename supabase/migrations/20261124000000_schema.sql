@@ -151,12 +151,26 @@ $$;
 comment on function rag.is_calibrations is
   'Whether the value is a set of calibrations by embedding model, or by embedding model and reranker.';
 
+create function rag.is_dimensions(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select jsonb_typeof(value) = 'object' and not exists (
+    select
+    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as model (name, dimensions)
+    where not rag.is_whole(model.dimensions, 256, 3072) or length(model.name) not between 1 and 100);
+$$;
+
+comment on function rag.is_dimensions is
+  'Whether the value is an object of numbers of dimensions, 256 to 3,072, by embedding model.';
+
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
   other_embedding_models text[] not null default '{}',
   next_embedding_model text check (next_embedding_model = any (embedding_model || other_embedding_models)),
+  embedding_dimensions jsonb not null default '{}' check (rag.is_dimensions(embedding_dimensions)),
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
@@ -187,6 +201,8 @@ comment on column rag.settings.other_embedding_models is
   'Further models whose embeddings may be stored, while a deployment changes its model.';
 comment on column rag.settings.next_embedding_model is
   'The model to which `python -m local change-model` changes one org after the other; null: no change.';
+comment on column rag.settings.embedding_dimensions is
+  'The dimensions of embeddings by model; 1,536 for a model that is not listed. rag.set_dimensions writes them.';
 comment on column rag.settings.exact_rows is
   'The largest number of candidate rows that a search compares exactly. For more rows it uses the HNSW index.';
 comment on column rag.settings.ef_search is
@@ -253,6 +269,79 @@ $$;
 comment on function rag.check_models is
   'Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the '
   'deployer''s) may store embeddings of any model.';
+
+-- Dimensions of embeddings. A model has 1,536 dimensions, or the number that the deployer set for it. Vectors of models
+-- with different numbers are in one column, with one HNSW index for each number.
+
+create function rag.dimensions_of(model text)
+returns integer
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce((settings.embedding_dimensions -> model)::integer, 1536) from rag.settings;
+$$;
+
+comment on function rag.dimensions_of is 'The dimensions of a model''s embeddings in the database.';
+
+create function rag.fit_dimensions(embedding extensions.halfvec, dimensions integer, name text)
+returns extensions.halfvec
+language plpgsql immutable security invoker set search_path = ''
+as $$
+declare
+  given constant integer := extensions.vector_dims(embedding);
+begin
+  if given = dimensions or embedding is null then
+    return embedding;
+  elsif given > dimensions
+    and extensions.l2_norm(extensions.subvector(embedding, dimensions + 1, given - dimensions)) = 0
+  then
+    return extensions.subvector(embedding, 1, dimensions);
+  end if;
+  raise exception '% must have % dimensions, not %', name, dimensions, given
+    using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
+end;
+$$;
+
+comment on function rag.fit_dimensions is
+  'The embedding with the given number of dimensions, without zeros at its end that are too many. Raises PT400, with the '
+  'name of the argument, for another number.';
+
+create function rag.hnsw_index(dimensions integer)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select 'chunks_by_embedding_' || dimensions;
+$$;
+
+comment on function rag.hnsw_index is 'The name of the HNSW index of embeddings with that number of dimensions.';
+
+create function rag.set_dimensions(model text, dimensions integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  update rag.settings set embedding_dimensions = embedding_dimensions || jsonb_build_object(model, dimensions);
+  -- No chunk is stored between the check and the end of the transaction.
+  lock table rag.chunks, rag.other_embeddings in share mode;
+  if exists (
+      select from rag.chunks
+      where embedding_model = model and extensions.vector_dims(embedding) <> dimensions)
+    or exists (
+      select from rag.other_embeddings
+      where embedding_model = model and extensions.vector_dims(embedding) <> dimensions)
+  then
+    raise exception 'There are embeddings of % with another number of dimensions. Set the number before the first one '
+      'is stored.', model;
+  end if;
+  execute format('create index if not exists %I on rag.chunks '
+    'using hnsw ((embedding::extensions.halfvec(%s)) extensions.halfvec_cosine_ops) '
+    'where in_hnsw and extensions.vector_dims(embedding) = %s', rag.hnsw_index(dimensions), dimensions, dimensions);
+end;
+$$;
+
+comment on function rag.set_dimensions is
+  'For the deployer: store the embeddings of a model with 256 to 3,072 dimensions, and create the HNSW index for this '
+  'number unless there is one. Raises an exception if the model has embeddings with another number. Writes wait '
+  'meanwhile.';
 
 -- The parts that the queues of the worker share. The queues are ingestion jobs (20_documents), extractions (70_graph),
 -- deliveries (50_webhooks) and object removals (40_storage). A claim leases due items, the same number for every org.
@@ -1731,7 +1820,8 @@ create table rag.chunks (
   lang text,
   occurred_at timestamptz,
   embedding_model text not null check (length(embedding_model) between 1 and 100),
-  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  embedding extensions.halfvec not null
+    check (extensions.l2_norm(embedding) > 0 and extensions.vector_dims(embedding) between 256 and 3072),
   metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
   in_hnsw boolean not null default true,
   primary key (org_id, id),
@@ -1745,14 +1835,15 @@ comment on table rag.chunks is 'Passages of documents with their embeddings, whi
 comment on column rag.chunks.content is 'The text of its span: rag.cut_texts.';
 comment on column rag.chunks.span_start is 'Characters [span_start, span_end) of the document''s content.';
 comment on column rag.chunks.embedding is
-  'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
+  'With the dimensions of its model (rag.dimensions_of). Shorter embeddings are padded with zeros, which leaves every '
+  'cosine as it was.';
 comment on column rag.chunks.metadata is
   'The position in the document: page_number, page_end, section; header, header_start, header_end (rag.cut_headers).';
 comment on column rag.chunks.in_hnsw is
   'Whether the HNSW index has it; the worker adds chunks later (57_chunks_outside_hnsw.sql).';
 
 -- Vectors are stored in the row: an exact scan reads every vector, and fetching each from TOAST takes 2 to 5
--- times as long. A page has room for two rows. A text that fits into half a page together with its
+-- times as long. A page has room for two rows with 1,536 dimensions. A text that fits into half a page together with its
 -- vector stays in the row; a longer text moves to TOAST.
 alter table rag.chunks alter column embedding set storage plain;
 alter table rag.chunks set (toast_tuple_target = 4080);
@@ -1765,8 +1856,10 @@ create index chunks_by_scope on rag.chunks (org_id, embedding_model, source_type
 create index chunks_by_collection on rag.chunks (org_id, collection_id, embedding_model)
   include (owner_id, lang, source_type, occurred_at, document_id);
 
--- rag_match, for orgs too large to scan.
-create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops) where in_hnsw;
+-- rag_match, for orgs too large to scan. rag.set_dimensions creates the same for another number of dimensions.
+create index chunks_by_embedding_1536 on rag.chunks
+  using hnsw ((embedding::extensions.halfvec(1536)) extensions.halfvec_cosine_ops)
+  where in_hnsw and extensions.vector_dims(embedding) = 1536;
 
 -- rag_match and the worker: the chunks that are not in that index yet.
 create index chunks_outside_hnsw on rag.chunks (org_id, embedding_model) where not in_hnsw;
@@ -3206,9 +3299,14 @@ begin
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata, in_hnsw)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
     item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
-    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
+    stored.lang, stored.occurred_at, chunked.embedding_model,
+    rag.fit_dimensions(fields.embedding, chunked.dimensions, 'embedding'),
     coalesce(fields.metadata, '{}') - 'header' || jsonb_strip_nulls(jsonb_build_object('header', item.header)), is_full
-  from unnest(insert_chunks.documents) as chunked
+  from (
+    select document.*, rag.dimensions_of(document.embedding_model) as dimensions
+    from unnest(insert_chunks.documents) as document
+    offset 0
+  ) as chunked
   cross join lateral (
     select documents.*
     from rag.documents
@@ -3219,7 +3317,7 @@ begin
   cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)),
     unnest(rag.cut_headers(stored.content, chunked.chunks))) with ordinality as item (body, content, header, position)
   cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
-    embedding extensions.halfvec(1536), metadata jsonb);
+    embedding extensions.halfvec, metadata jsonb);
 
   if (
     select rag.is_in_graph(stored.org_id, stored.collection_id)
@@ -6432,15 +6530,16 @@ comment on function public.rag_delete_missing_items is
 create table rag.query_embeddings (
   user_id uuid not null,
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  embedding extensions.halfvec not null
+    check (extensions.l2_norm(embedding) > 0 and extensions.vector_dims(embedding) between 256 and 3072),
   created_at timestamptz not null,
   primary key (user_id, hash)
 );
 
 comment on table rag.query_embeddings is
-  'At most 64 rows and 300 kB for each user, besides rows that wait for a vacuum. The vector (3 kB) is in TOAST, '
-  'unlike a chunk''s, so that surplus rows are found without reading vectors. Rows of a user who does not return '
-  'stay unused; a role that sees all rows may delete the expired ones.';
+  'At most 64 rows, of 5 kB with 1,536 dimensions, for each user, besides rows that wait for a vacuum. The vector is in '
+  'TOAST, unlike a chunk''s, so that surplus rows are found without reading vectors. Rows of a user who does not '
+  'return stay unused; a role that sees all rows may delete the expired ones.';
 comment on column rag.query_embeddings.hash is
   'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
 comment on column rag.query_embeddings.embedding is
@@ -6482,7 +6581,7 @@ declare
   is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
   caller constant uuid := auth.uid();
   dimensions constant integer := extensions.vector_dims(embedding);
-  needle extensions.halfvec(1536);
+  needle extensions.halfvec;
 begin
   if caller is null then
     raise exception 'The cache of query embeddings needs the token of a user.'
@@ -6492,11 +6591,11 @@ begin
   elsif max_age_seconds is null or max_age_seconds not between 1 and 86400 then
     raise exception 'max_age_seconds must be between 1 and 86400'
       using errcode = 'PT400', detail = 'invalid_max_age';
-  elsif dimensions is distinct from 1536 then
-    raise exception 'embedding must have 1536 dimensions, not %', dimensions
+  elsif (dimensions between 256 and 3072) is not true then
+    raise exception 'embedding must have 256 to 3072 dimensions, not %', dimensions
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
-  needle := embedding::extensions.halfvec(1536);
+  needle := embedding::extensions.halfvec;
   if extensions.l2_norm(needle) = 0 then
     raise exception 'embedding must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
   end if;
@@ -6914,19 +7013,14 @@ $$;
 
 comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
 
-create function rag.to_halfvec(query_vector extensions.vector)
+create function rag.to_halfvec(query_vector extensions.vector, model text)
 returns extensions.halfvec
-language plpgsql immutable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  dimensions constant integer := extensions.vector_dims(query_vector);
-  query_embedding extensions.halfvec(1536);
+  query_embedding constant extensions.halfvec := rag.fit_dimensions(
+    query_vector::extensions.halfvec, rag.dimensions_of(model), 'query_vector');
 begin
-  if dimensions is distinct from 1536 then
-    raise exception 'query_vector must have 1536 dimensions, not %', dimensions
-      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
-  end if;
-  query_embedding := query_vector::extensions.halfvec(1536);
   -- The half-precision vector is tested, since a tiny vector may have become zero.
   if extensions.l2_norm(query_embedding) = 0 then
     raise exception 'query_vector must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
@@ -6936,8 +7030,8 @@ end;
 $$;
 
 comment on function rag.to_halfvec is
-  'The query vector in half precision, as it is compared. Raises PT400 for a wrong number of dimensions and for a '
-  'zero vector.';
+  'The query vector in half precision and with the model''s dimensions, as it is compared. Raises PT400 for a wrong '
+  'number of dimensions and for a zero vector.';
 
 -- Candidates and result rows that all searches share: chunks with their documents' fields, best first.
 
@@ -7151,6 +7245,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   sorting constant text := current_setting('enable_sort');
+  dimensions constant integer := extensions.vector_dims(query_embedding);
   distances double precision[];
   -- How many of the candidates came from the index.
   indexed bigint;
@@ -7160,7 +7255,8 @@ begin
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
     -- 1000 is the largest value; an iterative scan returns more rows if required.
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
-  if rag.has_no_filters(scope) then
+  -- The most frequent number of dimensions has a cached plan; others are planned for their index.
+  if rag.has_no_filters(scope) and dimensions = 1536 then
     select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
       content => content, span_start => span_start, span_end => span_end,
       similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
@@ -7171,7 +7267,8 @@ begin
         (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model and in_hnsw
-      order by embedding operator(extensions.<=>) query_embedding
+        and extensions.vector_dims(embedding) = 1536
+      order by embedding::extensions.halfvec(1536) operator(extensions.<=>) query_embedding
       limit fetched)
       union all
       (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
@@ -7191,8 +7288,8 @@ begin
         (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
           (embedding operator(extensions.<=>) $2) + 0 as distance
         from rag.chunks
-        where %1$s and in_hnsw
-        order by embedding operator(extensions.<=>) $2
+        where %1$s and in_hnsw and extensions.vector_dims(embedding) = %2$s
+        order by embedding::extensions.halfvec(%2$s) operator(extensions.<=>) $2
         limit $3)
         union all
         (select org_id, document_id, ordinal, id, content, span_start, span_end, in_hnsw,
@@ -7202,7 +7299,7 @@ begin
         order by distance, id
         limit $4)
       ) as nearest
-    $query$, rag.chunk_where_clause(scope))
+    $query$, rag.chunk_where_clause(scope), dimensions)
       into candidates, distances, indexed using scope, query_embedding, fetched, row_limit;
   end if;
   perform set_config('enable_sort', sorting, true);
@@ -7218,13 +7315,23 @@ comment on function rag.hnsw_scan is
   'stopped early, and if the last returned chunk is as near as the last candidate, because the order of the index must '
   'not decide between equally near chunks.';
 
-create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
+create function rag.indexed_rows(dimensions integer)
+returns real
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce((
+    select pg_class.reltuples from pg_catalog.pg_class
+    where pg_class.relname = rag.hnsw_index(dimensions) and pg_class.relnamespace = 'rag'::regnamespace), 0);
+$$;
+
+comment on function rag.indexed_rows is
+  'The number of rows of the HNSW index for these dimensions when it was analyzed last; 0 without an index.';
+
+create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer, indexed_rows real)
 returns integer
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  indexed_rows constant real := (
-    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks_by_embedding'::regclass);
   scattered constant integer := case when cardinality(scope.org_ids) > 1 then 4 else 1 end;
 begin
   return least(1000, ef_search * scattered * greatest(1, indexed_rows / (2 * candidates)));
@@ -7236,13 +7343,10 @@ comment on function rag.ef_search_for is
   'share of the table, and four times as many if the rows are scattered over several orgs, since few of their '
   'neighbours are in the scope. (bench/exact_vs_index.py)';
 
-create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
+create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer, indexed_rows real)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
-declare
-  indexed_rows constant real := (
-    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks_by_embedding'::regclass);
 begin
   return case when cardinality(scope.org_ids) > 1 then 2 else 1 end
     * case when indexed_rows > 0 and candidates > indexed_rows / 2 then least(exact_rows, 4000) else exact_rows end;
@@ -7261,6 +7365,7 @@ declare
   settings rag.settings;
   filtered constant boolean := not rag.has_no_filters(scope);
   every_row constant bigint := 9223372036854775806;
+  indexed_rows constant real := rag.indexed_rows(extensions.vector_dims(query_embedding));
   bound bigint;
   ef_search integer;
   more integer;
@@ -7272,7 +7377,7 @@ begin
   if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);
   end if;
-  bound := rag.exact_threshold(scope, considered, settings.exact_rows);
+  bound := rag.exact_threshold(scope, considered, settings.exact_rows, indexed_rows);
   if filtered and coalesce(considered <= bound, true) then
     select * into candidates, considered from rag.filtered_scan(query_embedding, scope, row_limit, bound);
   end if;
@@ -7284,7 +7389,7 @@ begin
     return;
   end if;
 
-  ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
+  ef_search := rag.ef_search_for(scope, considered, settings.ef_search, indexed_rows);
   -- One row more than row_limit shows whether the last returned row is nearer than the first omitted one. A hundred
   -- more are needed if many passages have the same text, e.g., footers.
   foreach more in array array[1, 100] loop
@@ -7323,7 +7428,7 @@ begin
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   started := clock_timestamp();
-  near := rag.nearest_chunks(rag.to_halfvec(query_vector), scope, top_k);
+  near := rag.nearest_chunks(rag.to_halfvec(query_vector, scope.model), scope, top_k);
   vector_ms := rag.milliseconds_since(started);
   return query select * from rag.to_rows(near.candidates, near.exact, near.considered, vector_ms, null,
     scope.ignored_filters);
@@ -8054,7 +8159,7 @@ as $$
 declare
   -- What each leg brings, where the order in which it does is not the last.
   pool constant integer := greatest(20, 2 * least(top_k, 300));
-  query_embedding extensions.halfvec(1536);
+  query_embedding extensions.halfvec;
   scope rag.search_scope;
   search record;
 begin
@@ -8070,7 +8175,7 @@ begin
     mode := 'semantic';
   end if;
   if query_vector is not null then
-    query_embedding := rag.to_halfvec(query_vector);
+    query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
   search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
@@ -8200,7 +8305,8 @@ comment on type rag.similarity_query is
   'The vector, text and embedding model that a search for similar chunks compares with.';
 
 create function rag.load_similarity_query(
-  chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector, with_embedding boolean
+  chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector, model text,
+  with_embedding boolean
 )
 returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
@@ -8227,7 +8333,7 @@ begin
     end, 10000);
   end if;
   if with_embedding then
-    subject.embedding := rag.to_halfvec(query_vector);
+    subject.embedding := rag.to_halfvec(query_vector, coalesce(subject.model, model));
   end if;
   return subject;
 end;
@@ -8270,7 +8376,7 @@ begin
     rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   subject := rag.load_similarity_query(
-    chunk_id, document_id, query_text, query_vector, mode <> 'keyword' or query_vector is not null);
+    chunk_id, document_id, query_text, query_vector, scope.model, mode <> 'keyword' or query_vector is not null);
   if subject.model <> scope.model then
     scope := rag.resolve_filters(filters, subject.model);
   end if;
@@ -10809,7 +10915,7 @@ as $$
 declare
   pool constant integer := greatest(20, 2 * least(top_k, 300));
   legs text := case mode when 'graph' then 'hybrid' else mode end;
-  query_embedding extensions.halfvec(1536);
+  query_embedding extensions.halfvec;
   scope rag.search_scope;
   search record;
   seeds rag.seed_entity[];
@@ -10828,7 +10934,7 @@ begin
     legs := 'semantic';
   end if;
   if query_vector is not null then
-    query_embedding := rag.to_halfvec(query_vector);
+    query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
   search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k);
@@ -11506,12 +11612,15 @@ language sql stable security invoker set search_path = ''
 as $$
   select jsonb_build_object('span_start', chunk.span_start, 'span_end', chunk.span_end, 'token_count', chunk.token_count,
     'metadata', chunk.metadata, 'embedding', translate(encode(
-      rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
+      case extensions.vector_dims(chunk.embedding) when 1536 then rtrim(vector.bytes, '\x00') else vector.bytes end,
+      'base64'), E'\n', ''))
+  from (select substring(extensions.halfvec_send(chunk.embedding) from 5) as bytes) as vector;
 $$;
 
 comment on function rag.snapshot_chunk is
-  'A chunk in the format of a snapshot, at most 8,192 bytes. The text of the chunk is a part of the document''s text. '
-  'embedding: the values in half precision, high byte first, as base64, without trailing zeros.';
+  'A chunk in the format of a snapshot, at most 12,288 bytes. The text of the chunk is a part of the document''s text. '
+  'embedding: the values in half precision, high byte first, as base64, without the zeros '
+  'at the end of 1,536 values.';
 
 create function rag.snapshot_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
@@ -13989,7 +14098,8 @@ create table rag.other_embeddings (
   org_id uuid not null,
   chunk_id uuid not null,
   embedding_model text not null check (length(embedding_model) between 1 and 100),
-  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  embedding extensions.halfvec not null
+    check (extensions.l2_norm(embedding) > 0 and extensions.vector_dims(embedding) between 256 and 3072),
   primary key (org_id, chunk_id),
   foreign key (org_id, chunk_id) references rag.chunks (org_id, id) on delete cascade
 );
@@ -14033,8 +14143,9 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.other_embeddings as present (org_id, chunk_id, embedding_model, embedding)
-  select chunks.org_id, chunks.id, model, item.embedding
-  from jsonb_to_recordset(embeddings) as item (chunk_id uuid, embedding extensions.halfvec(1536))
+  select chunks.org_id, chunks.id, model,
+    rag.fit_dimensions(item.embedding, (select rag.dimensions_of(model)), 'embedding')
+  from jsonb_to_recordset(embeddings) as item (chunk_id uuid, embedding extensions.halfvec)
   join rag.chunks on chunks.org_id = put_other_embeddings.org_id and chunks.id = item.chunk_id
   -- A chunk that is deleted meanwhile is left out.
   for key share of chunks

@@ -74,7 +74,7 @@ def test_the_platform_health_serves_an_admin_s_details(people: People, path: str
     assert answer.status_code == 200
     details = answer.json()["details"]
     assert details["embedding"] == {
-        "model": "all-MiniLM-L6-v2", "dimensions": 384, "stored_dimensions": 1536, "source": "local",
+        "model": "all-MiniLM-L6-v2", "dimensions": 384, "source": "local",
     }  # fmt: skip
     assert details["database"]["migration"] == details["database"]["expected"] == SCHEMA_VERSION
     assert details["database"]["pgvector"].startswith("0.")
@@ -321,7 +321,7 @@ def test_the_embedder_probe_embeds_a_word(
     body = health(settings, people.ada, openai_api_key="sk-embedder", rag_embedding_url=gateway.url)
     assert body["services"]["embedding_service"] == state
     assert body["details"]["embedding"] == {
-        "model": "text-embedding-3-small", "dimensions": dimensions, "stored_dimensions": 1536,
+        "model": "text-embedding-3-small", "dimensions": dimensions,
         "source": "127.0.0.1",
     }  # fmt: skip
 

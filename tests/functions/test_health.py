@@ -20,7 +20,7 @@ def test_health_names_the_effective_embedder_and_generator(stack: Stack):
     assert answer.status_code == 200
     body = answer.json()
     assert (body["status"], body["detail"]) == ("Healthy", None)
-    assert body["embedder"] == {"model": "all-MiniLM-L6-v2", "source": "local", "stored_dimensions": 1536}
+    assert body["embedder"] == {"model": "all-MiniLM-L6-v2", "source": "local"}
     assert body["generator"] == {"model": "extractive", "source": "local"}
     assert body["reranker"] == {"provider": None, "model": None, "source": None, "enabled": False}
 

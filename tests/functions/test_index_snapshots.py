@@ -14,12 +14,13 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from functions import index_snapshots
 from shared.clients.snapshot_paths import directory_of
-from shared.config import Settings
+from shared.config import LOCAL_MODEL, Settings
 from shared.documents.snapshots import load_session
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
 from tests.snapshot_client import Snapshots, detail, put, rewrite_manifest, snapshot_client
+from tests.sql.passages import deployed_with
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -295,7 +296,6 @@ DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
         lambda folder: rewrite_manifest(folder, embedding_model="other"),
         "embeddings are of other, but",
     ),
-    "other dimensions": (lambda folder: rewrite_manifest(folder, dimensions=768), "768 dimensions"),
     "fewer documents": (lambda folder: rewrite_manifest(folder, documents=3), "fewer documents"),
     "more chunks": (
         lambda folder: rewrite_manifest(folder, chunks=1),
@@ -319,6 +319,18 @@ def test_a_damaged_or_foreign_snapshot_is_refused_and_changes_nothing(
                 assert message in detail(answer, 409)
             assert local.chunks(ann, "i") == before
             assert local.collections(ann) == {"i"}
+
+
+def test_a_snapshot_with_other_dimensions_is_refused_and_changes_nothing(local: Snapshots, people: People):
+    put(people.ann, "i", external_id="a")
+    local.persist(people.ann, "i")
+    before = local.chunks(people.ann, "i")
+    with deployed_with(local.world, embedding_dimensions={LOCAL_MODEL: 3072}):
+        for name, overwrite in (("i", True), ("new", False)):
+            answer = local.post(people.ann, "load", name, path="storage/i", overwrite=overwrite)
+            assert detail(answer, 400) == "embedding must have 3072 dimensions, not 1536"
+    assert local.chunks(people.ann, "i") == before
+    assert local.collections(people.ann) == {"i"}
 
 
 def test_a_database_failure_during_a_load_leaves_the_old_index(

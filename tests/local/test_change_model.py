@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 from pydantic import SecretStr
 
 from bench.rotated_embedder import RotatedEmbedder
@@ -29,6 +30,7 @@ from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import services
 from tests.local.command_line import run_local
+from tests.sql import passages
 from tests.stand_in_server import Reply, Request, StandIn
 
 TEXTS = {
@@ -78,13 +80,14 @@ def rotated() -> RotatedEmbedder:
 
 @pytest.fixture
 def owner(stack: Stack, world: World) -> Iterator[psycopg.Connection[Any]]:
-    columns = "embedding_model, other_embedding_models, next_embedding_model"
+    columns = "embedding_model, other_embedding_models, next_embedding_model, embedding_dimensions"
     before = world.sql(f"select {columns} from rag.settings")[0]
     with psycopg.connect(stack.database_url(), autocommit=True) as connection:
         yield connection
     world.sql("delete from rag.chunks")
     world.sql("update rag.orgs set embedding_model = null")
-    world.sql(f"update rag.settings set ({columns}) = row(%s, %s, %s)", *before)
+    world.sql(f"update rag.settings set ({columns}) = row(%s, %s, %s, %s)", *before[:3], Jsonb(before[3]))
+    world.sql("drop index if exists rag.chunks_by_embedding_384, rag.chunks_by_embedding_768")
 
 
 @pytest.fixture
@@ -147,6 +150,26 @@ def test_an_org_is_searched_before_during_and_after_its_change(
             [match.similarity for match in matches], abs=0.002
         )
         assert {match.model for match in after} == {rotated.model}
+
+
+def test_each_model_keeps_its_own_dimensions(
+    owner: psycopg.Connection[Any], changing: Services, people: People, world: World, rotated: Embedder
+):
+    local = changing.embedder
+    for embedder, size in ((local, 384), (rotated, 768)):
+        owner.execute("select rag.set_dimensions(%s, %s)", [embedder.model, size])
+    put_all(changing, people.ann)
+    sizes = "select distinct embedding_model, extensions.vector_dims(embedding) from rag.{}"
+    assert owner.execute(sizes.format("chunks").encode()).fetchall() == [(local.model, 384)]
+    change(owner, rotated, FAST)
+    assert owner.execute(sizes.format("chunks").encode()).fetchall() == [(rotated.model, 768)]
+    assert owner.execute(sizes.format("other_embeddings").encode()).fetchall() == [(local.model, 384)]
+    assert best_titles(changing, people.ann) == list(QUESTIONS.values())
+    with passages.deployed_with(world, exact_rows=0):
+        assert best_titles(changing, people.ann) == list(QUESTIONS.values())
+    assert change(owner, local, FAST) == 0
+    assert owner.execute(sizes.format("chunks").encode()).fetchall() == [(local.model, 384)]
+    assert best_titles(changing, people.ann) == list(QUESTIONS.values())
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from psycopg.types.json import Jsonb
+
 from tests.actors import MODEL, Actor, World, vector
 
 Row = dict[str, Any]
@@ -110,11 +112,16 @@ def similar(world: World, actor: Actor, *, filters: Row | None = None, **argumen
 @contextmanager
 def deployed_with(world: World, **settings: Any) -> Iterator[None]:
     """With these settings of the deployment, which all users share, and then as before."""
+
+    def write(values: Sequence[Any]) -> None:
+        adapted = [Jsonb(value) if isinstance(value, dict) else value for value in values]
+        world.sql(f"update rag.settings set ({names}) = row({places})", *adapted)
+
     names = ", ".join(settings)
     places = ", ".join(["%s"] * len(settings))
     before = world.sql(f"select {names} from rag.settings")[0]
-    world.sql(f"update rag.settings set ({names}) = row({places})", *settings.values())
+    write(list(settings.values()))
     try:
         yield
     finally:
-        world.sql(f"update rag.settings set ({names}) = row({places})", *before)
+        write(before)

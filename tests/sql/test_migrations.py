@@ -143,7 +143,7 @@ def test_the_catalogue_covers_every_kind_of_object(stack: Stack, declared: str):
         "column rag.chunks.embedding",
         "column rag.filters.model",
         "constraint chunks_pkey",
-        "index rag.chunks_by_embedding",
+        "index rag.chunks_by_embedding_1536",
         'policy "members use their org\'s chunks"',
         "function rag.memberships()",
         "function public.rag_match(",

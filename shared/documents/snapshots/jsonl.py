@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from shared.documents.snapshots.manifest import DAMAGED, Count, Data, Manifest, Strict, Text
 from shared.errors import SnapshotRefused
-from shared.models.embeddings import DIMENSIONS, HALF_PRECISION_DECIMALS
+from shared.models.embeddings import DIMENSIONS, HALF_PRECISION_DECIMALS, MAX_DIMENSIONS
 
 # The longest text that the database takes is 20 million characters, of up to four bytes.
 MAX_LINE = 100 << 20
@@ -65,14 +65,14 @@ class SnapshotChunk(Strict):
 
 def to_database(text: str) -> str:
     """The text of a halfvec, of an embedding as the database wrote it: half precision, base64, without zeros
-    at the end. Nothing is rounded. Raises ValueError for an invalid embedding."""
+    at the end of 1,536 values. Nothing is rounded. Raises ValueError for an invalid embedding."""
     try:
         raw = b64decode(text, validate=True)
     except binascii.Error:
         raise ValueError("not base64") from None
     # A last byte that is zero may be absent, too.
     raw += b"\0" * (len(raw) % 2)
-    if not raw or len(raw) > 2 * DIMENSIONS:
+    if not raw or len(raw) > 2 * MAX_DIMENSIONS:
         raise ValueError("not so many values")
     values = struct.unpack(f">{len(raw) // 2}H", raw)
     if not any(value & 0x7FFF for value in values) or any(

@@ -14,7 +14,6 @@ from shared.documents.snapshots.jsonl import SnapshotChunk, SnapshotDocument, re
 from shared.documents.snapshots.load_session import LoadSession
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import InvalidRequest, NotFound, SnapshotRefused
-from shared.models.embeddings import DIMENSIONS
 from shared.types import PrincipalSource
 
 
@@ -79,11 +78,6 @@ def _require_fit(manifest: Manifest, model: str) -> None:
     if manifest.embedding_model not in (None, model):
         raise SnapshotRefused(
             f"The snapshot's embeddings are of {manifest.embedding_model}, but this deployment uses {model}. "
-            "Index the documents again."
-        )
-    if manifest.dimensions != DIMENSIONS:
-        raise SnapshotRefused(
-            f"The snapshot's embeddings have {manifest.dimensions} dimensions instead of {DIMENSIONS}. "
             "Index the documents again."
         )
 

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.clients.snapshot_paths import DATA
 from shared.errors import SnapshotRefused
-from shared.models.embeddings import DIMENSIONS
 
 FORMAT, VERSION = "citerow-snapshot", 1
 DAMAGED = "Persist the index again, because the snapshot is damaged"
@@ -41,7 +40,6 @@ class Manifest(Strict):
     index_name: Text
     collection: dict[str, Any]
     embedding_model: Text | None
-    dimensions: Count = DIMENSIONS
     documents: Count
     chunks: Count
     created_at: Text

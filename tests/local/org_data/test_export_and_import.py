@@ -220,6 +220,7 @@ def test_an_unsuitable_deployment_refuses_the_import(
     assert "which this deployment does not use" in refusal(
         "update rag.settings set embedding_model = 'other'"
     )
+    assert "another number" in refusal("select rag.set_dimensions(embedding_model, 768) from rag.settings")
     assert org.member.email in refusal(f"delete from auth.users where email = '{org.member.email}'")
     assert "two users" in refusal("select 1", **{org.member.email: org.admin.email})
     assert "another release" in refusal("alter table rag.documents add column other text")

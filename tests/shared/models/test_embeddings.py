@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from local import ROOT
 from shared.errors import EmbeddingFailed
@@ -91,6 +92,27 @@ def test_a_size_is_requested_only_of_models_that_support_it(subtests: pytest.Sub
             embed(embedder, ["a text"])
             assert api.requests[0].json.get("dimensions") == request
             assert api.requests[0].json["model"] == embedder.model == model
+
+
+def test_a_set_size_is_requested_of_any_model(api: StandIn):
+    api.replies(vectors([0.1] * 3072), vectors([0.1] * 3073))
+    embedder = hosted(api, rag_embedding_model="gemini-embedding-001", rag_embedding_dimensions=3072)
+    assert embed(embedder, ["a text"]) == [[0.1] * 3072]
+    assert api.requests[0].json["dimensions"] == 3072
+    with pytest.raises(EmbeddingFailed):
+        embed(embedder, ["a text"])
+
+
+def test_more_dimensions_than_requested_are_a_failure(api: StandIn):
+    api.replies(vectors([0.1] * 1536))
+    with pytest.raises(EmbeddingFailed):
+        embed(hosted(api, rag_embedding_dimensions=512), ["a text"])
+
+
+@pytest.mark.parametrize("dimensions", [255, 3073])
+def test_a_size_that_the_database_cannot_store_is_refused(api: StandIn, dimensions: int):
+    with pytest.raises(ValidationError):
+        hosted(api, rag_embedding_dimensions=dimensions)
 
 
 def test_texts_are_sent_in_batches_of_128_and_returned_in_order(api: StandIn):

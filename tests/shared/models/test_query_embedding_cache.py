@@ -333,7 +333,7 @@ def test_a_cached_vector_is_validated_like_a_new_one(
     cases: list[object] = [
         [1.0],
         vector(1)[:-1],
-        [*vector(1), 0.0],
+        [*vector(1), *vector(1), 0.1],
         [0.0] * 1536,
         [*vector(1)[:-1], None],
         [*vector(1)[:-1], "1"],

@@ -73,7 +73,7 @@ def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
     assert bob.org
     with psycopg.connect(stack.database_url("supabase_admin", database)) as connection:
         # Of vectors that are all the same.
-        connection.execute("drop index rag.chunks_by_embedding")
+        connection.execute("drop index rag.chunks_by_embedding_1536")
         for statement in CROWD.split(";")[:-1]:
             connection.execute(statement.encode(), {"org": bob.org.id, "model": MODEL})
     world.sql("vacuum analyze rag.chunks, rag.documents, rag.title_entities, rag.mentions, rag.relations")

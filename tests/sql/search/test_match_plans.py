@@ -48,9 +48,9 @@ def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
     passages.put(world, bob, "x")
     with psycopg.connect(stack.database_url(database=database)) as connection:
         # An index is faster made of many rows than row by row.
-        index = "select pg_get_indexdef('rag.chunks_by_embedding'::regclass)"
+        index = "select pg_get_indexdef('rag.chunks_by_embedding_1536'::regclass)"
         (definition,) = connection.execute(index).fetchone() or ("",)
-        connection.execute("drop index rag.chunks_by_embedding")
+        connection.execute("drop index rag.chunks_by_embedding_1536")
         for statement in CROWD.split(";")[:2]:
             connection.execute(statement.encode(), {"org": large.id, "model": MODEL})
         connection.execute(definition.encode())
@@ -110,7 +110,7 @@ def test_an_exact_match_of_a_small_org_reads_only_that_org(crowd: Crowd, filters
     world, ann, _ = crowd
     plan = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
     assert_uses(plan)
-    assert plan["chunks_by_embedding"] == 0
+    assert plan["chunks_by_embedding_1536"] == 0
     assert sum(plan[index] for index in BY_ORG) > 0, plan
 
 
@@ -120,7 +120,7 @@ def test_an_exact_match_of_a_few_documents_uses_the_scope_s_index(crowd: Crowd):
     filters: dict[str, Any] = {"source_type": "email", "date_to": "2030-01-01T00:00:00Z"}
     plan = uses(world, lambda: rows.extend(passages.match(world, bob, vector(1), **filters)))
     assert_uses(plan, "chunks_by_scope")
-    assert plan["chunks_by_embedding"] == 0
+    assert plan["chunks_by_embedding_1536"] == 0
     assert len(rows) == 11
 
 
@@ -172,7 +172,7 @@ def test_a_large_org_is_searched_by_hnsw(crowd: Crowd, filters: dict[str, Any]):
     world, ann, _ = crowd
     with passages.deployed_with(world, exact_rows=0):
         plan = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
-    assert_uses(plan, "chunks_by_embedding")
+    assert_uses(plan, "chunks_by_embedding_1536")
 
 
 def test_keywords_are_found_by_the_index_of_terms(crowd: Crowd):

@@ -173,7 +173,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"hash": "0" * 64 + "\n"}, "invalid_hash"),
     ({"embedding": None}, "wrong_dimensions"),
     ({"embedding": [1.0]}, "wrong_dimensions"),
-    ({"embedding": [1.0] * 1537}, "wrong_dimensions"),
+    ({"embedding": [1.0] * 3073}, "wrong_dimensions"),
     ({"embedding": [0.0] * 1536}, "zero_vector"),
     ({"embedding": [1e-12] * 1536}, "zero_vector"),
     ({"max_age_seconds": None}, "invalid_max_age"),

@@ -54,7 +54,6 @@ class Embedding(BaseModel):
 
     model: str | None
     dimensions: int | None
-    stored_dimensions: int
     source: str | None
 
 

@@ -98,7 +98,7 @@ def test_an_invalid_embedding_is_refused(subtests: pytest.Subtests):
         "AA==",
         "AAAA",
         b64encode(b"\x7c\0").decode(),
-        b64encode(b"\1" * 3074).decode(),
+        b64encode(b"\1" * 6146).decode(),
     ]
     for embedding in cases:
         lines = [line("document", DOCUMENT), line("chunk", {**CHUNK, "embedding": embedding})]
