@@ -28,6 +28,7 @@ from bench import (
     keyword_search,
     local_model,
     match_by_tenant_size,
+    partitions,
     peers,
     platform_chat,
     playground,
@@ -58,6 +59,7 @@ STAGED: dict[str, Callable[[BenchStack], list[Figure]]] = {
 ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "match": match_by_tenant_size.measure,
     "growth": tenant_growth.measure,
+    "partitions": partitions.measure,
     "storage": vector_storage.measure,
     "cutover": exact_vs_index.measure,
     "hybrid": keyword_search.measure,

@@ -77,8 +77,8 @@ comment on column rag.settings.embedding_dimensions is
 comment on column rag.settings.exact_rows is
   'The largest number of candidate rows that a search compares exactly. For more rows it uses the HNSW index.';
 comment on column rag.settings.ef_search is
-  'The candidates that the HNSW index considers (pgvector''s hnsw.ef_search) for an org with half of the table; '
-  'more for smaller orgs (rag.ef_search_for).';
+  'The candidates that the HNSW index considers (pgvector''s hnsw.ef_search) for an org with half of a table '
+  'of 50,000 rows; more for smaller orgs and larger tables (rag.ef_search_for).';
 comment on column rag.settings.language is 'The language of documents that have none.';
 comment on column rag.settings.document_share is
   'The share of a passage''s keyword score that is the score of its whole document.';

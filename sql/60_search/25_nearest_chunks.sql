@@ -6,8 +6,8 @@
 -- more rows than required and orders them exactly. If the index returns too few, it compares all rows. In each case
 -- the caller gets min(top_k, visible rows) rows.
 --
--- Row security applies in every branch. The org ids are resolved first and named in each query, so that partitions
--- prune and a distributed table is queried on one shard.
+-- Row security applies in every branch. The org ids are resolved first and named in each query, so that each scan reads
+-- the rows of these orgs only.
 
 create function rag.count_chunks(scope rag.search_scope)
 returns bigint
@@ -224,14 +224,15 @@ as $$
 declare
   scattered constant integer := case when cardinality(scope.org_ids) > 1 then 4 else 1 end;
 begin
-  return least(1000, ef_search * scattered * greatest(1, indexed_rows / (2 * candidates)));
+  return least(1000, ef_search * scattered * greatest(1, sqrt(greatest(indexed_rows, 0) / 50000),
+    indexed_rows / (2 * candidates)));
 end;
 $$;
 
 comment on function rag.ef_search_for is
   'The candidates that the HNSW index has to consider to find the nearest of so many rows: more for a smaller '
-  'share of the table, and four times as many if the rows are scattered over several orgs, since few of their '
-  'neighbours are in the scope. (bench/exact_vs_index.py)';
+  'share of the table, and for a large table with the root of its rows; four times as many if the rows are scattered '
+  'over several orgs, since few of their neighbours are in the scope. (bench/exact_vs_index.py, bench/partitions.py)';
 
 create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer, indexed_rows real)
 returns bigint

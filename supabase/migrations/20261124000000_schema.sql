@@ -206,8 +206,8 @@ comment on column rag.settings.embedding_dimensions is
 comment on column rag.settings.exact_rows is
   'The largest number of candidate rows that a search compares exactly. For more rows it uses the HNSW index.';
 comment on column rag.settings.ef_search is
-  'The candidates that the HNSW index considers (pgvector''s hnsw.ef_search) for an org with half of the table; '
-  'more for smaller orgs (rag.ef_search_for).';
+  'The candidates that the HNSW index considers (pgvector''s hnsw.ef_search) for an org with half of a table '
+  'of 50,000 rows; more for smaller orgs and larger tables (rag.ef_search_for).';
 comment on column rag.settings.language is 'The language of documents that have none.';
 comment on column rag.settings.document_share is
   'The share of a passage''s keyword score that is the score of its whole document.';
@@ -7122,8 +7122,8 @@ comment on function rag.milliseconds_since is 'Milliseconds since a time, for th
 -- more rows than required and orders them exactly. If the index returns too few, it compares all rows. In each case
 -- the caller gets min(top_k, visible rows) rows.
 --
--- Row security applies in every branch. The org ids are resolved first and named in each query, so that partitions
--- prune and a distributed table is queried on one shard.
+-- Row security applies in every branch. The org ids are resolved first and named in each query, so that each scan reads
+-- the rows of these orgs only.
 
 create function rag.count_chunks(scope rag.search_scope)
 returns bigint
@@ -7340,14 +7340,15 @@ as $$
 declare
   scattered constant integer := case when cardinality(scope.org_ids) > 1 then 4 else 1 end;
 begin
-  return least(1000, ef_search * scattered * greatest(1, indexed_rows / (2 * candidates)));
+  return least(1000, ef_search * scattered * greatest(1, sqrt(greatest(indexed_rows, 0) / 50000),
+    indexed_rows / (2 * candidates)));
 end;
 $$;
 
 comment on function rag.ef_search_for is
   'The candidates that the HNSW index has to consider to find the nearest of so many rows: more for a smaller '
-  'share of the table, and four times as many if the rows are scattered over several orgs, since few of their '
-  'neighbours are in the scope. (bench/exact_vs_index.py)';
+  'share of the table, and for a large table with the root of its rows; four times as many if the rows are scattered '
+  'over several orgs, since few of their neighbours are in the scope. (bench/exact_vs_index.py, bench/partitions.py)';
 
 create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer, indexed_rows real)
 returns bigint
