@@ -348,6 +348,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "cutover": cutover,
     "storage": storage,
     "growth": lambda: figures("growth", "ingest"),
+    "partitions": lambda: figures("partitions"),
     "hybrid": hybrid,
     "index": index,
     "index-figures": lambda: figures(
