@@ -141,8 +141,9 @@ def _require_suitable(
         row = connection.execute("select rag.dimensions_of(%s)", [model]).fetchone()
         if row != (dimensions,):
             raise StackError(
-                f"the embeddings of {model} have {dimensions} dimensions here, and another number in this "
-                f"deployment; before it has documents: select rag.set_dimensions('{model}', {dimensions})"
+                f"the embeddings of {model} have {dimensions} dimensions in the archive, and another number "
+                "in this deployment; before it has documents: "
+                f"select rag.set_dimensions('{model}', {dimensions})"
             )
     for name in EXPORTED:
         statement = sql.SQL("select exists (select from {} where org_id = %s)").format(

@@ -34,7 +34,7 @@ def sized(stack: Stack, worker_id: str) -> Iterator[tuple[World, Actor]]:
     for model in (MODEL, *SIZES):
         texts = [f"{model} {number}" for number in range(CHUNKS)]
         vectors = [embedding(model, number) for number in range(CHUNKS)]
-        passages.put(world, ann, *texts, vectors=vectors, embedding_model=model)
+        passages.put(world, ann, *texts, vectors=vectors, embedding_model=model, lang="en")
     passages.add_to_index(world)
     world.sql("vacuum analyze rag.chunks")
     yield world, ann
@@ -51,9 +51,7 @@ def embedding(model: str, seed: int) -> list[float]:
 
 
 def search(world: World, member: Actor, model: str, needle: Sequence[float]) -> list[tuple[str, bool]]:
-    rows = passages.call(
-        world, member, "rag_match", query_vector=list(needle), top_k=10, filters={"model": model}
-    )
+    rows = passages.match(world, member, needle, 10, model=model)
     return [(row["content"], row["exact"]) for row in rows]
 
 
@@ -80,17 +78,13 @@ def test_each_model_is_searched_exactly_and_by_its_own_index(
     sized: tuple[World, Actor], model: str, filters: dict[str, Any]
 ):
     world, ann = sized
-    world.sql("update rag.documents set lang = 'en'")
-    world.sql("update rag.chunks set lang = 'en'")
     needle = embedding(model, 1000)
     exact = search(world, ann, model, needle)
     assert len(exact) == 10
     assert all(content.startswith(f"{model} ") and is_exact for content, is_exact in exact)
     before = scans(world, model)
     with passages.deployed_with(world, exact_rows=0):
-        rows = passages.call(
-            world, ann, "rag_match", query_vector=needle, top_k=10, filters={"model": model, **filters}
-        )
+        rows = passages.match(world, ann, needle, 10, model=model, **filters)
     assert [row["content"] for row in rows] == [content for content, _ in exact]
     assert not any(row["exact"] for row in rows)
     assert scans(world, model) > before
