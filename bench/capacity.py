@@ -86,21 +86,19 @@ def measure(console: Console) -> list[Figure]:
 def _bytes(load: Load, console: Console) -> dict[str, float]:
     """Bytes of a chunk by part, all chunks in the HNSW index."""
     index = f"{HNSW}_{load.dimensions}"
-    set_dimensions = "select rag.set_dimensions(%s, %s)"
     with tenant_database() as tenants:
         tenants.add([ORG])
         # The number of dimensions is set before the first embedding.
         tenants.connection.execute("truncate rag.chunks cascade")
-        tenants.connection.execute(set_dimensions, [tenants.model, load.dimensions])
-        tenants.connection.execute(f"drop index rag.{index}".encode())
+        tenants.connection.execute("select rag.set_dimensions(%s, %s)", [tenants.model, load.dimensions])
+        tenants.without_index(load.dimensions)
         before = sizes_in(tenants)
         with member_call(tenants) as put:
             for body in bodies(load.chunks, load.words, load.dimensions):
                 put(body)
         after = sizes_in(tenants)
         add_to_hnsw(tenants)
-        # It creates the index again.
-        tenants.connection.execute(set_dimensions, [tenants.model, load.dimensions])
+        tenants.with_index(load.dimensions)
         after["chunks", index] = sizes_in(tenants)["chunks", index]
     sizes = dict.fromkeys(PARTS, 0.0)
     for (table, name), size in after.items():

@@ -92,6 +92,10 @@ class Score:
         return median(self.seconds) * 1000
 
     @property
+    def p95_ms(self) -> float:
+        return float(np.percentile(self.seconds, 95)) * 1000
+
+    @property
     def recall(self) -> float:
         return sum(self.recalls) / len(self.recalls)
 

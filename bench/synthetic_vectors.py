@@ -27,19 +27,19 @@ Floats = NDArray[np.float32]
 
 
 @cache
-def _space() -> tuple[Floats, Floats, Floats]:
+def _space(dimensions: int) -> tuple[Floats, Floats, Floats]:
     """Topic centres of length 1, the matrix into all dimensions (which keeps lengths), the common offset."""
     draw = np.random.default_rng(SEED)
     centres = draw.standard_normal((TOPICS, INNER), np.float32)
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-    matrix = draw.standard_normal((INNER, DIMENSIONS), np.float32) / np.float32(DIMENSIONS**0.5)
-    offset = draw.standard_normal(DIMENSIONS, np.float32) * np.float32(OFFSET / DIMENSIONS**0.5)
+    matrix = draw.standard_normal((INNER, dimensions), np.float32) / np.float32(dimensions**0.5)
+    offset = draw.standard_normal(dimensions, np.float32) * np.float32(OFFSET / dimensions**0.5)
     return centres, matrix, offset
 
 
 def sample(org: int, topics: int, count: int, stream: int = 0) -> Halves:
     """`count` vectors of that org, which speaks of so many topics. Streams are independent of each other."""
-    centres, matrix, offset = _space()
+    centres, matrix, offset = _space(DIMENSIONS)
     own = np.random.default_rng([SEED, org]).choice(TOPICS, topics, replace=False)
     draw = np.random.default_rng([SEED, org, stream])
     results = np.empty((count, DIMENSIONS), np.float16)

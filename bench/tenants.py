@@ -33,9 +33,9 @@ SETTINGS = {
     "max_wal_size": "8GB",
 }
 INDEX = """
-create index chunks_by_embedding_1536 on rag.chunks
-  using hnsw ((embedding::extensions.halfvec(1536)) extensions.halfvec_cosine_ops)
-  where in_hnsw and extensions.vector_dims(embedding) = 1536"""
+create index chunks_by_embedding_{0} on rag.chunks
+  using hnsw ((embedding::extensions.halfvec({0})) extensions.halfvec_cosine_ops)
+  where in_hnsw and extensions.vector_dims(embedding) = {0}"""
 
 
 # What the triggers would have counted: how many chunks each collection has. (The words are left out.)
@@ -109,13 +109,13 @@ class TenantDatabase:
     def token(self, user_id: UUID, role: str = "authenticated") -> str:
         return access_tokens.user_token(self.stack.signing_key, self.stack.url, str(user_id), role=role)
 
-    def without_index(self) -> None:
-        self.connection.execute("drop index if exists rag.chunks_by_embedding_1536")
+    def without_index(self, dimensions: int = 1536) -> None:
+        self.connection.execute(f"drop index if exists rag.chunks_by_embedding_{dimensions}".encode())
 
-    def with_index(self) -> float:
+    def with_index(self, dimensions: int = 1536) -> float:
         """Make it and settle the tables; the seconds that the index took."""
         started = perf_counter()
-        self.connection.execute(INDEX)
+        self.connection.execute(INDEX.format(dimensions).encode())
         taken = perf_counter() - started
         self.connection.execute("vacuum analyze")
         self.connection.execute("checkpoint")
