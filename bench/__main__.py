@@ -11,6 +11,7 @@ from rich.console import Console
 from bench import (
     bulk_load,
     capacity,
+    chart_partitions,
     chart_peers,
     chart_tenants,
     chunk_storage,
@@ -98,6 +99,7 @@ def main() -> int:
         missed = missed or any(figure.holds is False for figure in figures_of_part)
     chart_tenants.write()
     chart_peers.write()
+    chart_partitions.write()
     if missed:
         console.print("Some figures fall short of their goals; they are written down as they are.")
     return 0

@@ -1,9 +1,9 @@
-"""Chart of the confidence figures: risk by coverage for each set, drawn like bench/chart_tenants.py."""
+"""Chart of the confidence figures: risk by coverage for each set, drawn like bench/bar_chart.py."""
 
 import json
 from typing import Any
 
-from bench.chart_tenants import text
+from bench.bar_chart import text
 from bench.eval_confidence import RESULTS
 from local import ROOT
 

@@ -1,6 +1,6 @@
 """Chart of search beside other Postgres stores (bench/peers.py), by size of org."""
 
-from bench.chart_tenants import text
+from bench.bar_chart import text
 from bench.figures import results
 from bench.peers import LANGCHAIN, LLAMA_INDEX, OURS, PEERS, TEXTBOOK, WITH_INDEX
 from local import ROOT

@@ -1,9 +1,9 @@
 """Chart of bench/eval_quality.py's figures: nDCG@10 by set and search method, drawn like
-bench/chart_tenants.py."""
+bench/bar_chart.py."""
 
 from typing import Any
 
-from bench.chart_tenants import text
+from bench.bar_chart import text
 from bench.eval_quality import BASELINE, HYBRID, KEYWORD, MEASURE, SEMANTIC, results
 from local import ROOT
 

@@ -88,11 +88,20 @@ def measure(console: Console) -> list[Figure]:
     return figures
 
 
-def measure_table(console: Console, dimensions: int, chunks: int) -> list[Figure]:
+def asking_orgs(chunks: int) -> dict[str, Org]:
+    """The orgs that ask, by their size; the last one has half of the table."""
     half = Org(4, chunks // 2, synthetic_vectors.TOPICS)
-    asking = {f"{org.chunks:,} chunks": org for org in (SMALL, MEDIUM, LARGE, half)}
+    return {f"{org.chunks:,} chunks": org for org in (SMALL, MEDIUM, LARGE, half)}
+
+
+def table_name(dimensions: int, chunks: int) -> str:
+    return f"{chunks:,} chunks of {dimensions:,} dimensions"
+
+
+def measure_table(console: Console, dimensions: int, chunks: int) -> list[Figure]:
+    asking = asking_orgs(chunks)
     rest = chunks - sum(org.chunks for org in asking.values())
-    table = f"{chunks:,} chunks of {dimensions:,} dimensions"
+    table = table_name(dimensions, chunks)
     figures: list[Figure] = []
     with vectors_of(dimensions), tenant_database() as tenants:
         tenants.connection.execute("select rag.set_dimensions(%s, %s)", [tenants.model, dimensions])
