@@ -127,6 +127,19 @@ def test_an_embedding_outage_is_reported(ask: Ask, people: People, settings: Set
     assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
 
 
+def test_an_embedding_of_another_number_than_the_database_s_is_reported(
+    gateway: StandIn, ask: Ask, people: People, settings: Settings
+):
+    """The caller sent no vector: not 400, and the log names the reason."""
+    gateway.replies(vectors([0.1] * 2000))
+    remote = with_embeddings(settings, f"{gateway.url}/v1").model_copy(
+        update={"rag_embedding_model": "nomic"}
+    )
+    ended = ask(rag_search, "/api/rag/search", remote, people.ann)
+    assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
+    assert ended.lines[0]["because"] == "wrong_dimensions"
+
+
 def test_a_busy_embedding_service_is_retried(gateway: StandIn, ask: Ask, people: People, settings: Settings):
     gateway.replies(Reply(status=429, headers={"Retry-After": "0"}), vectors([0.1] * 1536))
     remote = with_embeddings(settings, f"{gateway.url}/v1")

@@ -11,6 +11,7 @@ from shared.errors import (
     DatabaseBusy,
     DatabaseFailed,
     DatabaseTimedOut,
+    EmbeddingFailed,
     Forbidden,
     InvalidRequest,
     NotFound,
@@ -109,6 +110,12 @@ def test_a_message_of_the_project_s_sql_is_passed_on(subtests: pytest.Subtests):
             assert str(error_from_sql(code, message, "invalid_top_k")) == message
             without = error_from_sql(code, None, None)
             assert str(without) == type(without).__doc__
+
+
+def test_a_wrong_number_of_dimensions_is_the_deployment_s_own_fault():
+    error = error_from_sql("PT400", "query_vector must have 384 dimensions, not 768", "wrong_dimensions")
+    assert (type(error), error.log_reason) == (EmbeddingFailed, "wrong_dimensions")
+    assert "384" not in str(error)
 
 
 def test_other_sql_messages_are_hidden_since_they_may_quote_data(subtests: pytest.Subtests):

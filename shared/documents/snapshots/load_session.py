@@ -7,7 +7,7 @@ from typing import Any
 from shared.clients.postgrest import Database
 from shared.documents.snapshots.jsonl import SnapshotChunk, SnapshotDocument
 from shared.documents.snapshots.manifest import Manifest
-from shared.errors import RagError, error_details
+from shared.errors import EmbeddingFailed, RagError, SnapshotRefused, error_details
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
 from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.types import PrincipalSource
@@ -137,7 +137,13 @@ class LoadSession:
 
     def _call(self, function: str, **arguments: Any) -> Any:
         with error_details(name=self._index):
-            return self._database.call(self._caller, function, arguments, long_timeout=True)
+            try:
+                return self._database.call(self._caller, function, arguments, long_timeout=True)
+            except EmbeddingFailed:
+                raise SnapshotRefused(
+                    "The snapshot's embeddings have another number of dimensions than those of this "
+                    "deployment. Index the documents again."
+                ) from None
 
 
 def _row(document: SnapshotDocument) -> Row:
