@@ -3,9 +3,12 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import le
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import psycopg
@@ -69,11 +72,15 @@ class Replicated:
 
     def search(self, actor: Actor, read_after: str | None = None) -> list[str]:
         with self.client(rag_search.app) as client:
-            headers = actor.headers() | ({READ_AFTER: read_after} if read_after else {})
-            response = client.post("/api/rag/search", json={"query_text": QUESTION}, headers=headers)
-            assert response.status_code == 200, response.text
-            assert READ_AFTER not in response.headers
-            return [result["snippet"] for result in response.json()["results"]]
+            return self.results(client, actor, read_after)
+
+    @staticmethod
+    def results(client: TestClient, actor: Actor, read_after: str | None = None) -> list[str]:
+        headers = actor.headers() | ({READ_AFTER: read_after} if read_after else {})
+        response = client.post("/api/rag/search", json={"query_text": QUESTION}, headers=headers)
+        assert response.status_code == 200, response.text
+        assert READ_AFTER not in response.headers
+        return [result["snippet"] for result in response.json()["results"]]
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -198,18 +205,38 @@ def test_a_replica_never_returns_another_org_s_rows(replicated: Replicated, acto
     assert replicated.search(stranger, token) == []
 
 
-def test_no_search_fails_while_the_replica_stops(replicated: Replicated, actor: Actor, no_pause: None):
-    """It is the last test: the replica does not return."""
-    replicated.add(actor, KILN)
-    eventually(lambda: replicated.search(actor) == [KILN])
-    results = []
-    for number in range(30):
-        if number == 10:
+def test_no_search_fails_while_the_replica_stops(replicated: Replicated, no_pause: None):
+    """Eight users search without a break. It is the last test: the replica does not return."""
+    org = replicated.world.org()
+    actors = [replicated.world.user(org) for _ in range(8)]
+    replicated.add(actors[0], KILN)
+    eventually(lambda: replicated.search(actors[0]) == [KILN])
+    searched: list[list[list[str]]] = [[] for _ in actors]
+    is_over = Event()
+    with replicated.client(rag_search.app) as client, ThreadPoolExecutor(len(actors)) as threads:
+
+        def search(actor: Actor, found: list[list[str]]) -> None:
+            while not is_over.is_set():
+                found.append(replicated.results(client, actor))
+
+        running = [threads.submit(search, *pair) for pair in zip(actors, searched, strict=True)]
+        try:
+            _wait_for_more(searched)
             replicated.standby.postgres.stop()
-        if number == 20:
+            _wait_for_more(searched)
             replicated.standby.postgrest.stop()
-        results.append(replicated.search(actor))
-    assert results == [[KILN]] * 30
+            _wait_for_more(searched)
+        finally:
+            is_over.set()
+        for thread in running:
+            thread.result()
+    assert all(found == [KILN] for of_actor in searched for found in of_actor)
+
+
+def _wait_for_more(searched: list[list[list[str]]]) -> None:
+    """Until each user has five more results."""
+    goals = [len(found) + 5 for found in searched]
+    eventually(lambda: all(map(le, goals, map(len, searched))))
 
 
 def test_the_header_is_a_number():
