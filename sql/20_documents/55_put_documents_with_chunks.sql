@@ -175,8 +175,9 @@ create function rag.resolve_documents(home rag.collections, new rag.new_document
 returns table (place integer, document_id uuid)
 language sql stable security invoker set search_path = ''
   -- Without statistics, all indexes that begin with the org cost the same, and a look-up by name might read all
-  -- documents of the org. Only documents_external_id has the order of names.
-  set enable_sort = off
+  -- documents of the org. Only documents_external_id has the order of names. Postgres 16 also scans a small table for
+  -- each id.
+  set enable_sort = off set enable_seqscan = off
 as $$
   select input.place, found.id
   from unnest(new) as input
