@@ -128,10 +128,7 @@ class ProcessStack(Stack):
         self.state.postgres_port = self._server.port
         if (postmaster := self._server.postmaster()) is not None:
             self._record_child("postgres", postmaster)
-        clone(self._server, self.state.database)
-        if RUNNING_SERVER:
-            # Its template was made by another checkout, which may lack migrations of this one.
-            migrations.apply_migrations(self, self.state.database)
+        clone(self, self.state.database)
         with self._as_superuser() as connection:
             self._static_tables = [table for table in _tables(connection) if _has_rows(connection, table)]
             connection.execute(SEED.read_bytes())
@@ -167,11 +164,14 @@ class ProcessStack(Stack):
         return psycopg.connect(self._server.url(self.state.database), autocommit=True)
 
 
-def clone(server: Postgres, name: str) -> None:
+def clone(stack: Stack, name: str) -> None:
     """A database like the migrated template, owned as hosted projects have it."""
-    with psycopg.connect(server.url(), autocommit=True) as connection:
+    with psycopg.connect(stack.postgres.url(), autocommit=True) as connection:
         statement = sql.SQL("create database {} template {} owner postgres")
         connection.execute(statement.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
+    if RUNNING_SERVER:
+        # Its template was made by another checkout, which may lack migrations of this one.
+        migrations.apply_migrations(stack, name)
 
 
 def _tables(connection: psycopg.Connection[tuple[object, ...]]) -> list[str]:

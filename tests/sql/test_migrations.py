@@ -13,7 +13,6 @@ import pytest
 from local import ROOT, declared_schema, migrations
 from local.child_processes import StackError
 from local.npm_tools import supabase
-from local.postgres import Postgres
 from local.stack import Stack
 from tests.databases import clone
 
@@ -57,23 +56,23 @@ def cli(stack: Stack, *arguments: str, database: str) -> dict[str, Any]:
 @pytest.fixture
 def new_database(stack: Stack, worker_id: str) -> Iterator[Callable[[str], str]]:
     """Makes databases that have what a hosted project has, and nothing of ours."""
-    yield from _databases(stack, worker_id, migrations.make_database)
+    yield from _databases(stack, worker_id, lambda name: migrations.make_database(stack.postgres, name))
 
 
 @pytest.fixture
 def cloned(stack: Stack, worker_id: str) -> Iterator[Callable[[str], str]]:
     """Makes databases by the migrations, as the test run's template was made."""
-    yield from _databases(stack, worker_id, clone)
+    yield from _databases(stack, worker_id, lambda name: clone(stack, name))
 
 
 def _databases(
-    stack: Stack, worker_id: str, make_database: Callable[[Postgres, str], None]
+    stack: Stack, worker_id: str, make_database: Callable[[str], None]
 ) -> Iterator[Callable[[str], str]]:
     made = []
 
     def make(name: str) -> str:
         database = f"{name}_{worker_id}"
-        make_database(stack.postgres, database)
+        make_database(database)
         made.append(database)
         return database
 
@@ -97,7 +96,7 @@ def migrated(stack: Stack, worker_id: str) -> Iterator[str]:
     """A database made by supabase/migrations."""
     database = f"migrated_{worker_id}"
     # The template is made by the same command.
-    clone(stack.postgres, database)
+    clone(stack, database)
     with psycopg.connect(stack.database_url(database=database)) as connection:
         # The template has settings of the tests.
         connection.execute(

@@ -59,7 +59,7 @@ Crowd = tuple[World, Actor, Actor]
 def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
     """A user of an org with a few documents, and one of an org where one name is in every document."""
     database = f"reached_{worker_id}"
-    clone(stack.postgres, database)
+    clone(stack, database)
     world = World(stack, database)
     ann, bob = world.user(world.org("small")), world.user(world.org("large"))
     naming.put(

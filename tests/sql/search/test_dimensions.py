@@ -25,7 +25,7 @@ def sized(stack: Stack, worker_id: str) -> Iterator[tuple[World, Actor]]:
     """A member whose org has chunks of three models with sizes of their own and of one without, in a database
     of its own."""
     database = f"sized_{worker_id}"
-    clone(stack.postgres, database)
+    clone(stack, database)
     world = World(stack, database)
     ann = world.user(world.org())
     world.sql("update rag.settings set other_embedding_models = %s", [MODEL, *SIZES])

@@ -41,7 +41,7 @@ Crowd = tuple[World, Actor, Actor]
 def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
     """A user with a hundred documents beside a tenant with thousands, in a database of their own."""
     database = f"planned_{worker_id}"
-    clone(stack.postgres, database)
+    clone(stack, database)
     world = World(stack, database)
     small, large = world.org("small"), world.org("large")
     ann, bob = world.user(small), world.user(large)
@@ -294,7 +294,7 @@ def test_the_test_would_detect_a_scan(crowd: Crowd):
 def test_a_plan_made_with_empty_tables_scans_no_full_table(stack: Stack, worker_id: str):
     """PostgREST's connections keep their plans; autovacuum may count the rows a minute later."""
     database = f"emptied_{worker_id}"
-    clone(stack.postgres, database)
+    clone(stack, database)
     with closing(World(stack, database)) as world:
         scan_nothing(world)
 
@@ -330,7 +330,7 @@ def scan_nothing(world: World) -> None:
 def unanalyzed(stack: Stack, worker_id: str) -> Iterator[World]:
     """A database without statistics."""
     database = f"unanalyzed_{worker_id}"
-    clone(stack.postgres, database)
+    clone(stack, database)
     with closing(World(stack, database)) as world:
         yield world
 

@@ -56,7 +56,7 @@ def indexed(stack: Stack, worker_id: str) -> Iterator[tuple[World, Actor]]:
     otherwise be made of what other tests left. The vectors are of few dimensions, as embeddings are at heart:
     among 384 random ones nothing has neighbours to be found by."""
     database = f"indexed_{worker_id}"
-    clone(stack.postgres, database)
+    clone(stack, database)
     world = World(stack, database)
     world.sql("update rag.settings set exact_rows = 20")
     ann = world.user(world.org())
