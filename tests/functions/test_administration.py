@@ -241,9 +241,9 @@ def test_a_project_key_that_postgrest_rejects_is_reported_to_an_admin(
 
 
 def test_a_database_without_the_schema_is_up_and_not_migrated(
-    settings: Settings, people: People, stack: Stack, worker_id: str, caplog: pytest.LogCaptureFixture
+    settings: Settings, people: People, stack: Stack, caplog: pytest.LogCaptureFixture
 ):
-    with bare(stack, f"bare_{worker_id}") as address:
+    with bare(stack, f"bare_{stack.state.database}") as address:
         for actor in (None, people.ada):
             changes = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
             body = health(settings, actor, 503, **changes)

@@ -54,24 +54,22 @@ def cli(stack: Stack, *arguments: str, database: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def new_database(stack: Stack, worker_id: str) -> Iterator[Callable[[str], str]]:
+def new_database(stack: Stack) -> Iterator[Callable[[str], str]]:
     """Makes databases that have what a hosted project has, and nothing of ours."""
-    yield from _databases(stack, worker_id, lambda name: migrations.make_database(stack.postgres, name))
+    yield from _databases(stack, lambda name: migrations.make_database(stack.postgres, name))
 
 
 @pytest.fixture
-def cloned(stack: Stack, worker_id: str) -> Iterator[Callable[[str], str]]:
+def cloned(stack: Stack) -> Iterator[Callable[[str], str]]:
     """Makes databases by the migrations, as the test run's template was made."""
-    yield from _databases(stack, worker_id, lambda name: clone(stack, name))
+    yield from _databases(stack, lambda name: clone(stack, name))
 
 
-def _databases(
-    stack: Stack, worker_id: str, make_database: Callable[[str], None]
-) -> Iterator[Callable[[str], str]]:
+def _databases(stack: Stack, make_database: Callable[[str], None]) -> Iterator[Callable[[str], str]]:
     made = []
 
     def make(name: str) -> str:
-        database = f"{name}_{worker_id}"
+        database = f"{name}_{stack.state.database}"
         make_database(database)
         made.append(database)
         return database
@@ -82,9 +80,9 @@ def _databases(
 
 
 @pytest.fixture(scope="module")
-def declared(stack: Stack, worker_id: str) -> Iterator[str]:
+def declared(stack: Stack) -> Iterator[str]:
     """A database made by sql/."""
-    database = f"declared_{worker_id}"
+    database = f"declared_{stack.state.database}"
     migrations.make_database(stack.postgres, database)
     migrations.apply_declared(stack.postgres, database)
     yield database
@@ -92,9 +90,9 @@ def declared(stack: Stack, worker_id: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def migrated(stack: Stack, worker_id: str) -> Iterator[str]:
+def migrated(stack: Stack) -> Iterator[str]:
     """A database made by supabase/migrations."""
-    database = f"migrated_{worker_id}"
+    database = f"migrated_{stack.state.database}"
     # The template is made by the same command.
     clone(stack, database)
     with psycopg.connect(stack.database_url(database=database)) as connection:

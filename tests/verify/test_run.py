@@ -280,7 +280,7 @@ def test_a_wrong_input_is_refused_in_one_sentence_without_a_secret(
 
 
 def test_another_release_and_a_database_without_the_schema_are_refused(
-    world: World, stack: Stack, deployment: Deployment, worker_id: str
+    world: World, stack: Stack, deployment: Deployment
 ):
     ((original,),) = world.sql("select pg_get_functiondef('rag.version'::regproc)")
     plant = original.replace("2026", "2099")
@@ -289,7 +289,7 @@ def test_another_release_and_a_database_without_the_schema_are_refused(
         pytest.raises(SetupFailed, match=r"has the release 2099.* and this copy of verify is of 2026"),
     ):
         verify_catalogue(deployment.database_url)
-    database = f"empty_{worker_id}"
+    database = f"empty_{stack.state.database}"
     migrations.make_database(stack.postgres, database)
     try:
         with pytest.raises(SetupFailed, match="Apply the migrations first"):

@@ -56,9 +56,9 @@ Crowd = tuple[World, Actor, Actor]
 
 
 @pytest.fixture(scope="module")
-def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
+def crowd(stack: Stack) -> Iterator[Crowd]:
     """A user of an org with a few documents, and one of an org where one name is in every document."""
-    database = f"reached_{worker_id}"
+    database = f"reached_{stack.state.database}"
     clone(stack, database)
     world = World(stack, database)
     ann, bob = world.user(world.org("small")), world.user(world.org("large"))

@@ -21,10 +21,10 @@ CHUNKS = 60
 
 
 @pytest.fixture(scope="module")
-def sized(stack: Stack, worker_id: str) -> Iterator[tuple[World, Actor]]:
+def sized(stack: Stack) -> Iterator[tuple[World, Actor]]:
     """A member whose org has chunks of three models with sizes of their own and of one without, in a database
     of its own."""
-    database = f"sized_{worker_id}"
+    database = f"sized_{stack.state.database}"
     clone(stack, database)
     world = World(stack, database)
     ann = world.user(world.org())

@@ -38,9 +38,9 @@ Crowd = tuple[World, Actor, Actor]
 
 
 @pytest.fixture(scope="module")
-def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
+def crowd(stack: Stack) -> Iterator[Crowd]:
     """A user with a hundred documents beside a tenant with thousands, in a database of their own."""
-    database = f"planned_{worker_id}"
+    database = f"planned_{stack.state.database}"
     clone(stack, database)
     world = World(stack, database)
     small, large = world.org("small"), world.org("large")
@@ -291,9 +291,9 @@ def test_the_test_would_detect_a_scan(crowd: Crowd):
     assert uses(world, lambda: world.sql(statement))["chunks"] == 1
 
 
-def test_a_plan_made_with_empty_tables_scans_no_full_table(stack: Stack, worker_id: str):
+def test_a_plan_made_with_empty_tables_scans_no_full_table(stack: Stack):
     """PostgREST's connections keep their plans; autovacuum may count the rows a minute later."""
-    database = f"emptied_{worker_id}"
+    database = f"emptied_{stack.state.database}"
     clone(stack, database)
     with closing(World(stack, database)) as world:
         scan_nothing(world)
@@ -327,9 +327,9 @@ def scan_nothing(world: World) -> None:
 
 
 @pytest.fixture
-def unanalyzed(stack: Stack, worker_id: str) -> Iterator[World]:
+def unanalyzed(stack: Stack) -> Iterator[World]:
     """A database without statistics."""
-    database = f"unanalyzed_{worker_id}"
+    database = f"unanalyzed_{stack.state.database}"
     clone(stack, database)
     with closing(World(stack, database)) as world:
         yield world

@@ -51,11 +51,11 @@ def test_a_small_tenant_gets_every_row_beside_a_large_one(people: People, world:
 
 
 @pytest.fixture(scope="module")
-def indexed(stack: Stack, worker_id: str) -> Iterator[tuple[World, Actor]]:
+def indexed(stack: Stack) -> Iterator[tuple[World, Actor]]:
     """A user with 250 chunks in a database of their own, where the index is asked for them: its graph would
     otherwise be made of what other tests left. The vectors are of few dimensions, as embeddings are at heart:
     among 384 random ones nothing has neighbours to be found by."""
-    database = f"indexed_{worker_id}"
+    database = f"indexed_{stack.state.database}"
     clone(stack, database)
     world = World(stack, database)
     world.sql("update rag.settings set exact_rows = 20")
