@@ -11,6 +11,7 @@ from rich.console import Console
 from bench import (
     bulk_load,
     capacity,
+    chart_growth,
     chart_partitions,
     chart_peers,
     chart_tenants,
@@ -100,6 +101,7 @@ def main() -> int:
     chart_tenants.write()
     chart_peers.write()
     chart_partitions.write()
+    chart_growth.write()
     if missed:
         console.print("Some figures fall short of their goals; they are written down as they are.")
     return 0

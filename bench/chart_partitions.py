@@ -20,6 +20,6 @@ def draw(measured: dict[str, tuple[float, float]]) -> str:
     panels = []
     for dimensions, chunks in TABLES:
         table = table_name(dimensions, chunks)
-        pairs = [(name, *measured[f"p50, {name} of {table}"]) for name in asking_orgs(chunks)]
-        panels.append(Panel(f"p50, ms: {table}", pairs, max(max(values) for _, *values in pairs), ".3g"))
-    return draw_svg("Time of rag_match by size of org in large tables", WHOLE, DIVIDED, panels)
+        times = {name: measured[f"p50, {name} of {table}"] for name in asking_orgs(chunks)}
+        panels.append(Panel.of(f"p50, ms: {table}", times))
+    return draw_svg("Time of rag_match by size of org in large tables", (WHOLE, DIVIDED), panels)
