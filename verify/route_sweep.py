@@ -65,11 +65,7 @@ def _attack_route(sweep: Sweep, route: route_operations.Route) -> Iterator[Findi
         )
     groups = list(attacks.on_routes(sweep.actors, sweep.objects, sweep.credentials))
     if route.name in request_examples.OPERATORS:
-        # Every success is a finding: the route shows nothing of an org that could be recognised.
-        groups = [
-            replace(group, attacks=tuple(replace(attack, may_succeed=False) for attack in group.attacks))
-            for group in groups
-        ]
+        groups = [_on_operators_route(group, _operators_token(sweep, route)) for group in groups]
     if route.name in request_examples.PUBLIC:
         yield from _attack_public_route(sweep, groups[0], route)
         return
@@ -92,6 +88,24 @@ def _attack_route(sweep: Sweep, route: route_operations.Route) -> Iterator[Findi
         yield from _attack_scopes(sweep, route, control.caller)
 
 
+def _on_operators_route(group: Group, token: str | None) -> Group:
+    """The group's attacks, of which none may succeed: the route shows nothing of an org that could be
+    recognised. Where the operator's token is unknown, the route may be off, which is 404."""
+    refusals = frozenset() if token else frozenset({404})
+    return replace(
+        group,
+        attacks=tuple(
+            replace(attack, may_succeed=False, statuses=attack.statuses | refusals)
+            for attack in group.attacks
+        ),
+    )
+
+
+def _operators_token(sweep: Sweep, route: route_operations.Route) -> str | None:
+    token: str | None = getattr(sweep.actors.deployment, request_examples.OPERATORS[route.name])
+    return token
+
+
 def _attack_public_route(sweep: Sweep, group: Group, route: route_operations.Route) -> Iterator[Finding]:
     """The route answers without a credential, with no data of an org."""
     request = route.request(sweep.objects.shared, optional=True)
@@ -111,7 +125,7 @@ def _callers(sweep: Sweep, route: route_operations.Route) -> dict[str, dict[str,
     actors = sweep.actors
     tokens = {"member": actors.token(actors.member), "admin": actors.token(actors.admin)}
     if route.name in request_examples.OPERATORS:
-        token = getattr(actors.deployment, request_examples.OPERATORS[route.name])
+        token = _operators_token(sweep, route)
         tokens = {"operator": token} if token else {}
     if route.name in request_examples.BY_LINK:
         return {"link": {}}
