@@ -144,7 +144,7 @@ DISTINCT = list({operation.endpoint: operation for operation in OPERATIONS}.valu
 KEYED = {
     "api-keys", "chat-completions", "collections", "documents", "webhooks", "indexes", "index-query",
     "index-snapshots", "knowledge", "v1-search", "v1-contents", "v1-similar", "v1-answer",
-    "chat", "retrievals", "administration", "mcp", "sources",
+    "chat", "retrievals", "administration", "mcp", "sources", "records",
 }  # fmt: skip
 # Without a credential.
 PUBLIC = {
