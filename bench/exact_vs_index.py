@@ -33,8 +33,10 @@ EF_SEARCH = (40, 100, 200, 400)
 EXACT = "exact"
 NEAREST = """
 select id from (
-  select id, (embedding operator(extensions.<=>) %(query)s::extensions.halfvec(1536)) {exactly} as distance
-  from rag.chunks where org_id = any (%(orgs)s::uuid[])
+  select id, (embedding::extensions.halfvec(1536)
+    operator(extensions.<=>) %(query)s::extensions.halfvec(1536)) {exactly} as distance
+  from rag.chunks
+  where org_id = any (%(orgs)s::uuid[]) and in_hnsw and extensions.vector_dims(embedding) = 1536
   order by distance limit {limit}
 ) as nearest order by distance"""
 

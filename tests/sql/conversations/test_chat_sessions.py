@@ -315,7 +315,8 @@ def test_messages_cannot_be_changed(people: People, world: World):
 CROWD = """
     with others as (
       insert into auth.users (id, email)
-        select gen_random_uuid(), number || '@crowd.example' from generate_series(1, 300) as number returning id
+        select gen_random_uuid(), number || '@crowd.example' from generate_series(1, 300) as number
+        returning id
     )
     insert into rag.sessions (org_id, owner_id, title)
       select %(org)s, id, number::text from others, generate_series(1, 10) as number;
