@@ -8,6 +8,7 @@ import psycopg
 
 from bench.interleaved import Candidate
 from bench.tenant_rows import Org
+from bench.tenants import IN_INDEX
 
 COLUMNS = """
     chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
@@ -48,13 +49,13 @@ as $$
   limit match_count;
 $$"""
 DISTANCE = "embedding::extensions.halfvec(1536) operator(extensions.<=>) query_vector"
-IN_INDEX = "in_hnsw and extensions.vector_dims(embedding) = 1536"
+INDEXED_ROWS = IN_INDEX.format(1536)
 # "+ 0" keeps the HNSW index out of it.
 EXACT = "(embedding operator(extensions.<=>) query_vector) + 0"
 # Without the last, Postgres takes the policies for far more selective than they are, and sorts all rows.
 ITERATIVE = "set hnsw.iterative_scan = '{order}' set hnsw.ef_search = '{ef_search}' set enable_sort = off"
 INDEXED = (("strict_order", 40), ("relaxed_order", 40), ("relaxed_order", 100), ("relaxed_order", 400))
-RARE = " and source_type = 'faq'"
+RARE = "source_type = 'faq'"
 
 
 def expert_candidates(
@@ -63,13 +64,17 @@ def expert_candidates(
     """The expert's attempts at one cell, made in the database: exact scans, with `indexed` HNSW too."""
     ids = ", ".join(f"'{org.id}'" for org in orgs)
     scope = f"org_id = {ids}" if len(orgs) == 1 else f"org_id in ({ids})"
-    rows = scope + (RARE if rare else "")
+    rows = f"{scope} and {RARE}" if rare else scope
     model = f"{rows} and embedding_model = (select embedding_model from rag.settings)"  # noqa: S608
     attempts = {"exact": (rows, EXACT, ""), "exact, model too": (model, EXACT, "")}
     if indexed:
         for order, ef_search in INDEXED:
             settings = ITERATIVE.format(order=order, ef_search=ef_search)
-            attempts[f"HNSW, {order}, ef_search {ef_search}"] = (f"{rows} and {IN_INDEX}", DISTANCE, settings)
+            attempts[f"HNSW, {order}, ef_search {ef_search}"] = (
+                f"{rows} and {INDEXED_ROWS}",
+                DISTANCE,
+                settings,
+            )
     candidates = {}
     for number, (attempt, (where, distance, settings)) in enumerate(attempts.items()):
         name = f"hand_written_{cell}_{number}"
@@ -97,6 +102,6 @@ create policy "textbook: own orgs" on rag.chunks for select to textbook
 def textbook_candidate(connection: psycopg.Connection[Any], token: str, *, rare: bool) -> Candidate:
     name = "match_documents_faq" if rare else "match_documents"
     # The planner uses no index for so few rows.
-    where = "source_type = 'faq'" if rare else IN_INDEX
+    where = RARE if rare else INDEXED_ROWS
     connection.execute(TEXTBOOK.format(name=name, where=where).encode())
     return Candidate(name, "query_embedding", "match_count", token=token)

@@ -20,7 +20,7 @@ from bench import (
 from bench.chart_peers import SIZES, SYSTEMS
 from bench.chart_tenants import TENANTS
 from bench.eval_quality import MEASURE, METHODS
-from bench.figures import markdown, results
+from bench.figures import markdown, results, values
 from bench.question_sets import KINDS
 from local import ROOT
 
@@ -271,7 +271,7 @@ def relations() -> list[str]:
 
 def peers() -> list[str]:
     """A row a system, a column a size of org; nothing when it was not measured."""
-    value = {result["name"]: result["value"] for result in results("peers")}
+    value = values("peers")
     rows = [*PEERS_HEAD] if value else []
     for system in SYSTEMS if value else ():
         cells = [

@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 
 from bench.chunk_storage import add_to_hnsw, sizes_in
-from bench.figures import Figure, results
+from bench.figures import Figure, values
 from bench.put_documents import ORG, bodies, member_call
 from bench.tenants import tenant_database
 from shared.models.embeddings import DIMENSIONS
@@ -144,13 +144,13 @@ def estimate(
 
 def questions_a_second() -> float:
     """The searches that one of two processors answers, functions included: the least measured."""
-    rows: dict[str, float] = {row["name"]: row["value"] for row in results("request")}
+    rows = values("request")
     return min(rows[f"throughput, {chunks} chunks, ours"] for chunks in ("50,000", "3,000", "100")) / 2
 
 
 def measured() -> dict[str, float]:
     """The figures of the latest measurement, by name."""
-    return {row["name"]: row["value"] for row in results("capacity")}
+    return values("capacity")
 
 
 def main() -> None:

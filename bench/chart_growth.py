@@ -1,7 +1,7 @@
 """Chart of growth (bench/tenant_growth.py): p50 beside more rows of others, build time of the index."""
 
 from bench.bar_chart import Panel, draw_svg
-from bench.figures import results
+from bench.figures import values
 from bench.tenant_growth import STAGES, TENANTS, time_name
 from local import ROOT
 
@@ -11,9 +11,7 @@ BUILD = "HNSW build, "
 
 def write() -> None:
     """The chart of the latest results; none without results."""
-    measured = {result["name"]: result["value"] for result in results("growth")}
-    if measured:
-        CHART.parent.mkdir(exist_ok=True)
+    if measured := values("growth"):
         CHART.write_text(draw(measured))
 
 

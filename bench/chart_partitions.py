@@ -12,7 +12,6 @@ def write() -> None:
     """The chart of the latest results; none without results."""
     measured = {result["name"]: (result["value"], result["baseline"]) for result in results("partitions")}
     if measured:
-        CHART.parent.mkdir(exist_ok=True)
         CHART.write_text(draw(measured))
 
 

@@ -1,7 +1,7 @@
 """Chart of search beside other Postgres stores (bench/peers.py), by size of org."""
 
 from bench.bar_chart import text
-from bench.figures import results
+from bench.figures import values
 from bench.peers import LANGCHAIN, LLAMA_INDEX, OURS, PEERS, TEXTBOOK, WITH_INDEX
 from local import ROOT
 
@@ -23,8 +23,7 @@ PANEL, HIGHEST, GROUP, BAR, GAP, KEY = 150, 90, 240, 28, 4, 130
 
 def write() -> None:
     """The chart of the latest results; none without results."""
-    measured = {result["name"]: result["value"] for result in results("peers")}
-    if measured:
+    if measured := values("peers"):
         CHART.write_text(draw_svg(measured))
 
 

@@ -1,7 +1,7 @@
 """Chart of recall and p50 by tenant size (bench/match_by_tenant_size.py)."""
 
 from bench.bar_chart import Panel, draw_svg
-from bench.figures import results
+from bench.figures import values
 from local import ROOT
 
 CHART = ROOT / "docs" / "images" / "tenants.svg"
@@ -10,9 +10,7 @@ TENANTS = ("50,000 chunks", "3,000 chunks", "100 chunks", "50 orgs")
 
 def write() -> None:
     """The chart of the latest results; none without results."""
-    measured = {result["name"]: result["value"] for result in results("match")}
-    if measured:
-        CHART.parent.mkdir(exist_ok=True)
+    if measured := values("match"):
         CHART.write_text(draw(measured))
 
 

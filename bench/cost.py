@@ -20,7 +20,7 @@ from statistics import mean
 import httpx
 
 from bench.bench_stack import BenchStack, Server, serve_app
-from bench.figures import Figure, results
+from bench.figures import Figure, values
 from local import ROOT
 from local.demo import Question, questions
 
@@ -140,7 +140,7 @@ class Prices:
 
 def measured(call: str) -> dict[str, float]:
     """The figures of the latest measurement, by name."""
-    rows = {row["name"]: row["value"] for row in results("cost")}
+    rows = values("cost")
     return {name: rows[f"{call}, {name}"] for name in UNITS}
 
 

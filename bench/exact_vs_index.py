@@ -19,7 +19,7 @@ from rich.console import Console
 from bench.figures import Figure
 from bench.interleaved import TOP_K, sample_queries, vector_literal
 from bench.tenant_rows import Org
-from bench.tenants import TenantDatabase, small_orgs, tenant_database
+from bench.tenants import IN_INDEX, TenantDatabase, small_orgs, tenant_database
 
 SIZES = (100, 1_000, 3_000, 5_000, 10_000, 50_000)
 ROWS = 100_000
@@ -36,7 +36,7 @@ select id from (
   select id, (embedding::extensions.halfvec(1536)
     operator(extensions.<=>) %(query)s::extensions.halfvec(1536)) {exactly} as distance
   from rag.chunks
-  where org_id = any (%(orgs)s::uuid[]) and in_hnsw and extensions.vector_dims(embedding) = 1536
+  where org_id = any (%(orgs)s::uuid[]) and {rows}
   order by distance limit {limit}
 ) as nearest order by distance"""
 
@@ -116,9 +116,10 @@ def ask(
     connection.execute(f"set local enable_sort = {'on' if ef_search is None else 'off'}")
     connection.execute(f"set local hnsw.ef_search = {ef_search or 40}")
     connection.execute("set local hnsw.iterative_scan = relaxed_order")
-    query = NEAREST.format(
-        exactly="+ 0" if ef_search is None else "", limit=TOP_K if ef_search is None else FETCH
-    )
+    if ef_search is None:
+        query = NEAREST.format(exactly="+ 0", rows="true", limit=TOP_K)
+    else:
+        query = NEAREST.format(exactly="", rows=IN_INDEX.format(1536), limit=FETCH)
     started = perf_counter()
     # Not prepared: rag_match's choices are planned for their values too.
     rows: Sequence[tuple[UUID]] = connection.execute(query.encode(), arguments, prepare=False).fetchall()

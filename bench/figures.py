@@ -104,6 +104,11 @@ def results(part: str) -> list[dict[str, Any]]:
     return [result for result in map(json.loads, _lines(str(RESULTS))) if result["part"] == part]
 
 
+def values(part: str) -> dict[str, float]:
+    """The latest values of a part, by the names of their figures."""
+    return {result["name"]: result["value"] for result in results(part)}
+
+
 def markdown(part: str) -> list[str]:
     """The results of a part as docs/benchmarks.md shows them, a row a figure."""
     rows = []

@@ -32,10 +32,11 @@ SETTINGS = {
     "max_parallel_maintenance_workers": "2",
     "max_wal_size": "8GB",
 }
-INDEX = """
-create index chunks_by_embedding_{0} on rag.chunks
-  using hnsw ((embedding::extensions.halfvec({0})) extensions.halfvec_cosine_ops)
-  where in_hnsw and extensions.vector_dims(embedding) = {0}"""
+IN_INDEX = "in_hnsw and extensions.vector_dims(embedding) = {0}"
+INDEX = f"""
+create index chunks_by_embedding_{{0}} on rag.chunks
+  using hnsw ((embedding::extensions.halfvec({{0}})) extensions.halfvec_cosine_ops)
+  where {IN_INDEX}"""
 
 
 # What the triggers would have counted: how many chunks each collection has. (The words are left out.)
