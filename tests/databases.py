@@ -164,6 +164,13 @@ class ProcessStack(Stack):
         return psycopg.connect(self._server.url(self.state.database), autocommit=True)
 
 
+def own_database(stack: Stack, purpose: str) -> str:
+    """A clone for some tests of this process alone. Returns its name, which no other process has."""
+    name = f"{purpose}_{stack.state.database}"
+    clone(stack, name)
+    return name
+
+
 def clone(stack: Stack, name: str) -> None:
     """A database like the migrated template, owned as hosted projects have it."""
     with psycopg.connect(stack.postgres.url(), autocommit=True) as connection:

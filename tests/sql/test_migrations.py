@@ -14,7 +14,7 @@ from local import ROOT, declared_schema, migrations
 from local.child_processes import StackError
 from local.npm_tools import supabase
 from local.stack import Stack
-from tests.databases import clone
+from tests.databases import clone, own_database
 
 CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()
 # Schemas with grants, relations, functions and policies, without those of pgvector and the CLI.
@@ -92,9 +92,8 @@ def declared(stack: Stack) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def migrated(stack: Stack) -> Iterator[str]:
     """A database made by supabase/migrations."""
-    database = f"migrated_{stack.state.database}"
     # The template is made by the same command.
-    clone(stack, database)
+    database = own_database(stack, "migrated")
     with psycopg.connect(stack.database_url(database=database)) as connection:
         # The template has settings of the tests.
         connection.execute(

@@ -211,32 +211,32 @@ def test_no_search_fails_while_the_replica_stops(replicated: Replicated, no_paus
     actors = [replicated.world.user(org) for _ in range(8)]
     replicated.add(actors[0], KILN)
     eventually(lambda: replicated.search(actors[0]) == [KILN])
-    searched: list[list[list[str]]] = [[] for _ in actors]
+    answers_by_actor: list[list[list[str]]] = [[] for _ in actors]
     is_over = Event()
     with replicated.client(rag_search.app) as client, ThreadPoolExecutor(len(actors)) as threads:
 
-        def search(actor: Actor, found: list[list[str]]) -> None:
+        def search(actor: Actor, answers: list[list[str]]) -> None:
             while not is_over.is_set():
-                found.append(replicated.results(client, actor))
+                answers.append(replicated.results(client, actor))
 
-        running = [threads.submit(search, *pair) for pair in zip(actors, searched, strict=True)]
+        running = [threads.submit(search, *pair) for pair in zip(actors, answers_by_actor, strict=True)]
         try:
-            _wait_for_more(searched)
+            _wait_for_more(answers_by_actor)
             replicated.standby.postgres.stop()
-            _wait_for_more(searched)
+            _wait_for_more(answers_by_actor)
             replicated.standby.postgrest.stop()
-            _wait_for_more(searched)
+            _wait_for_more(answers_by_actor)
         finally:
             is_over.set()
         for thread in running:
             thread.result()
-    assert all(found == [KILN] for of_actor in searched for found in of_actor)
+    assert all(answer == [KILN] for answers in answers_by_actor for answer in answers)
 
 
-def _wait_for_more(searched: list[list[list[str]]]) -> None:
+def _wait_for_more(answers_by_actor: list[list[list[str]]]) -> None:
     """Until each user has five more results."""
-    goals = [len(found) + 5 for found in searched]
-    eventually(lambda: all(map(le, goals, map(len, searched))))
+    goals = [len(answers) + 5 for answers in answers_by_actor]
+    eventually(lambda: all(map(le, goals, map(len, answers_by_actor))))
 
 
 def test_the_header_is_a_number():

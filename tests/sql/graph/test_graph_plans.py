@@ -11,7 +11,7 @@ import pytest
 from local import migrations
 from local.stack import Stack
 from tests.actors import MODEL, Actor, World
-from tests.databases import clone
+from tests.databases import own_database
 from tests.sql import naming, passages
 from tests.sql.naming import NamedChunk
 from tests.sql.search.test_match_plans import uses
@@ -58,8 +58,7 @@ Crowd = tuple[World, Actor, Actor]
 @pytest.fixture(scope="module")
 def crowd(stack: Stack) -> Iterator[Crowd]:
     """A user of an org with a few documents, and one of an org where one name is in every document."""
-    database = f"reached_{stack.state.database}"
-    clone(stack, database)
+    database = own_database(stack, "reached")
     world = World(stack, database)
     ann, bob = world.user(world.org("small")), world.user(world.org("large"))
     naming.put(

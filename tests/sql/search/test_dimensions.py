@@ -12,7 +12,7 @@ from local.stack import Stack
 from shared.documents.snapshots.jsonl import to_database
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
-from tests.databases import clone
+from tests.databases import own_database
 from tests.sql import passages
 
 SIZES = {"tiny": 256, "small": 384, "large": 3072}
@@ -24,8 +24,7 @@ CHUNKS = 60
 def sized(stack: Stack) -> Iterator[tuple[World, Actor]]:
     """A member whose org has chunks of three models with sizes of their own and of one without, in a database
     of its own."""
-    database = f"sized_{stack.state.database}"
-    clone(stack, database)
+    database = own_database(stack, "sized")
     world = World(stack, database)
     ann = world.user(world.org())
     world.sql("update rag.settings set other_embedding_models = %s", [MODEL, *SIZES])

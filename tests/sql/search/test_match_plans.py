@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from local import migrations
 from local.stack import Stack
 from tests.actors import MODEL, Actor, World, vector
-from tests.databases import clone
+from tests.databases import own_database
 from tests.sql import passages
 
 # As many as make a scan of a table dearer than any index.
@@ -40,8 +40,7 @@ Crowd = tuple[World, Actor, Actor]
 @pytest.fixture(scope="module")
 def crowd(stack: Stack) -> Iterator[Crowd]:
     """A user with a hundred documents beside a tenant with thousands, in a database of their own."""
-    database = f"planned_{stack.state.database}"
-    clone(stack, database)
+    database = own_database(stack, "planned")
     world = World(stack, database)
     small, large = world.org("small"), world.org("large")
     ann, bob = world.user(small), world.user(large)
@@ -293,8 +292,7 @@ def test_the_test_would_detect_a_scan(crowd: Crowd):
 
 def test_a_plan_made_with_empty_tables_scans_no_full_table(stack: Stack):
     """PostgREST's connections keep their plans; autovacuum may count the rows a minute later."""
-    database = f"emptied_{stack.state.database}"
-    clone(stack, database)
+    database = own_database(stack, "emptied")
     with closing(World(stack, database)) as world:
         scan_nothing(world)
 
@@ -329,8 +327,7 @@ def scan_nothing(world: World) -> None:
 @pytest.fixture
 def unanalyzed(stack: Stack) -> Iterator[World]:
     """A database without statistics."""
-    database = f"unanalyzed_{stack.state.database}"
-    clone(stack, database)
+    database = own_database(stack, "unanalyzed")
     with closing(World(stack, database)) as world:
         yield world
 

@@ -10,7 +10,7 @@ from local import migrations
 from local.stack import Stack
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.databases import clone
+from tests.databases import own_database
 from tests.sql import passages
 
 
@@ -55,8 +55,7 @@ def indexed(stack: Stack) -> Iterator[tuple[World, Actor]]:
     """A user with 250 chunks in a database of their own, where the index is asked for them: its graph would
     otherwise be made of what other tests left. The vectors are of few dimensions, as embeddings are at heart:
     among 384 random ones nothing has neighbours to be found by."""
-    database = f"indexed_{stack.state.database}"
-    clone(stack, database)
+    database = own_database(stack, "indexed")
     world = World(stack, database)
     world.sql("update rag.settings set exact_rows = 20")
     ann = world.user(world.org())
