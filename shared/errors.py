@@ -263,7 +263,8 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
     """
     log_reason = f"SQL {code}"
     error_code = detail if isinstance(detail, str) and re.fullmatch(r"[a-z_]{1,40}", detail) else None
-    # Requests contain no vectors: the number is that of the deployment's own embedder.
+    # Requests contain no vectors: the number is that of the deployment's own embedder, or of a snapshot, for
+    # which load_session.py raises its own error.
     if error_code == "wrong_dimensions":
         return EmbeddingFailed(log_reason=error_code)
     if error := SQL_ERRORS.get(code or ""):
