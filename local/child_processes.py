@@ -19,6 +19,8 @@ from pathlib import Path
 import httpx
 import psutil
 
+from shared.clients.http_client import http_client
+
 
 class StackError(RuntimeError):
     """The local stack cannot run a command; the message says what to do."""
@@ -102,15 +104,17 @@ def wait_until_ready(ready: Callable[[], bool], child: Child, log: Path, seconds
     deadline = time.monotonic() + seconds
     while not ready():
         if child.process() is None or time.monotonic() > deadline:
-            tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-            raise StackError(f"{log.stem} did not start; its log {log} ends with:\n{tail}")
+            # The last line of a traceback is the error.
+            last = log.read_text(errors="replace").strip().rpartition("\n")[2]
+            raise StackError(f"{log.stem} did not start; its log {log} ends with: {last}")
         time.sleep(0.02)
 
 
 def is_responding(address: str) -> bool:
     """Whether a GET of the address gets a response below 500."""
     try:
-        return httpx.get(address, timeout=30).status_code < 500
+        with http_client(30) as client:
+            return client.get(address).status_code < 500
     except httpx.TransportError:
         return False
 
@@ -121,9 +125,9 @@ def free_port() -> int:
     return next(filter(port_is_free, (random.randrange(10_000, 32_768) for _ in count())))  # noqa: S311  # no secret
 
 
-def free_port_above(port: int) -> int:
-    """A free TCP port to suggest in place of `port`, in steps of ten."""
-    return next(filter(port_is_free, range(port + 10, 2**16, 10)), 0) or free_port()
+def free_port_from(port: int) -> int:
+    """`port` if it is free, else a free TCP port above it, in steps of ten."""
+    return next(filter(port_is_free, range(port, 2**16, 10)), 0) or free_port()
 
 
 def port_is_free(port: int) -> bool:

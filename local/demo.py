@@ -8,7 +8,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
-import httpx
 import psycopg
 from rich.console import Console
 from rich.markup import escape
@@ -16,8 +15,10 @@ from supabase import ClientOptions, FunctionsHttpError, create_client
 
 from local.child_processes import StackError
 from local.seed_demo import COLLECTION, demo_files, ingest_files, principals_of
+from local.shell_environment import settings_of_the_shell, unknown_settings
 from local.stack import Stack
-from shared.errors import EmbeddingFailed, GenerationFailed
+from shared.clients.http_client import http_client
+from shared.errors import EmbeddingFailed
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.services import Services
 
@@ -49,7 +50,7 @@ def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, An
         "body": {"query_text": question.text, "filters": question.filters},
         "responseType": "json",
     }
-    with httpx.Client(timeout=60) as connections:
+    with http_client(60) as connections:
         options = ClientOptions(headers={"Authorization": f"Bearer {token}"}, httpx_client=connections)
         supabase = create_client(url, anon_key, options)
         try:
@@ -61,7 +62,7 @@ def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, An
 def run(stack: Stack, services: Services, console: Console) -> None:
     """Ingest the corpus, ask every question as its user and print the answers."""
     started = perf_counter()
-    documents, chunks = ingest_files(services, demo_files(), principals_of(stack), console)
+    documents, chunks = ingest(stack, services, console)
     console.print(f"{documents} documents, {chunks} chunks, {perf_counter() - started:.1f} s\n")
     confidences: Counter[str] = Counter()
     asker = None
@@ -118,38 +119,44 @@ def _passage(number: int, score: float, passage: dict[str, Any], console: Consol
     console.print(f"    [dim]{score:.2f}[/dim] {escape(title)} [dim]{escape(one_line)}[/dim]", soft_wrap=True)
 
 
-def ingest_once(stack: Stack, services: Services, console: Console) -> None:
-    """Ingest the demo's documents unless all are present, embedded by the present model. Completes an
-    interrupted run. Raises StackError for a remote embedder that fails."""
-    files = demo_files()
+def is_ingested(stack: Stack, services: Services) -> bool:
+    """Whether all of the demo's documents are present, embedded by the present model."""
     with psycopg.connect(stack.database_url()) as connection:
         row = connection.execute(
             "select count(distinct document_id) from rag.chunks join rag.collections "
             "on collections.id = collection_id where collections.name = %s and embedding_model = %s",
             [COLLECTION, services.embedder.model],
         ).fetchone()
-    if row is None or row[0] < len(files):
-        try:
-            ingest_files(services, files, principals_of(stack), console)
-        except EmbeddingFailed as error:
-            if not services.embedder.remote:
-                raise
-            raise StackError(
-                f"RAG_EMBEDDING_URL {services.settings.rag_embedding_url} did not embed with the model "
-                f"{services.embedder.model} ({error.log_reason}); check both, and OPENAI_API_KEY"
-            ) from None
+    return row is not None and row[0] >= len(demo_files())
 
 
-def report_model(services: Services, console: Console) -> None:
-    """Print the model that writes answers, with a warning if its server does not list its models."""
-    if (gateway := services.chat_gateway) is None:
-        return
-    text = f"answers: {gateway.model} at {services.settings.rag_llm_url}"
+def ingest(stack: Stack, services: Services, console: Console) -> tuple[int, int]:
+    """Ingest the demo's documents; the numbers of documents and chunks. Completes an interrupted run. Raises
+    StackError for a remote embedder that fails."""
     try:
-        gateway.models()
-    except GenerationFailed as error:
-        text = f"warning: {text}: no list of models ({error.log_reason}); check RAG_LLM_URL"
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+        return ingest_files(services, demo_files(), principals_of(stack), console)
+    except EmbeddingFailed as error:
+        if not services.embedder.remote:
+            raise
+        raise StackError(
+            f"RAG_EMBEDDING_URL {services.settings.rag_embedding_url} did not embed with the model "
+            f"{services.embedder.model} ({error.log_reason}); check both, and OPENAI_API_KEY"
+        ) from None
+
+
+def report_models(services: Services, console: Console) -> None:
+    """Print which variables of the shell are used, and which models they name. Asks no service."""
+
+    def line(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    settings, gateway, embedder = services.settings, services.chat_gateway, services.embedder
+    line(f"From the shell: {', '.join(settings_of_the_shell()) or 'no setting'}")
+    if unknown := unknown_settings():
+        line(f"Ignored, since no setting has this name: {', '.join(unknown)}")
+    where = f"at {settings.rag_embedding_url}" if embedder.remote else "on this machine"
+    line(f"Embeddings: {embedder.model} {where}")
+    line(f"Answers: {f'{gateway.model} at {settings.rag_llm_url}' if gateway else 'extracted sentences'}")
 
 
 def introduce(stack: Stack, console: Console) -> None:

@@ -82,7 +82,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
             connector=aiohttp.TCPConnector(limit=0),
         )
         app.state.postgrest = await stack.enter_async_context(session)
-        await stack.enter_async_context(FUNCTIONS.started())
+        await stack.enter_async_context(FUNCTIONS.started(check_embedder=False))
         yield
 
 

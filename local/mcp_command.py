@@ -13,6 +13,7 @@ from mcp.server.stdio import stdio_server
 
 from local.api_client import ApiClient, http_client
 from local.stack import Stack
+from shared.clients.proxies import proxy_of_url
 from shared.config import PRODUCT
 
 # Long enough for an answer of a slow model.
@@ -35,7 +36,12 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
 async def _serve(url: str, authorization: str) -> None:
     """Pass each request on to the deployment."""
     async with (
-        httpx2.AsyncClient(headers={"Authorization": authorization}, timeout=TIMEOUT_SECONDS) as http,
+        httpx2.AsyncClient(
+            headers={"Authorization": authorization},
+            timeout=TIMEOUT_SECONDS,
+            proxy=proxy_of_url(url),
+            trust_env=False,
+        ) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
         stdio_server() as (read, write),
     ):

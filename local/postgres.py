@@ -8,6 +8,7 @@ binaries and data outside the checkout, which `nobody` may be unable to read.
 import importlib.util
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import time
@@ -95,7 +96,7 @@ class Postgres:
         )
         if process.returncode != 0:
             log = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else ""
-            raise StackError(f"{program} failed with {process.returncode}: {process.stderr or log}")
+            raise StackError(f"{program} failed: {_reason(process.stderr or log)}")
         return process.stdout or ""
 
     @property
@@ -222,3 +223,10 @@ class Postgres:
         )
         if process.returncode != 0:
             raise StackError(f"{path.name} failed: {process.stderr}")
+
+
+def _reason(output: str) -> str:
+    """The last line of the output that names an error."""
+    lines = output.strip().splitlines() or ["without a message"]
+    errors = [line for line in lines if re.search(r"\b(error|FATAL|PANIC):", line)]
+    return (errors or lines)[-1]

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psycopg
 from psycopg import sql
 
@@ -27,7 +26,7 @@ from local.child_processes import (
     Child,
     StackError,
     free_port,
-    free_port_above,
+    free_port_from,
     hold_lock,
     is_responding,
     lock_holder,
@@ -37,13 +36,11 @@ from local.child_processes import (
 )
 from local.npm_tools import npm_program, postgrest_binary, supabase, version_of
 from local.postgres import Postgres
+from local.shell_environment import no_proxy_for_loopback, settings_of_the_shell
+from shared.clients.http_client import http_client
 
 DEFAULT_FOLDER = ROOT / ".local"
 DEFAULT_PORT = 54321
-# Variables of the developer's environment that the functions get: settings and keys of model providers.
-FORWARDED_PREFIXES = ("RAG_", "OPENAI_", "LOVABLE_")
-# A credential for another deployment (--url).
-NOT_FORWARDED = {"RAG_TOKEN"}
 POOL_SIZES = ("PGRST_DB_POOL", "PGRST_DB_POOL_ACQUISITION_TIMEOUT")
 # Signing algorithms: a key pair, as in new Supabase projects, or a shared secret.
 KEYS = ("es256", "rs256", "hs256")
@@ -172,14 +169,15 @@ class Stack:
     # -- start, stop, status --------------------------------------------------------------------------
 
     def up(
-        self, port: int = DEFAULT_PORT, *, durable: bool = True, seed: bool = True, worker: bool = False
+        self, port: int | None = None, *, durable: bool = True, seed: bool = True, worker: bool = False
     ) -> "Stack":
         """Start everything that does not run, and return when all of it responds. `port` 0 means any free
-        port; with `worker`, added documents are processed automatically."""
+        port, None the default port or the next free one; with `worker`, added documents are processed
+        automatically."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._exclusive_lock():
             self.state = self._load(self.state)
-            if self.is_up() and port in (0, self.state.port):
+            if self.is_up() and port in (0, None, self.state.port):
                 return self
             self._require_not_served()
             self._stop_children()  # remains of a crash, or of a start on another port
@@ -239,7 +237,7 @@ class Stack:
             vector = connection.execute(
                 "select extversion from pg_extension where extname = 'vector'"
             ).fetchone()
-        health = httpx.get(f"{self.url}/health", timeout=30).json()
+        health = self._health()
         return {
             "url": self.url,
             "database_url": self.database_url(),
@@ -264,14 +262,14 @@ class Stack:
 
     # -- steps of up ----------------------------------------------------------------------------------
 
-    def _start(self, port: int, *, durable: bool, seed: bool) -> None:
+    def _start(self, port: int | None, *, durable: bool, seed: bool) -> None:
         state, logs = self.state, self.folder / "logs"
         logs.mkdir(exist_ok=True)
-        state.port = port or free_port()
+        state.port = free_port_from(DEFAULT_PORT) if port is None else port or free_port()
         if not port_is_free(state.port):
             raise StackError(
                 f"port {state.port} is taken by another process; choose a free port: "
-                f"make serve PORT={free_port_above(state.port)} (python -m local takes --port)"
+                f"make serve PORT={free_port_from(state.port)} (python -m local takes --port)"
             )
         state.postgrest_port = free_port()
         self._make_keys()
@@ -291,8 +289,11 @@ class Stack:
         ):
             wait_until_ready(partial(is_responding, address), state.children[name], logs / f"{name}.log")
         # The default embedding model of direct calls to SQL functions.
-        model = httpx.get(f"{self.url}/health", timeout=30).json()["embedder"]["model"]
-        self._write_setting("embedding_model", model)
+        self._write_setting("embedding_model", self._health()["embedder"]["model"])
+
+    def _health(self) -> Any:
+        with http_client(30) as client:
+            return client.get(f"{self.url}/health").json()
 
     def _start_postgres(self, *, durable: bool) -> None:
         self.state.postgres_port = free_port()
@@ -339,7 +340,8 @@ class Stack:
     def _gateway_environment(self) -> dict[str, str]:
         return {
             "RAG_SNAPSHOT_URL": f"file://{self.folder / 'snapshots'}",
-            **{name: value for name, value in os.environ.items() if _is_forwarded(name)},
+            **settings_of_the_shell(),
+            **no_proxy_for_loopback(),
             "PYTHONPATH": str(ROOT),
             **self.function_environment(),
             "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
@@ -451,7 +453,3 @@ class Stack:
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-
-
-def _is_forwarded(name: str) -> bool:
-    return name.startswith(FORWARDED_PREFIXES) and name not in NOT_FORWARDED

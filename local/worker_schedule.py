@@ -5,6 +5,8 @@ import time
 
 import httpx
 
+from shared.clients.http_client import http_client
+
 PAUSE_SECONDS = 1.0
 # Longer than one call takes.
 TIMEOUT_SECONDS = 300.0
@@ -12,7 +14,7 @@ TIMEOUT_SECONDS = 300.0
 
 def main() -> None:
     headers = {"Authorization": f"Bearer {os.environ['RAG_WORKER_TOKEN']}"}
-    with httpx.Client(timeout=TIMEOUT_SECONDS) as client:
+    with http_client(TIMEOUT_SECONDS) as client:
         while True:
             try:
                 response = client.post(os.environ["LOCAL_INGEST_URL"], headers=headers)

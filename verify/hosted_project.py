@@ -24,6 +24,7 @@ import psycopg
 from local import ROOT
 from local.child_processes import StackError
 from local.npm_tools import supabase
+from shared.clients.http_client import http_client
 from shared.errors import ConfigurationError
 from verify.command import (
     DATABASE_URL,
@@ -172,7 +173,7 @@ def _latency_of(deployment: Deployment) -> Row:
     headers = {"Authorization": f"Bearer {token}"}
     call = f"{deployment.project_url}/rest/v1/rpc/is_org_member"
     body = {"org_id": "00000000-0000-4000-8000-000000000000"}
-    with httpx.Client(timeout=30) as client:
+    with http_client(30) as client:
         project_headers = headers | deployment.project_headers
         return {
             "postgrest": _latency(

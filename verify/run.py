@@ -11,6 +11,7 @@ import httpx
 import psycopg
 from jose.exceptions import JOSEError
 
+from shared.clients.http_client import http_client
 from verify import recall, temporary_rows
 from verify.actors import RAG_MEMBERS, TOKEN_SECONDS
 from verify.catalogue import catalogue_findings, require_release
@@ -242,6 +243,7 @@ def _require_access(database: Connection, deployment: Deployment) -> None:
 
 def _request(name: str, method: str, address: str, **options: Any) -> httpx.Response:
     try:
-        return httpx.request(method, address, timeout=30, **options)
+        with http_client(30) as client:
+            return client.request(method, address, **options)
     except (httpx.TransportError, httpx.InvalidURL):
         raise SetupFailed(f"There is no answer from {httpx.URL(address).host}: check {name}.") from None

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import httpx
 
+from shared.clients.http_client import http_client
 from verify import request_examples
 from verify.actors import Actors, Person, create_actors
 from verify.attacks import REFUSALS, Attack, Credentials, Group, failure_reason, leak
@@ -183,7 +184,7 @@ def open_sweep(
     deployment: Deployment, base: str, headers: Mapping[str, str], memberships: Memberships
 ) -> Iterator[Sweep]:
     """A sweep that sends requests to `base` with these headers. At the end its orgs and users are deleted."""
-    with create_actors(deployment, memberships) as actors, httpx.Client(timeout=TIMEOUT_SECONDS) as client:
+    with create_actors(deployment, memberships) as actors, http_client(TIMEOUT_SECONDS) as client:
         yield Sweep(actors, client, base, headers)
 
 

@@ -4,10 +4,11 @@ A function's file calls `app = create_app(contract, "its-slug", errors=(...))`, 
 `handler = lambda_handler(app)`.
 """
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, nullcontext
-from functools import cached_property, partial, wraps
+from functools import cache, cached_property, partial, wraps
 from http import HTTPStatus
 from inspect import iscoroutinefunction
 from typing import Any, Protocol
@@ -229,16 +230,26 @@ def _started(app: FastAPI) -> Services:
 
 def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
     """The AWS Lambda entry point. Mangum cannot stream: streams need the app under uvicorn."""
-    from mangum import Mangum
+
+    @cache
+    def adapter() -> Callable[[dict[str, Any], Any], dict[str, Any]]:
+        from mangum import Mangum
+
+        # Mangum takes the current one, and newer versions of Python have none until it is set.
+        asyncio.set_event_loop(asyncio.new_event_loop())
+        return Mangum(app, lifespan="off")
 
     if on_lambda():
         _started(app)
-    adapter = Mangum(app, lifespan="off")
+        adapter()
     # functions/__init__.py disabled collections. They skip all objects created until now.
     gc.freeze()
     gc.enable()
 
-    return adapter
+    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        return adapter()(event, context)
+
+    return handler
 
 
 def _invalid(status: int, invalid: RequestValidationError) -> RagError:

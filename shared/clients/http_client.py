@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx
 
 from shared.clients.http_transport import deadline_at, remaining_seconds, transport_class
+from shared.clients.proxies import proxy_of_url
 from shared.config import PRODUCT
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def http_transport(
     admits: Callable[[str], None] | None = None,
     org_id: str = "",
 ) -> httpx.HTTPTransport:
-    """A transport whose requests obey `deadline`.
+    """A transport whose requests obey `deadline`. Without `admits` they use the proxies of the environment.
 
     `admits` is for hosts that users of the org `org_id` chose. It raises for an IP address that must not be
     connected to, and is called for each address of a host between the one look-up and the connection.
@@ -101,11 +102,13 @@ def http_transport(
     return transport
 
 
-def async_client(seconds: float) -> httpx.AsyncClient:
-    """A client for an endpoint that streams, in one event loop. Single waits take at most `seconds`; the
-    caller bounds the whole. The client keeps connections, and no cookies."""
+def async_client(address: str, seconds: float) -> httpx.AsyncClient:
+    """A client for the endpoint at `address`, which streams, in one event loop. Single waits take at most
+    `seconds`; the caller bounds the whole. The client keeps connections, and no cookies."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=15)
-    transport = httpx.AsyncHTTPTransport(verify=_trusted_authorities(), limits=limits)
+    transport = httpx.AsyncHTTPTransport(
+        verify=_trusted_authorities(), limits=limits, proxy=proxy_of_url(address)
+    )
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     return httpx.AsyncClient(transport=transport, timeout=seconds, cookies=no_cookies, headers=HEADERS)
 
@@ -113,11 +116,12 @@ def async_client(seconds: float) -> httpx.AsyncClient:
 def openai_client(key: str, address: str, seconds: float, *, is_gateway: bool = False) -> "OpenAI":
     """A client of an OpenAI-compatible endpoint whose requests obey `deadline`, too. It makes no retries of
     its own: they would wait a minute where a Retry-After says so. OPENAI_ORG_ID and OPENAI_PROJECT_ID are not
-    sent to a gateway."""
+    sent to a gateway. Raises ConfigurationError for a proxy that cannot be used."""
     import httpcore2
     import httpx2
     from openai import Omit, OpenAI
 
+    proxy_of_url(address)
     # The openai package takes clients of the next generation of httpx; those of httpx only for a while yet.
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=20)
     transport = transport_class(httpx2, httpcore2)(_trusted_authorities(), limits)

@@ -1,6 +1,6 @@
 """httpx transports whose sockets obey a deadline and an address policy.
 
-HTTPTransport takes no network backend. httpcore's connection pool does: these transports replace the pool.
+HTTPTransport takes no network backend. These transports replace that of its connection pool.
 """
 
 import math
@@ -8,13 +8,14 @@ import ssl
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
 import httpx
 
 from shared.clients.bounded_dns_lookups import Resolver
+from shared.clients.proxies import proxy_of
 
 # When the requests of this context must have ended, by the monotonic clock.
 deadline_at: ContextVar[float] = ContextVar("deadline_at", default=math.inf)
@@ -35,24 +36,32 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             limits: httpx.Limits,
             admits: Callable[[str], None] | None = None,
             org_id: str = "",
+            proxy: str | None = None,
         ) -> None:
-            super().__init__(verify=ssl_context, limits=limits)
-            # A KeyError where a version has no such pool: it would connect to any address.
-            vars(self)["_pool"].close()
-            self._pool = core.ConnectionPool(
-                ssl_context=ssl_context,
-                max_connections=limits.max_connections,
-                max_keepalive_connections=limits.max_keepalive_connections,
-                keepalive_expiry=limits.keepalive_expiry,
-                network_backend=_Backend(core, admits, org_id),
-            )
+            super().__init__(verify=ssl_context, limits=limits, proxy=proxy)
+            # A KeyError where a version has no such backend: it would connect to any address.
+            _ = vars(self._pool)["_network_backend"]
+            self._pool._network_backend = _Backend(core, admits, org_id)
+            # A proxy would connect to addresses that `admits` has not seen.
+            self._has_proxies = admits is None and proxy is None
+            self._new_proxied = partial(Transport, ssl_context, limits)
+            self._proxied: dict[str, Transport] = {}
 
         def handle_request(self, request: Any) -> Any:
+            if self._has_proxies and (proxy := proxy_of(request.url.scheme, request.url.host)):
+                if proxy not in self._proxied:
+                    self._proxied[proxy] = self._new_proxied(proxy=proxy)
+                return self._proxied[proxy].handle_request(request)
             # The wait for a free connection calls no socket.
             timeouts = request.extensions.get("timeout", {})
             pool = _at_most(timeouts.get("pool"), http.PoolTimeout)
             request.extensions = {**request.extensions, "timeout": {**timeouts, "pool": pool}}
             return super().handle_request(request)
+
+        def close(self) -> None:
+            for transport in self._proxied.values():
+                transport.close()
+            super().close()
 
     return Transport
 

@@ -16,6 +16,7 @@ from postgrest.exceptions import APIError
 
 from shared.clients.http_client import deadline, http_client, http_transport, retry
 from shared.clients.lenient_row_reading import LenientResponse
+from shared.clients.proxies import proxy_of_url
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_details, error_from_sql
 from shared.tracing import Attribute, call, current, server_attributes
 from shared.types import Principal, PrincipalSource
@@ -87,6 +88,7 @@ class Database:
         self._anon_key = anon_key
         self._secret = {SECRET_HEADER: functions_secret} if functions_secret else {}
         self._seconds = timeout_seconds
+        proxy_of_url(supabase_url)
         transport = http_transport(httpx.Limits(max_connections=64, max_keepalive_connections=32))
         self._client = http_client(LONG_CALL_SECONDS, transport)
         self._session = _Session(self._client, transport, self._observe)

@@ -24,6 +24,7 @@ import httpx
 
 from shared.access.token_quotas import Quota, add_call, reported_tokens
 from shared.clients.http_client import async_client, deadline, http_client, read_at_most
+from shared.clients.proxies import proxy_of_url
 from shared.config import Settings
 from shared.errors import ConfigurationError, GenerationFailed, GenerationRefused
 from shared.models.chat_stream import (
@@ -59,7 +60,9 @@ class ChatGateway:
         stream_seconds: float,
         other_model: str | None = None,
     ) -> None:
-        """`other_model`: a further one that the settings name."""
+        """`other_model`: a further one that the settings name. Raises ConfigurationError for a proxy that
+        cannot be used."""
+        proxy_of_url(address)
         self._names = (model, other_model)
         self._address = f"{address}/chat/completions"
         self._list_address = f"{address}/models"
@@ -83,7 +86,7 @@ class ChatGateway:
         if loop in self._clients:
             yield
             return
-        async with async_client(self._seconds) as client:
+        async with async_client(self._address, self._seconds) as client:
             self._clients[loop] = client
             try:
                 yield
@@ -188,7 +191,7 @@ class ChatGateway:
                 # An idle connection may close while it is reused. On a new one the model may have run.
                 if is_new:
                     raise
-        own = await until.enter_async_context(async_client(self._seconds))
+        own = await until.enter_async_context(async_client(self._address, self._seconds))
         return await until.enter_async_context(sending(own))
 
 

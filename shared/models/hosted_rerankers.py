@@ -13,6 +13,7 @@ import httpx
 
 from shared.access.token_quotas import Quota, add_call, reported_tokens
 from shared.clients.http_client import deadline, http_client, retry_service
+from shared.clients.proxies import proxy_of_url
 from shared.errors import RerankFailed
 from shared.text.token_count import count_tokens
 from shared.tracing import call, model_attributes
@@ -79,6 +80,7 @@ class HostedReranker:
         self._headers = {"Authorization": f"Bearer {key}", "Accept": "application/json"}
         self._attributes = model_attributes("rerank", api.provider, model, url)
         self._seconds = timeout_seconds
+        proxy_of_url(url)
         self._client = http_client(timeout_seconds)
         self.model = model
 

@@ -20,3 +20,7 @@ def id_of(text: str, noun: str) -> str:
         raise NotFound(
             f"There is no such {noun}. Check its id.", code=f"{noun}_not_found", details={f"{noun}_id": text}
         ) from None
+
+
+def id_with_prefix(prefix: str, id: object) -> str:
+    return f"{prefix}_{id}"

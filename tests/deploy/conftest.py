@@ -17,6 +17,7 @@ import pytest
 from local import ROOT, lambda_package
 from local.npm_tools import npm_program
 from local.stack import Stack
+from tests import INSTALLERS
 from tests.actors import vector
 from tests.databases import Run
 from tests.stand_in_server import Reply, StandIn
@@ -92,9 +93,17 @@ def osls_package(folder: Path, *options: str, target: str | Path = ".serverless"
     assert process.returncode == 0, process.stdout + process.stderr
 
 
+def build(folder: Path) -> None:
+    """Build the folder that osls packages, from the package index."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in INSTALLERS.items():
+            patch.setenv(name, value)
+        lambda_package.build(folder)
+
+
 def zips_of(folder: Path) -> list[Path]:
     """Build the deployment in `folder`, and package it: the zips, by name."""
-    lambda_package.build(folder)
+    build(folder)
     osls_package(folder)
     return sorted((folder / ".serverless").glob("*.zip"))
 
@@ -102,7 +111,7 @@ def zips_of(folder: Path) -> list[Path]:
 def _build(folder: Path) -> None:
     """Build the deployment; the template is made without the libraries, which take 15 seconds to zip."""
     built, light = folder / "built", folder / "light"
-    lambda_package.build(built)
+    build(built)
     for name in (lambda_package.PARSERS, lambda_package.SOURCES):
         (built / name).rename(folder / name)
     light.mkdir()

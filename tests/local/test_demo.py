@@ -15,8 +15,6 @@ from local.child_processes import StackError
 from local.demo_corpus import ORGS
 from local.seed_demo import demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
-from shared.services import Services
-from tests.shared.examples import settings
 from tests.stand_in_server import Reply, StandIn
 
 
@@ -115,9 +113,11 @@ def test_documents_of_another_embedding_model_are_ingested_again(filled: tuple[S
     stack, chunks = filled
     count = "select count(*), count(distinct embedding_model) from rag.chunks"
     with closing(make_services(stack)) as core, psycopg.connect(stack.database_url()) as connection:
+        assert demo.is_ingested(stack, core)
         connection.execute("update rag.chunks set embedding_model = 'another'")
         connection.commit()
-        demo.ingest_once(stack, core, Console(quiet=True))
+        assert not demo.is_ingested(stack, core)
+        demo.ingest(stack, core, Console(quiet=True))
         assert connection.execute(count).fetchone() == (chunks, 1)
         own = "select from rag.chunks where embedding_model = %s"
         assert connection.execute(own, [core.embedder.model]).rowcount == chunks
@@ -129,24 +129,5 @@ def test_an_embedder_that_answers_404_is_named_with_its_address(stack: Stack):
         url = f"{server.url}/v1"
         options = {"openai_api_key": "any", "rag_embedding_url": url, "rag_embedding_model": "nomic"}
         with closing(make_services(stack, **options)) as core, pytest.raises(StackError) as raised:
-            demo.ingest_once(stack, core, Console(quiet=True))
+            demo.ingest(stack, core, Console(quiet=True))
     assert f"RAG_EMBEDDING_URL {url} did not embed with the model nomic (status 404)" in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("reply", "before", "after"),
-    [
-        (Reply(json={"data": []}), "", ""),
-        (Reply(status=404), "warning: ", ": no list of models (status 404); check RAG_LLM_URL"),
-        (Reply(drop=True), "warning: ", ": no list of models (RemoteProtocolError); check RAG_LLM_URL"),
-    ],
-)
-def test_the_answering_model_is_named_with_the_fault_of_its_server(reply: Reply, before: str, after: str):
-    output = io.StringIO()
-    with StandIn() as server:
-        server.replies(reply)
-        url = f"{server.url}/v1"
-        options = settings(rag_llm_api_key="any", rag_llm_url=url, rag_llm_model="llama3.1")
-        with closing(Services(options)) as core:
-            demo.report_model(core, Console(file=output, width=300))
-    assert output.getvalue() == f"{before}answers: llama3.1 at {url}{after}\n"

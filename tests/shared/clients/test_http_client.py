@@ -160,5 +160,5 @@ def test_every_client_names_the_project():
 
 
 async def _get(url: str) -> None:
-    async with async_client(5) as client:
+    async with async_client(url, 5) as client:
         await client.get(url)

@@ -1,15 +1,17 @@
 """Base models and ids of the search contract, with names in camelCase."""
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from shared.api.contracts.shared_fields import ResponseModel
+from shared.text.prefixed_ids import id_with_prefix
 
-DocumentId = Annotated[str, BeforeValidator("doc_{}".format)]
-ChunkId = Annotated[str, BeforeValidator("chnk_{}".format)]
-WorkspaceId = Annotated[str, BeforeValidator("ws_{}".format)]
+DocumentId = Annotated[str, BeforeValidator(partial(id_with_prefix, "doc"))]
+ChunkId = Annotated[str, BeforeValidator(partial(id_with_prefix, "chnk"))]
+WorkspaceId = Annotated[str, BeforeValidator(partial(id_with_prefix, "ws"))]
 
 
 class WireModel(BaseModel):

@@ -1,0 +1,74 @@
+"""Variables of the shell that local commands use: the named ones, and no others."""
+
+import os
+
+from local.child_processes import StackError
+from shared.config import CONTRACT_NAMES, Settings
+
+DEMO_MODELS = "RAG_DEMO_MODELS"
+# What programs need. No service is configured by these.
+SYSTEM = {
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
+    "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PAGER",
+}  # fmt: skip
+SYSTEM_PREFIXES = ("LC_", "XDG_", "OPENBLAS_", "OMP_", "MKL_")
+# A stack sets these itself.
+_OF_THE_STACK = {"RAG_FUNCTIONS", "RAG_FUNCTIONS_SECRET", "RAG_METRICS_TOKEN", "RAG_WORKER_TOKEN"}
+SETTINGS = {
+    name
+    for name in map(str.upper, Settings.model_fields)
+    if name.startswith(("RAG_", "OPENAI_", "OTEL_")) and name not in _OF_THE_STACK
+} | {*CONTRACT_NAMES.values(), "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"}
+# The way to the addresses of the settings, in both cases of letters.
+_PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
+WAY = {*_PROXIES, *map(str.lower, _PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR"}
+LOOPBACK = "localhost,127.0.0.1,::1"
+# Variables of commands, and of the tests.
+COMMANDS = {
+    DEMO_MODELS, "RAG_TOKEN", "RAG_LOCAL_POSTGREST", "RAG_LOCAL_POSTGRES_USER", "RAG_TEST_SERVER",
+    "RAG_HOSTILE_SECONDS",
+}  # fmt: skip
+
+
+def settings_of_the_shell() -> dict[str, str]:
+    """The settings of the functions, and the way to the services that they name."""
+    return {name: os.environ[name] for name in sorted(SETTINGS | WAY) if os.environ.get(name)}
+
+
+def no_proxy_for_loopback() -> dict[str, str]:
+    """NO_PROXY of the shell, extended by this machine, for libraries that read it."""
+    hosts = ",".join(filter(None, (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), LOOPBACK)))
+    return {"NO_PROXY": hosts, "no_proxy": hosts}
+
+
+def unknown_settings() -> list[str]:
+    """Variables that look like settings, and are none."""
+    known = SETTINGS | _OF_THE_STACK | COMMANDS
+    return sorted(name for name in os.environ if name.startswith("RAG_") and name not in known)
+
+
+def keep_only(names: set[str], prefixes: tuple[str, ...] = ()) -> None:
+    """Remove all other variables from this process's environment, except those of the system."""
+    for name in set(os.environ) - SYSTEM - names:
+        if not name.startswith(SYSTEM_PREFIXES + prefixes):
+            del os.environ[name]
+
+
+def isolate_demo() -> bool:
+    """Remove the variables that the demo does not use. Returns whether it uses the models that the shell's
+    settings name. Raises StackError."""
+    value = os.environ.get(DEMO_MODELS, "")
+    if value not in ("", "environment"):
+        raise StackError(
+            f"{DEMO_MODELS} has only one value, environment: the models that the settings of the shell name"
+        )
+    keep_only({"RAG_LOCAL_POSTGREST", "RAG_LOCAL_POSTGRES_USER"} | (SETTINGS | WAY if value else set()))
+    if value and not settings_of_the_shell().keys() & {
+        "OPENAI_API_KEY",
+        "RAG_LLM_API_KEY",
+        "LOVABLE_API_KEY",
+    }:
+        raise StackError(
+            f"{DEMO_MODELS}=environment needs a key: OPENAI_API_KEY (embeddings) or RAG_LLM_API_KEY (answers)"
+        )
+    return bool(value)
