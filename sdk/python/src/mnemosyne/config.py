@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +17,11 @@ LOCAL = "http://127.0.0.1:54321/api/v1"
 KEY, ADDRESS = "MNEMOSYNE_API_KEY", "MNEMOSYNE_BASE_URL"
 # A model may need a minute for an answer, but a connection does not.
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+# (Without the proxy's URL, which may contain a password.)
+UNUSABLE_PROXY = (
+    "The proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: it must begin with http://, https:// "
+    "or, after `pip install httpx[socks]`, with socks5://. Or pass http_client."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,15 @@ class Settings:
             None if timeout is None else httpx.Timeout(timeout),
             max_retries,
         )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the deployment runs on this machine, to which no proxy leads."""
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return host == "localhost" or ip_address(host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def root_url(self) -> str:

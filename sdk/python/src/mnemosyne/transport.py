@@ -10,7 +10,7 @@ import httpx
 
 from mnemosyne import errors, retries
 from mnemosyne.clock import Deadline
-from mnemosyne.config import Settings
+from mnemosyne.config import UNUSABLE_PROXY, Settings
 from mnemosyne.keys import current
 from mnemosyne.requests import Request
 from mnemosyne.uploads import Progress, Upload
@@ -30,7 +30,7 @@ class Transport:
         self.settings = settings
         self._own = http_client is None
         self._read_after = 0
-        self._http = http_client or httpx.Client()
+        self._http = http_client or _own_client(settings)
 
     def close(self) -> None:
         """Close the HTTP client, unless the caller gave it."""
@@ -154,6 +154,14 @@ class Transport:
             timeout=timeout,
             **more,
         )
+
+
+def _own_client(settings: Settings) -> httpx.Client:
+    """Raises ConfigurationError for a proxy of the environment that httpx does not support."""
+    try:
+        return httpx.Client(trust_env=not settings.is_local)
+    except (ImportError, ValueError):
+        raise errors.ConfigurationError(UNUSABLE_PROXY) from None
 
 
 def _error(fault: httpx.RequestError, where: str) -> errors.APIConnectionError:

@@ -10,7 +10,7 @@ import httpx
 from mnemosyne import errors, retries
 from mnemosyne.aio.clock import AsyncDeadline
 from mnemosyne.aio.keys import current
-from mnemosyne.config import Settings
+from mnemosyne.config import UNUSABLE_PROXY, Settings
 from mnemosyne.requests import Request
 from mnemosyne.uploads import Progress, Upload
 from mnemosyne.version import __version__
@@ -29,7 +29,7 @@ class AsyncTransport:
         self.settings = settings
         self._own = http_client is None
         self._read_after = 0
-        self._http = http_client or httpx.AsyncClient()
+        self._http = http_client or _own_client(settings)
 
     async def aclose(self) -> None:
         """Close the HTTP client, unless the caller gave it."""
@@ -153,6 +153,14 @@ class AsyncTransport:
             timeout=timeout,
             **more,
         )
+
+
+def _own_client(settings: Settings) -> httpx.AsyncClient:
+    """Raises ConfigurationError for a proxy of the environment that httpx does not support."""
+    try:
+        return httpx.AsyncClient(trust_env=not settings.is_local)
+    except (ImportError, ValueError):
+        raise errors.ConfigurationError(UNUSABLE_PROXY) from None
 
 
 def _error(fault: httpx.RequestError, where: str) -> errors.APIConnectionError:
