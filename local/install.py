@@ -148,6 +148,8 @@ def main(kind: str, *arguments: str) -> int:
         except InstallationError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
+        except KeyboardInterrupt:
+            return 130
     return 0
 
 

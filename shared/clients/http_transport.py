@@ -63,6 +63,9 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
                 transport.close()
             super().close()
 
+        def __exit__(self, *_: object) -> None:
+            self.close()
+
     return Transport
 
 

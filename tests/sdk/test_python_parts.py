@@ -126,6 +126,20 @@ def test_an_invalid_setting_is_named_without_the_key(
                 assert KEY not in str(raised.value)
 
 
+@pytest.mark.parametrize("client", [Mnemosyne, AsyncMnemosyne])
+def test_a_deployment_on_this_machine_is_reached_without_a_proxy(
+    client: type[Mnemosyne] | type[AsyncMnemosyne], monkeypatch: pytest.MonkeyPatch
+):
+    for proxy in ("socks://user:secret@proxy.example:1", "socks5://user:secret@proxy.example:1"):
+        monkeypatch.setenv("ALL_PROXY", proxy)
+        for address in ("http://127.0.0.1:54321/api/v1", "http://localhost:1", "http://[::1]:1"):
+            assert client(KEY, address).base_url == address
+        with pytest.raises(errors.ConfigurationError, match="HTTP_PROXY, HTTPS_PROXY or ALL_PROXY") as raised:
+            client(KEY, "https://rag.example")
+        assert "secret" not in str(raised.value)
+        assert raised.value.__suppress_context__
+
+
 def test_an_id_cannot_change_the_path(subtests: pytest.Subtests):
     for id_ in ["", ".", ".."]:
         with subtests.test(id_=id_):

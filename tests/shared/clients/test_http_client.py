@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from openai import APIError, APITimeoutError
 
+from shared.clients import proxies
 from shared.clients.http_client import (
     async_client,
     deadline,
@@ -157,6 +158,52 @@ def test_every_client_names_the_project():
                 openai.models.list()
         asyncio.run(_get(server.url))
         assert [request.headers["user-agent"] for request in server.requests] == [PRODUCT] * 4
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """An HTTP proxy that the environment names. It answers itself."""
+    proxies.proxy_of.cache_clear()
+    with StandIn() as server:
+        server.replies(Reply(json={"data": []}))
+        monkeypatch.setenv("HTTP_PROXY", server.url.replace("//", "//user:word@"))
+        yield server
+    proxies.proxy_of.cache_clear()
+
+
+def test_addresses_of_settings_are_reached_through_the_proxy(proxy: StandIn):
+    address = "http://service.example/v1"
+    with http_client(60) as client, deadline(60):
+        client.get(address)
+    with closing(openai_client("a key", address, 60)) as openai:
+        assert list(openai.models.list()) == []
+    asyncio.run(_get(address))
+    assert [request.path for request in proxy.requests] == [address, f"{address}/models", address]
+    assert {request.headers["proxy-authorization"] for request in proxy.requests} == {"Basic dXNlcjp3b3Jk"}
+
+
+def test_a_proxy_obeys_the_deadline(proxy: StandIn, silent: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HTTP_PROXY", silent)
+    with http_client(60) as client, pytest.raises(httpx.ConnectTimeout), deadline(0.4):
+        client.get("http://service.example/")
+
+
+def test_this_machine_and_addresses_of_callers_are_reached_without_a_proxy(proxy: StandIn):
+    seen: list[str] = []
+    with StandIn() as server:
+        server.replies(Reply(json=1))
+        for transport in (None, http_transport(admits=seen.append)):
+            with http_client(60, transport) as client:
+                assert client.get(server.url.replace("127.0.0.1", "localhost")).json() == 1
+        asyncio.run(_get(server.url))
+        assert len(server.requests) == 3
+    with (
+        http_client(60, http_transport(admits=seen.append)) as client,
+        pytest.raises(httpx.ConnectError),
+    ):
+        client.get("http://nowhere.invalid/")
+    assert "127.0.0.1" in seen
+    assert proxy.requests == []
 
 
 async def _get(url: str) -> None:
