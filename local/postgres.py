@@ -109,10 +109,10 @@ class Postgres:
 
     def initialise(self) -> None:
         """Create the cluster unless it exists. Every connection needs a password: it listens on TCP."""
-        if self.is_initialised():
-            return
         if self.user is not None:
             self._copy_outside(self.user)
+        if self.is_initialised():
+            return
         self.data.parent.mkdir(parents=True, exist_ok=True)
         password_file = self.data.parent / "initdb-password"
         password_file.touch(mode=0o600)

@@ -24,7 +24,7 @@ def make_services(stack: Stack, **settings: Any) -> Services:
     ConfigurationError."""
     environment = {name.lower(): value for name, value in stack.function_environment().items()}
     services = Services(read_settings(**{**environment, **settings}))
-    services.prepare()
+    services.prepare(logs_defaults=False)
     return services
 
 

@@ -202,13 +202,15 @@ class Services:
                 self.embedder.model, f"{len(vector):,}", f"{DIMENSIONS:,}",
             )  # fmt: skip
 
-    def prepare(self) -> None:
+    def prepare(self, *, logs_defaults: bool = True) -> None:
         """Create the services of functions that search and answer, so that a wrong or missing setting stops
-        the start. Raises ConfigurationError."""
+        the start; log which settings are missing, and what applies instead. Raises ConfigurationError."""
         if self._is_prepared:
             return
         _ = self.embedder, self.other_embedder, self.generator, self.reranker, self.moderator
         self._is_prepared = True
+        if not logs_defaults:
+            return
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: HS256 tokens are refused, ES256 and RS256 accepted")
         if self.settings.rag_functions_secret is None:

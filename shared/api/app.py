@@ -94,6 +94,10 @@ class Envelope(Protocol):
     def error_body(self, error: RagError) -> dict[str, Any]: ...
 
 
+# Of RFC 9110. Older versions of Python have the names of its predecessors.
+PHRASES = {413: "Content Too Large", 422: "Unprocessable Content"}
+
+
 def create_app(
     envelope: Envelope,
     function: str,
@@ -118,7 +122,10 @@ def create_app(
         openapi_url=None,
         telemetry=NO_TELEMETRY,
         responses={
-            status: {"model": envelope.ErrorBody, "description": HTTPStatus(status).phrase}
+            status: {
+                "model": envelope.ErrorBody,
+                "description": PHRASES.get(status, HTTPStatus(status).phrase),
+            }
             for status in errors
         },
     )
@@ -231,12 +238,13 @@ def _started(app: FastAPI) -> Services:
 def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
     """The AWS Lambda entry point. Mangum cannot stream: streams need the app under uvicorn."""
 
+    event_loop = cache(asyncio.new_event_loop)
+
     @cache
     def adapter() -> Callable[[dict[str, Any], Any], dict[str, Any]]:
         from mangum import Mangum
 
-        # Mangum takes the current one, and newer versions of Python have none until it is set.
-        asyncio.set_event_loop(asyncio.new_event_loop())
+        asyncio.set_event_loop(event_loop())
         return Mangum(app, lifespan="off")
 
     if on_lambda():
@@ -247,6 +255,8 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
     gc.enable()
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        # Mangum takes the current one. Newer versions of Python have none until it is set.
+        asyncio.set_event_loop(event_loop())
         return adapter()(event, context)
 
     return handler

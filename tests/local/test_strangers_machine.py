@@ -140,7 +140,7 @@ def test_a_process_in_such_a_shell_starts_and_keeps_no_setting(tmp_path: Path):
 
 def test_the_tests_keep_only_variables_that_they_name():
     variables = {name: value for shell in SHELLS.values() for name, value in shell.items()}
-    kept = python("import os, tests; print(*os.environ)", **variables, CI="true", PYTEST_ADDOPTS="-x")
+    kept = python("import os, pytest, tests; print(*os.environ)", **variables, CI="true", PYTEST_ADDOPTS="-x")
     named = {"PATH", "HOME", "CI", "PYTEST_ADDOPTS", "LC_ALL", "LANG", "TZ", "TERM", "NO_COLOR", "COLUMNS"}
     assert set(kept.split()) - {"LC_CTYPE"} == named
 

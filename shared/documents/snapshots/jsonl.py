@@ -12,7 +12,7 @@ import zlib
 from base64 import b64decode
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 from uuid import uuid4
 
 from shared.documents.snapshots.manifest import DAMAGED, Count, Data, Manifest, Strict, Text
@@ -109,15 +109,13 @@ class _MeasuredFile:
         self.digest.update(data)
         self.bytes += len(data)
 
-    def flush(self) -> None:
-        """Called by gzip. Closing the store's file flushes it."""
-
 
 class Writer:
     def __init__(self, file: BinaryIO) -> None:
         self._file = _MeasuredFile(file)
-        # Without a name and a date, so that the same documents make the same file.
-        self._gzip = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
+        # 31: in gzip's format, without a name and a date, so that the same documents make the same file.
+        # A GzipFile would write again when it is deleted after an error of the store.
+        self._gzip = zlib.compressobj(6, zlib.DEFLATED, 31)
         self.documents = self.chunks = 0
 
     def document(self, document: dict[str, Any]) -> None:
@@ -130,11 +128,11 @@ class Writer:
 
     def _line(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        self._gzip.write(line)
+        self._file.write(self._gzip.compress(line))
 
     def close(self, file: str) -> Data:
         """Close the file of that name. Returns its description in the manifest."""
-        self._gzip.close()
+        self._file.write(self._gzip.flush())
         return Data(file=file, sha256=self._file.digest.hexdigest(), bytes=self._file.bytes)
 
 
@@ -166,7 +164,7 @@ def records(file: BinaryIO, manifest: Manifest) -> Iterator[SnapshotDocument | S
 
 
 def _lines(file: _MeasuredFile) -> Iterator[bytes]:
-    unpacking = gzip.GzipFile("", "rb", fileobj=file)
+    unpacking = gzip.GzipFile("", "rb", fileobj=cast("BinaryIO", file))
     try:
         while line := unpacking.readline(MAX_LINE + 1):
             if len(line) > MAX_LINE:

@@ -1,6 +1,7 @@
 """Searches on a read replica: a real primary with a streaming standby, each behind its own PostgREST."""
 
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -125,6 +126,8 @@ def _standby(primary: Stack, folder: Path) -> Iterator[Standby]:
             f"password={source.password} sslmode=disable'\n"
         )
     postgres.data.chmod(0o700)
+    if postgres.user:
+        subprocess.run(["chown", "-R", postgres.user, postgres.data], check=True)
     postgres.start(durable=False)
     port = free_port()
     environment = primary._postgrest_environment() | {
