@@ -68,7 +68,7 @@ def shell(variables: dict[str, str]) -> Iterator[None]:
 def python(code: str, *arguments: str, **variables: str) -> str:
     """The output of a new process."""
     process = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *arguments],
+        [sys.executable, "-c", code, *arguments],
         env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables},
         cwd=ROOT,
         capture_output=True,
@@ -246,11 +246,6 @@ def test_a_proxy_leads_to_services_and_never_to_this_machine(proxy_of: Any):
 
 
 # -- other versions of Python -----------------------------------------------------------------------------
-
-
-def test_every_function_is_imported_without_a_warning():
-    """Of mangum, for one, which takes the current event loop."""
-    python(f"import {', '.join(SLUGS.values())}")
 
 
 def test_no_validator_is_a_builtin_whose_signature_differs_between_versions():

@@ -135,6 +135,7 @@ def _standby(primary: Stack, folder: Path) -> Iterator[Standby]:
         "PGRST_DB_CHANNEL_ENABLED": "false",
         "PGRST_SERVER_PORT": str(port),
     }
+    folder.mkdir(exist_ok=True)
     log = folder / "postgrest.log"
     postgrest = start([postgrest_binary()], environment, log)
     standby = Standby(postgres, postgrest, port)
