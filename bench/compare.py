@@ -107,17 +107,14 @@ def measure(ingested: IngestedSet, labelled_set: LabelledSet, mode: Mode, limit:
     results: Measures = {}
     for item in labelled_set.questions[:limit]:
         query = Query(item.text, CHUNKS, Filters(), mode)
-        result, judged = pipeline.search_with_judged_matches(ingested.core, ingested.reader, query)
-        judgement = pipeline.judge_matches(
-            ingested.core, ingested.reader, judged, item.text, matches=result.matches
-        )
+        result = pipeline.search_and_judge(ingested.core, ingested.reader, query)
         key = f"{labelled_set.name} {item.id}"
         relevant = labelled_set.relevant.get(item.id, {})
         if relevant:
             ranking = by_best_chunk(ingested.names[match.document_id] for match in result.matches)
             for name, value in measures(ranking, relevant).items():
                 results.setdefault(name, {})[key] = 100 * value
-        is_answered = judgement.confidence is not Confidence.LOW
+        is_answered = result.judgement.confidence is not Confidence.LOW
         if item.label in ("answerable", "out_of_corpus") or relevant:
             is_answerable = bool(relevant) or item.label == "answerable"
             is_right = 100.0 * (is_answered is is_answerable)

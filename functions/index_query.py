@@ -21,7 +21,8 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 async def query(caller: Asker, core: Core, body: wire.QueryRequest) -> wire.QueryResponse:
     async with timed_async(core.database, caller, "query"):
         search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
-        answer = await request_records.answer(core, caller, search_query, body.sampling())
+        answer = await pipeline.answer(core, caller, search_query, body.sampling())
+        await request_records.record_answer(core, caller, search_query, answer)
         return wire.QueryResponse.of(body.query, answer)
 
 

@@ -54,7 +54,9 @@ def search(core: Services, caller: Principal, arguments: wire.SearchArguments) -
 async def answer(core: Services, caller: Principal, arguments: wire.AnswerArguments) -> wire.AnswerResult:
     """Answer a question from the documents alone, with numbered sources and a confidence."""
     query = arguments.to_query()
-    return wire.AnswerResult.of(query.text, await request_records.answer(core, caller, query))
+    result = await pipeline.answer(core, caller, query)
+    await request_records.record_answer(core, caller, query, result)
+    return wire.AnswerResult.of(query.text, result)
 
 
 @server.tool(*READING)

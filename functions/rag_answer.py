@@ -1,6 +1,6 @@
 """rag-answer: an answer with citations; the citations alone if confidence is low."""
 
-from shared.answering import request_records
+from shared.answering import rag_rule, request_records
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import Caller
 from shared.api.contracts import rag
@@ -12,7 +12,9 @@ app = create_app(rag, "rag-answer", errors=(400, 401, 413, 429, 500, 503))
 @app.post("/api/rag/answer")
 @app.post("/functions/v1/rag-answer")
 async def answer(caller: Caller, core: Core, body: rag.Request) -> rag.AnswerResponse:
-    result = await request_records.answer(core, caller, body.to_query(), has_ceiling=True)
+    query = body.to_query()
+    result = await rag_rule.answer(core, caller, query)
+    await request_records.record_answer(core, caller, query, result)
     return rag.AnswerResponse.of(body, result)
 
 

@@ -2,9 +2,8 @@
 
     authenticate -> limit -> embed -> match -> judge -> generate
 
-The first two steps are dependencies of every handler (api/authentication.py); in the rag pair, the call that
-matches also counts the request. `search` is embed and match; `answer` goes on to judge and, where confidence
-allows, to generate.
+The first two steps are dependencies of every handler (api/authentication.py). `search` is embed and match,
+`search_and_judge` also judges, and `answer` goes on, where confidence allows, to generate.
 """
 
 import time
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 
 from starlette.concurrency import run_in_threadpool
 
+from shared.clients.postgrest import Database
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
 from shared.generation.citations import cite, with_snippets
 from shared.generation.confidence import (
@@ -23,7 +23,6 @@ from shared.generation.confidence import (
     after_check,
     after_conflict,
     judge,
-    limit_to_ceiling,
     without_best_passage,
 )
 from shared.generation.confidence_features import features_of, missing_names
@@ -36,7 +35,7 @@ from shared.generation.refusals import missing_note
 from shared.models.embeddings import Embedder
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import Reranker, rerank
-from shared.retrieval.chunk_search import fuse_by_rank, has_identifier, match, widen
+from shared.retrieval.chunk_search import fuse_by_rank, has_identifier, match, match_with_judged, widen
 from shared.retrieval.chunk_search import similar as match_similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
@@ -46,6 +45,7 @@ from shared.types import (
     Confidence,
     Filters,
     GeneratedText,
+    JudgedSearch,
     Judgement,
     Match,
     Mode,
@@ -57,6 +57,7 @@ from shared.types import (
     SimilarTo,
 )
 
+Matcher = Callable[[Database, Principal, list[float] | None, str, Query], SearchResult]
 # The least number of matches that a reranker gets.
 RERANK_CANDIDATES = 50
 
@@ -81,40 +82,57 @@ def confidence_query(text: str, filters: Filters, rerank: bool | None = None) ->
     return Query(text, JUDGED_MATCHES, filters, Mode.HYBRID, rerank or None)
 
 
-def search_with_judged_matches(
-    services: Services, caller: Principal, query: Query
-) -> tuple[SearchResult, tuple[Match, ...]]:
-    """The caller's best matches, and those of the confidence query, empty where nothing matches the caller's.
-    One search if both queries are the same. Raises a RagError."""
+def search_for_answer(services: Services, caller: Principal, query: Query) -> SearchResult:
+    """The caller's best matches and, in `judged`, those of the confidence query, empty where nothing matches
+    the caller's. One search if both queries are the same, and else one call of the database, unless the text
+    is an identifier, or a reranker or the graph orders the matches. Raises a RagError."""
     judged_query = confidence_query(query.text, query.filters, query.rerank)
     if query.top_k <= judged_query.top_k and replace(query, top_k=judged_query.top_k) == judged_query:
         result = search(services, caller, judged_query)
-        return replace(result, matches=result.matches[: query.top_k]), result.matches
+        return replace(result, matches=result.matches[: query.top_k], judged=result.matches)
+    is_plain = not (query.asks_the_graph or _is_reranked(services, query) or is_identifier(query.text))
+    if is_plain and query.mode is not Mode.KEYWORD and query.words is None:
+        started = time.perf_counter()
+        result = _match(services, caller, query, None, match_with_judged)
+        judged = result.judged[:JUDGED_MATCHES]
+        return replace(result, judged=judged, milliseconds=milliseconds_since(started))
     result = search(services, caller, query)
     if not result.matches:
-        return result, ()
-    return result, search(services, caller, judged_query, result.vector).matches
+        return result
+    return replace(result, judged=search(services, caller, judged_query, result.vector).matches)
+
+
+def judge_search(services: Services, caller: Principal, query: Query, result: SearchResult) -> JudgedSearch:
+    """The result of search_for_answer with its confidence."""
+    judgement = judge_matches(services, caller, result.judged, query.text, matches=result.matches)
+    return JudgedSearch(result.matches, judgement, result.vector)
+
+
+def search_and_judge(services: Services, caller: Principal, query: Query) -> JudgedSearch:
+    """Embed, match and judge: what every API calls that answers. Raises a RagError."""
+    return judge_search(services, caller, query, search_for_answer(services, caller, query))
 
 
 async def answer(
-    services: Services,
-    caller: Principal,
-    query: Query,
-    sampling: Sampling = DEFAULT_SAMPLING,
-    redact: Callable[[Match], Match] = lambda match: match,
-    *,
-    has_ceiling: bool = False,
+    services: Services, caller: Principal, query: Query, sampling: Sampling = DEFAULT_SAMPLING
 ) -> Answer:
-    """An answer with citations, or, below medium confidence, the citations alone. `redact` removes from a
-    match what the model and the caller may not see. `has_ceiling`: the level is no higher than the rag
-    contract's rule permits. Raises a RagError."""
+    """An answer with citations, or, below medium confidence, the citations alone. Raises a RagError."""
     started = time.perf_counter()
-    result, judged = await run_in_threadpool(search_with_judged_matches, services, caller, query)
-    matches, judged = tuple(map(redact, result.matches)), tuple(map(redact, judged))
-    judgement = await run_in_threadpool(judge_matches, services, caller, judged, query.text, matches=matches)
-    if has_ceiling:
-        judgement = limit_to_ceiling(judgement, matches)
-    citations = cite(matches)
+    searched = await run_in_threadpool(search_and_judge, services, caller, query)
+    return await write_answer(services, query, searched, sampling, started)
+
+
+async def write_answer(
+    services: Services,
+    query: Query,
+    searched: JudgedSearch,
+    sampling: Sampling = DEFAULT_SAMPLING,
+    started: float | None = None,
+) -> Answer:
+    """Generate and check: the answer from the matches of a search. `started`: the time.perf_counter() from
+    which the answer's time counts, by default now. Raises a RagError."""
+    started = time.perf_counter() if started is None else started
+    matches, judgement, citations = searched.matches, searched.judgement, cite(searched.matches)
     generation = generate(
         services.generator,
         judgement,
@@ -125,7 +143,7 @@ async def answer(
             lambda: chat_request(
                 query.text, matches, services.generator.model, services.settings.rag_context_tokens, sampling
             ),
-            vector=result.vector,
+            vector=searched.vector,
         ),
     )
     try:
@@ -277,7 +295,13 @@ def _rerank(reranker: Reranker, query: Query, result: SearchResult) -> SearchRes
         return rerank(reranker, query.text, result)
 
 
-def _match(services: Services, caller: Principal, query: Query, vector: list[float] | None) -> SearchResult:
+def _match(
+    services: Services,
+    caller: Principal,
+    query: Query,
+    vector: list[float] | None,
+    match: Matcher = match,
+) -> SearchResult:
     def search_with(embedder: Embedder) -> SearchResult:
         own = vector if embedder is services.embedder else None
         if query.mode is Mode.KEYWORD:

@@ -344,7 +344,7 @@ class SearchResult:
     `considered`: the number of chunks whose vectors were compared; `vector_ms`, `lexical_ms`, `graph_ms`: the
     database's time for each part of the search, 0 for an unused part; `graph`: None if unused; `reranked_by`:
     the reranker that made the order; `rerank_failed`: the reranker failed, or there is none; `vector`: the
-    query's embedding, if any.
+    query's embedding, if any; `judged`: the matches by which confidence is judged, if they were asked for.
     """
 
     matches: tuple[Match, ...]
@@ -357,6 +357,16 @@ class SearchResult:
     graph: Graph | None = None
     reranked_by: str | None = None
     rerank_failed: bool = False
+    vector: list[float] | None = field(default=None, repr=False)
+    judged: tuple[Match, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSearch:
+    """The matches for a question, and the confidence that they answer it. `vector`: that of the question."""
+
+    matches: tuple[Match, ...]
+    judgement: Judgement
     vector: list[float] | None = field(default=None, repr=False)
 
 

@@ -218,10 +218,7 @@ ARGUMENTS: dict[str, Example] = {
         "requests": 10**6,
         "window_seconds": 60,
     },
-    "rag_counted_search": lambda values: {
-        "function": "rag-search", "bucket": "rag", "requests": 10**6, "window_seconds": 60,
-        "query_text": QUESTION, "query_vector": values["embedding"], "mode": "hybrid",
-    },
+    "rag_judged_search": lambda values: {"query_text": QUESTION, "query_vector": values["embedding"]},
     "rag_record_event": lambda _: {"event": "knowledge.retrieve"},
     "rag_label_record": lambda values: {"verdict": "wrong", "document_ids": [values["document_id"]]},
     "rag_list_records": lambda _: {"limit": 10},

@@ -21,14 +21,13 @@ from slowapi import Limiter
 from slowapi.errors import RateLimitExceeded
 from starlette.requests import Request
 
-from shared.access.token_quotas import Quota, seconds_until_midnight
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseFailed, RateLimited
 from shared.types import Principal, PrincipalSource
 
 # The unit in which text is counted.
 KILOBYTE = 1024
-# For how long a refusal is repeated without the database, and for how many callers.
+# How long a refusal is repeated without the database, and for how many callers.
 REFUSAL_SECONDS = 5.0
 REFUSALS = 10_000
 
@@ -86,26 +85,18 @@ class RateLimitCheck:
     windows: dict[int, RateWindow] = field(default_factory=dict)
     # Those of tokens that the caller's org has used up today.
     exceeded_quotas: frozenset[str] = frozenset()
-    # Whether the org has tokens left for the embedding of the next request.
-    may_embed: bool = True
 
-    def arguments(self) -> dict[str, Any]:
-        """As rag_counted_search takes them, and rag_check_rate_limit with an amount."""
-        return {
+    def count(self) -> None:
+        """The one round trip. Raises a RagError."""
+        arguments = {
             "function": self.function,
             "bucket": self.bucket,
             "requests": self.rate.amount,
             "window_seconds": self.rate.get_expiry(),
+            "amount": self.amount,
         }
-
-    def count(self) -> None:
-        """The one round trip. Raises a RagError."""
-        arguments = {**self.arguments(), "amount": self.amount}
         # Repeated after a broken connection: a request may count twice, and none is left uncounted.
-        self.read(self.database.call(self.caller, "rag_check_rate_limit", arguments, idempotent=True))
-
-    def read(self, rows: list[dict[str, Any]]) -> None:
-        """Take the result of rag_check_rate_limit. Raises DatabaseFailed without rows."""
+        rows = self.database.call(self.caller, "rag_check_rate_limit", arguments, idempotent=True)
         if not rows:
             raise DatabaseFailed
         for window in map(RateWindow.of, rows):
@@ -113,7 +104,6 @@ class RateLimitCheck:
             if known is None or window.tightness < known.tightness:
                 self.windows[window.seconds] = window
         self.exceeded_quotas = frozenset(rows[-1]["exceeded_quotas"])
-        self.may_embed = Quota.EMBEDDING not in self.exceeded_quotas
 
     @property
     def tightest(self) -> RateWindow:
@@ -121,59 +111,22 @@ class RateLimitCheck:
         return min(self.windows.values(), key=lambda window: window.tightness)
 
 
-@dataclass(frozen=True, slots=True)
-class UncountedCaller(Principal):
-    """A caller whose request the first search counts (counted_search.py)."""
-
-    check: RateLimitCheck = field(kw_only=True, repr=False, compare=False)
-
-    @classmethod
-    def of(cls, check: RateLimitCheck) -> "UncountedCaller":
-        caller = check.caller
-        return cls(caller.user_id, caller.token, caller.scopes, caller.key_id, check=check)
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """`windows`: those of a rate limit; none if the caller's org has used up its tokens for embeddings."""
-
-    windows: dict[int, RateWindow]
-    added_at: float
-
-
 class RefusalCache:
-    """Refusals of a process, by caller and bucket, until the limit resets.
-
-    For five seconds, or until the window resets, a refusal is repeated without the database; the request
-    statistics do not count these requests. Until the limit resets, a request of the caller is checked before
-    its question is embedded. Safe to use from many threads.
-    """
+    """Refusals of a process, by caller and bucket: for five seconds, or until the window resets, a refusal is
+    repeated without the database, and the request statistics do not count the request. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._lock = Lock()
-        self._clock = clock
-        self._refusals: TLRUCache[Any, _Refusal] = TLRUCache(REFUSALS, _expires_at, clock)
+        self._refusals: TLRUCache[Any, dict[int, RateWindow]] = TLRUCache(REFUSALS, _expires_at, clock)
 
     def get(self, check: RateLimitCheck) -> dict[int, RateWindow]:
         """The windows of a refusal to repeat."""
         with self._lock:
-            refusal = self._refusals.get(_identity(check))
-        is_recent = refusal and self._clock() < refusal.added_at + REFUSAL_SECONDS
-        return refusal.windows if refusal and is_recent else {}
+            return self._refusals.get(_identity(check), {})
 
-    def __contains__(self, check: RateLimitCheck) -> bool:
+    def add(self, check: RateLimitCheck) -> None:
         with self._lock:
-            return _identity(check) in self._refusals
-
-    def update(self, check: RateLimitCheck) -> None:
-        """Add a refusal, or remove that of a caller whose limit was raised."""
-        is_admitted = check.tightest.admitted
-        refusal = _Refusal({} if is_admitted else check.windows, self._clock())
-        with self._lock:
-            if is_admitted and check.may_embed:
-                self._refusals.pop(_identity(check), None)
-            else:
-                self._refusals[_identity(check)] = refusal
+            self._refusals[_identity(check)] = check.windows
 
 
 def _identity(check: RateLimitCheck) -> tuple[Any, ...]:
@@ -181,9 +134,9 @@ def _identity(check: RateLimitCheck) -> tuple[Any, ...]:
     return check.caller.user_id, check.caller.key_id, check.caller.scopes, check.bucket
 
 
-def _expires_at(_: Any, refusal: _Refusal, now: float) -> float:
-    resets_at = [window.resets_at for window in refusal.windows.values() if not window.admitted]
-    return now + (min(resets_at) - time() if resets_at else seconds_until_midnight())
+def _expires_at(_: Any, windows: dict[int, RateWindow], now: float) -> float:
+    resets_at = min(window.resets_at for window in windows.values() if not window.admitted)
+    return now + min(REFUSAL_SECONDS, resets_at - time())
 
 
 _current: ContextVar[RateLimitCheck] = ContextVar("rate_limit")
@@ -234,8 +187,7 @@ _limiter = _LimiterWithoutEnvironment(
 def _limits() -> str:
     """The limits of this request, as slowapi reads them. Counting the request returns them."""
     check = _current.get()
-    if not check.windows:
-        check.count()
+    check.count()
     return ";".join(f"{window.allowed}/{window.seconds} seconds" for window in check.windows.values())
 
 
@@ -245,25 +197,22 @@ def _admit(request: Request) -> None:
 
 
 def check_rate_limit(request: Request, check: RateLimitCheck, refusals: RefusalCache) -> None:
-    """Count this request against the caller's limits, unless a search has counted it, or one of the limits
-    refused the caller just before.
+    """Count this request against the caller's limits, unless one of them refused the caller just before.
 
     Raises RateLimited, with Retry-After in seconds. In both cases the request keeps the tightest window, from
     which middleware.py writes the headers of the response.
     """
     token = _current.set(check)
     try:
-        if not check.windows:
-            check.windows = refusals.get(check)
-            if check.windows:
-                raise RateLimited(headers=check.tightest.retry_after)
+        check.windows = refusals.get(check)
+        if check.windows:
+            raise RateLimited(headers=check.tightest.retry_after)
         _admit(request=request)
         if getattr(request.state, "view_rate_limit", None) is None:
             # slowapi ignores limits that it cannot read. No request is admitted that way.
             raise DatabaseFailed
-        refusals.update(check)
     except RateLimitExceeded:
-        refusals.update(check)
+        refusals.add(check)
         raise RateLimited(headers=check.tightest.retry_after) from None
     finally:
         _current.reset(token)

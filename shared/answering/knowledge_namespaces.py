@@ -27,6 +27,7 @@ from shared.services import Services
 from shared.text.normalize import clean_line
 from shared.types import (
     GeneratedText,
+    JudgedSearch,
     Judgement,
     Match,
     Mode,
@@ -169,7 +170,9 @@ async def query(
     if any(collection_ids.values()):
         search_query = _hybrid(request, collection_ids)
         try:
-            answer = await request_records.answer(core, caller, search_query, redact=redaction(denied))
+            searched = await run_in_threadpool(_search_and_judge, core, caller, search_query, denied)
+            answer = await pipeline.write_answer(core, search_query, searched)
+            await request_records.record_answer(core, caller, search_query, answer)
         except RagError:
             await run_in_threadpool(record_event, core.database, caller, event, namespace)
             raise
@@ -184,6 +187,16 @@ async def query(
         _record, core, caller, event, namespace, collection_ids[namespace], matches, measures
     )
     return draft, judgement, tuple(passage_of(match, denied) for match in matches)
+
+
+def _search_and_judge(
+    core: Services, caller: Principal, query: Query, denied: frozenset[str]
+) -> JudgedSearch:
+    """Denied metadata is neither judged nor seen by the model."""
+    redact = redaction(denied)
+    result = pipeline.search_for_answer(core, caller, query)
+    matches, judged = tuple(map(redact, result.matches)), tuple(map(redact, result.judged))
+    return pipeline.judge_search(core, caller, query, replace(result, matches=matches, judged=judged))
 
 
 @contextmanager

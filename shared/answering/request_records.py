@@ -1,6 +1,6 @@
 """Records of answered requests, alike for all contracts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -8,9 +8,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
-from shared import pipeline
 from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.generation.prompt import DEFAULT_SAMPLING, without_texts
+from shared.generation.prompt import without_texts
 from shared.services import Services
 from shared.text.chat_messages_and_history import count_usage
 from shared.tracing import current
@@ -22,7 +21,6 @@ from shared.types import (
     Principal,
     PrincipalSource,
     Query,
-    Sampling,
     Usage,
 )
 
@@ -101,27 +99,17 @@ def record(core: Services, caller: PrincipalSource, answered: AnsweredRequest) -
     )
 
 
-async def answer(
-    core: Services,
-    caller: Principal,
-    query: Query,
-    sampling: Sampling = DEFAULT_SAMPLING,
-    redact: Callable[[Match], Match] = lambda match: match,
-    *,
-    has_ceiling: bool = False,
-) -> Answer:
-    """The answer of pipeline.answer, recorded. Raises a RagError."""
-    result = await pipeline.answer(core, caller, query, sampling, redact, has_ceiling=has_ceiling)
+async def record_answer(core: Services, caller: Principal, query: Query, answer: Answer) -> None:
+    """Record an answer of the pipeline. Raises nothing."""
     answered = of_generated(
         query.text,
         [query],
-        result.matches,
-        result.judgement,
-        result.draft.text if result.draft else None,
-        result.generated,
+        answer.matches,
+        answer.judgement,
+        answer.draft.text if answer.draft else None,
+        answer.generated,
     )
     await run_in_threadpool(record, core, caller, answered)
-    return result
 
 
 def of_generated(

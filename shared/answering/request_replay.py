@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
+from shared.answering import rag_rule
 from shared.answering.platform_chat.multi_step_search import SubQueryResults, median
 from shared.answering.request_records import queries
 from shared.errors import Conflict
@@ -44,8 +45,8 @@ async def replay(core: Services, caller: Principal, record: Row) -> Replay:
     for a record without valid queries, or another RagError."""
     searches = _searches(record)
     if len(searches) == 1:
-        has_ceiling = record["function"] == "rag-answer"
-        answer = await pipeline.answer(core, caller, searches[0], has_ceiling=has_ceiling)
+        of_rag = record["function"] == "rag-answer"
+        answer = await (rag_rule if of_rag else pipeline).answer(core, caller, searches[0])
         text = answer.draft.text if answer.draft else None
         return Replay(answer.judgement, text is not None, text, _changes(record, answer.matches))
     results, judgements = SubQueryResults(), []
@@ -69,9 +70,8 @@ def _searches(record: Row) -> list[Query]:
 
 
 def _search(core: Services, caller: Principal, query: Query) -> tuple[SearchResult, Judgement]:
-    result, judged = pipeline.search_with_judged_matches(core, caller, query)
-    judgement = pipeline.judge_matches(core, caller, judged, query.text, matches=result.matches)
-    return result, judgement
+    result = pipeline.search_for_answer(core, caller, query)
+    return result, pipeline.judge_search(core, caller, query, result).judgement
 
 
 def _changes(record: Row, matches: Sequence[Match]) -> tuple[RankChange, ...]:

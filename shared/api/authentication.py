@@ -1,13 +1,11 @@
 """FastAPI dependencies of authentication: callers, their scopes and rate limits, links, the operator.
 
 Handlers of the rag pair take a `Caller`, those of other functions an `Annotated[Principal, with_scope(...)]`.
-A handler runs only for an authenticated caller with the scope who is within the limits. In the rag pair, the
-first search of the handler checks the limits.
+A handler runs only for an authenticated caller with the scope who is within the limits.
 """
 
 import hmac
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -20,7 +18,7 @@ from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of
 from shared.access.jwt_verifier import bearer, is_token
-from shared.access.rate_limit import RateLimitCheck, UncountedCaller, check_rate_limit
+from shared.access.rate_limit import RateLimitCheck, check_rate_limit
 from shared.access.token_signer import principal_at_end
 from shared.api.dependencies import Core
 from shared.errors import (
@@ -41,30 +39,17 @@ from shared.types import Principal, Scope
 Authorization = Annotated[str | None, Header()]
 
 
-def _rag_caller(request: Request, core: Core, authorization: Authorization = None) -> Iterator[Principal]:
+def _rag_caller(request: Request, core: Core, authorization: Authorization = None) -> Principal:
     with step("authenticate"):
         if is_key(bearer(authorization)):
             raise Unauthorized("This route takes no API keys. Send a signed-in user's token.")
         caller = core.verifier.principal(authorization)
-    check = _check(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
-    with step("limit"):
-        # A replica cannot count.
-        if is_counted := core.database.has_replica or check in core.refusals:
-            _count(request, core, check)
-    if is_counted:
-        yield caller
-        return
-    try:
-        yield UncountedCaller.of(check)
-    finally:
-        # A search has counted the request. One that failed, or ended before, is counted here.
-        with nullcontext() if check.windows else step("limit"):
-            _count(request, core, check)
+    _limit(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
+    return caller
 
 
-# A user, the first parameter of the handlers of the rag pair. The first search of a handler counts the
-# request, and returns no matches above the limit. Raises Unauthorized, KeysUnavailable, RateLimited.
-Caller = Annotated[Principal, Depends(_rag_caller, scope="function")]
+# A user: for handlers of the rag pair. Raises Unauthorized, KeysUnavailable, RateLimited.
+Caller = Annotated[Principal, Depends(_rag_caller)]
 
 
 async def in_authorization(authorization: Authorization = None) -> str | None:
@@ -220,15 +205,8 @@ def _key_or_user(core: Services, authorization: str | None) -> Principal:
 
 
 def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
-    with step("limit"):
-        _count(request, core, _check(request, core, caller, bucket, rate))
-
-
-def _check(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> RateLimitCheck:
     request.state.recording_target = core.database, partial(principal_at_end, core.signer, caller)
-    return RateLimitCheck(core.database, caller, request.app.state.function, bucket, parse(rate))
-
-
-def _count(request: Request, core: Services, check: RateLimitCheck) -> None:
-    check_rate_limit(request, check, core.refusals)
+    check = RateLimitCheck(core.database, caller, request.app.state.function, bucket, parse(rate))
+    with step("limit"):
+        check_rate_limit(request, check, core.refusals)
     request.state.token_usage.exceeded = check.exceeded_quotas

@@ -8,8 +8,6 @@ from functools import partial
 from itertools import chain, zip_longest
 from typing import Any
 
-from shared.access.counted_search import counted_search
-from shared.access.rate_limit import UncountedCaller
 from shared.clients.lenient_row_reading import object_of, readable
 from shared.clients.postgrest import Database
 from shared.errors import error_details
@@ -33,19 +31,8 @@ def match(
     `vector` has 1536 to 3072 dimensions; None for a keyword search. Raises a RagError, NotFound for an
     unknown collection name.
     """
-    arguments: dict[str, Any] = {
-        "query_vector": vector and vector_literal(vector),
-        "top_k": query.top_k,
-        "filters": {**_filters(query), "model": model},
-    }
-    text = query.words or query.text
-    options = {
-        "query_text": text,
-        "mode": query.mode,
-        "expand_context": query.neighbours,
-        "half_life_days": query.half_life_days,
-        "prefer": query.prefer,
-    }
+    arguments = _arguments(query, vector, model)
+    options = _options(query)
     has_options = (query.half_life_days, query.neighbours, query.prefer) != (None, 0, ())
     is_plain = query.mode is Mode.SEMANTIC and not has_options
     with error_details(name=query.filters.collection):
@@ -55,9 +42,38 @@ def match(
                 _page(result["matches"], model), graph=graph_of(result), graph_ms=result["graph_ms"]
             )
         function, arguments = ("rag_match", arguments) if is_plain else ("rag_search", arguments | options)
-        if isinstance(caller, UncountedCaller) and not caller.check.windows:
-            return _page(counted_search(database, caller, arguments), model)
         return _page(database.call(caller, function, arguments, idempotent=True), model)
+
+
+def match_with_judged(
+    database: Database, caller: Principal, vector: list[float] | None, model: str, query: Query
+) -> SearchResult:
+    """`match`, with the matches by which confidence is judged: the ten best of a hybrid search with the same
+    filters, in the same call. Not for a search by keywords alone, nor in the graph."""
+    arguments = _arguments(query, vector, model) | _options(query)
+    with error_details(name=query.filters.collection):
+        result = database.call(caller, "rag_judged_search", arguments, idempotent=True)
+    page = _page(result["matches"], model)
+    # Where the caller's search has no matches, nothing is judged.
+    return replace(page, judged=_page(result["judged"], model).matches if page.matches else ())
+
+
+def _arguments(query: Query, vector: list[float] | None, model: str) -> dict[str, Any]:
+    return {
+        "query_vector": vector and vector_literal(vector),
+        "top_k": query.top_k,
+        "filters": {**_filters(query), "model": model},
+    }
+
+
+def _options(query: Query) -> dict[str, Any]:
+    return {
+        "query_text": query.words or query.text,
+        "mode": query.mode,
+        "expand_context": query.neighbours,
+        "half_life_days": query.half_life_days,
+        "prefer": query.prefer,
+    }
 
 
 def similar(
@@ -96,23 +112,29 @@ def fuse_by_rank(results: Sequence[SearchResult], top_k: int) -> SearchResult:
     """The best top_k matches of searches with different embedding models, whose scores cannot be compared:
     the first of each, then the second of each, and so on. A score is at most that of the match before it. The
     vector is that of the first search, the graph that of the first with matches."""
-    matches: dict[str, Match] = {}
-    score = 1.0
-    for match in filter(None, chain(*zip_longest(*(result.matches for result in results)))):
-        if match.chunk_id not in matches:
-            score = min(score, match.score)
-            matches[match.chunk_id] = replace(match, score=score)
+    matches = _by_rank([result.matches for result in results])
     first = next((result for result in results if result.matches), results[0])
     return replace(
         first,
-        matches=tuple(matches.values())[:top_k],
+        matches=matches[:top_k],
         exact=all(result.exact for result in results) if first.exact is not None else None,
         considered=sum(result.considered for result in results),
+        judged=_by_rank([result.judged for result in results]),
         vector_ms=sum(result.vector_ms for result in results),
         lexical_ms=sum(result.lexical_ms for result in results),
         graph_ms=sum(result.graph_ms for result in results),
         vector=results[0].vector,
     )
+
+
+def _by_rank(lists: Sequence[Sequence[Match]]) -> tuple[Match, ...]:
+    matches: dict[str, Match] = {}
+    score = 1.0
+    for match in filter(None, chain(*zip_longest(*lists))):
+        if match.chunk_id not in matches:
+            score = min(score, match.score)
+            matches[match.chunk_id] = replace(match, score=score)
+    return tuple(matches.values())
 
 
 def widen(

@@ -1,5 +1,41 @@
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
+create function rag.add_keyword_leg(near rag.candidate[], query_embedding extensions.halfvec, query_text text,
+  scope rag.search_scope, mode text, fusion text, row_limit integer, shown integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
+  spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
+  by_words rag.search_scope := scope;
+  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope);
+  documents rag.document_key[];
+  candidates rag.candidate[];
+begin
+  -- The subject is removed afterwards: with this filter, rag.candidate_documents would read all the org's documents.
+  by_words.without_document := null;
+  documents := array(
+    select (document.org_id, document.document_id)::rag.document_key
+    from unnest(rag.candidate_documents(keywords, by_words, 4 * row_limit + spare)) as document
+    where document.document_id is distinct from scope.without_document);
+  candidates := rag.score_candidates(keywords,
+    documents || array(
+      select (candidate.org_id, candidate.document_id)::rag.document_key
+      from unnest(near) as candidate),
+    near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
+  if mode = 'hierarchical' then
+    candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
+      mode, fusion, row_limit, shown, true);
+  end if;
+  return candidates;
+end;
+$$;
+
+comment on function rag.add_keyword_leg is
+  'The candidates of both legs, best first: those of vector search, `near`, and the `row_limit` with the highest '
+  'keyword scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns.';
+
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
   mode text, fusion text, row_limit integer, shown integer,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
@@ -8,12 +44,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   started timestamptz := clock_timestamp();
-  -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
-  spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
-  by_words rag.search_scope := scope;
   near rag.candidate[];
-  keywords rag.keyword_query;
-  documents rag.document_key[];
 begin
   considered := 0;
   if mode <> 'keyword' then
@@ -24,22 +55,7 @@ begin
   end if;
   if mode <> 'semantic' then
     started := clock_timestamp();
-    keywords := rag.parse_keyword_query(query_text, scope);
-    -- The subject is removed afterwards: with this filter, rag.candidate_documents would read all the org's documents.
-    by_words.without_document := null;
-    documents := array(
-      select (document.org_id, document.document_id)::rag.document_key
-      from unnest(rag.candidate_documents(keywords, by_words, 4 * row_limit + spare)) as document
-      where document.document_id is distinct from scope.without_document);
-    candidates := rag.score_candidates(keywords,
-      documents || array(
-        select (candidate.org_id, candidate.document_id)::rag.document_key
-        from unnest(near) as candidate),
-      near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
-    if mode = 'hierarchical' then
-      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
-        mode, fusion, row_limit, shown, true);
-    end if;
+    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, fusion, row_limit, shown);
     lexical_ms := rag.milliseconds_since(started);
   end if;
   complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
@@ -47,10 +63,9 @@ end;
 $$;
 
 comment on function rag.two_leg_search is
-  'The candidates of both legs, best first: the `row_limit` nearest, and the `row_limit` with the highest keyword '
-  'scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns. complete: whether a '
-  'larger row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword '
-  'leg includes the fusion.';
+  'The `row_limit` nearest candidates, and with rag.add_keyword_leg those of both legs. complete: whether a larger '
+  'row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
+  'includes the fusion.';
 
 create function rag.uses_keywords(scope rag.search_scope)
 returns boolean

@@ -8079,6 +8079,42 @@ comment on function rag.to_page is
 
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
+create function rag.add_keyword_leg(near rag.candidate[], query_embedding extensions.halfvec, query_text text,
+  scope rag.search_scope, mode text, fusion text, row_limit integer, shown integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
+  spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
+  by_words rag.search_scope := scope;
+  keywords constant rag.keyword_query := rag.parse_keyword_query(query_text, scope);
+  documents rag.document_key[];
+  candidates rag.candidate[];
+begin
+  -- The subject is removed afterwards: with this filter, rag.candidate_documents would read all the org's documents.
+  by_words.without_document := null;
+  documents := array(
+    select (document.org_id, document.document_id)::rag.document_key
+    from unnest(rag.candidate_documents(keywords, by_words, 4 * row_limit + spare)) as document
+    where document.document_id is distinct from scope.without_document);
+  candidates := rag.score_candidates(keywords,
+    documents || array(
+      select (candidate.org_id, candidate.document_id)::rag.document_key
+      from unnest(near) as candidate),
+    near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
+  if mode = 'hierarchical' then
+    candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
+      mode, fusion, row_limit, shown, true);
+  end if;
+  return candidates;
+end;
+$$;
+
+comment on function rag.add_keyword_leg is
+  'The candidates of both legs, best first: those of vector search, `near`, and the `row_limit` with the highest '
+  'keyword scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns.';
+
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
   mode text, fusion text, row_limit integer, shown integer,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
@@ -8087,12 +8123,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   started timestamptz := clock_timestamp();
-  -- The keyword leg also returns the subject of a similarity search, so it gets a larger limit.
-  spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
-  by_words rag.search_scope := scope;
   near rag.candidate[];
-  keywords rag.keyword_query;
-  documents rag.document_key[];
 begin
   considered := 0;
   if mode <> 'keyword' then
@@ -8103,22 +8134,7 @@ begin
   end if;
   if mode <> 'semantic' then
     started := clock_timestamp();
-    keywords := rag.parse_keyword_query(query_text, scope);
-    -- The subject is removed afterwards: with this filter, rag.candidate_documents would read all the org's documents.
-    by_words.without_document := null;
-    documents := array(
-      select (document.org_id, document.document_id)::rag.document_key
-      from unnest(rag.candidate_documents(keywords, by_words, 4 * row_limit + spare)) as document
-      where document.document_id is distinct from scope.without_document);
-    candidates := rag.score_candidates(keywords,
-      documents || array(
-        select (candidate.org_id, candidate.document_id)::rag.document_key
-        from unnest(near) as candidate),
-      near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
-    if mode = 'hierarchical' then
-      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
-        mode, fusion, row_limit, shown, true);
-    end if;
+    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, fusion, row_limit, shown);
     lexical_ms := rag.milliseconds_since(started);
   end if;
   complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
@@ -8126,10 +8142,9 @@ end;
 $$;
 
 comment on function rag.two_leg_search is
-  'The candidates of both legs, best first: the `row_limit` nearest, and the `row_limit` with the highest keyword '
-  'scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns. complete: whether a '
-  'larger row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword '
-  'leg includes the fusion.';
+  'The `row_limit` nearest candidates, and with rag.add_keyword_leg those of both legs. complete: whether a larger '
+  'row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword leg '
+  'includes the fusion.';
 
 create function rag.uses_keywords(scope rag.search_scope)
 returns boolean
@@ -8231,6 +8246,89 @@ end;
 $$;
 
 comment on function rag.check_search is 'Raises PT400 for invalid arguments of a search; detail names the argument.';
+
+-- A search with the matches by which the confidence of its answer is judged, in one call.
+--
+-- Confidence is judged by the ten best matches of a hybrid search, whatever the mode of the caller's own search is. Both
+-- searches compare the question with the same vectors, so vector search runs once.
+
+create function public.rag_judged_search(
+  query_text text,
+  query_vector extensions.vector,
+  mode text default 'semantic',
+  top_k integer default 10,
+  filters jsonb default '{}',
+  expand_context integer default 0,
+  half_life_days double precision default null,
+  prefer text[] default null
+)
+returns json
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than most of these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+declare
+  is_guarded constant boolean := rag.begin_call();
+  -- The matches that are judged, and what each leg brings for them: as in rag_search.
+  judged_matches constant integer := 10;
+  judged_pool constant integer := 20;
+  pool integer;
+  query_embedding extensions.halfvec;
+  scope rag.search_scope;
+  near record;
+  candidates rag.candidate[];
+  judged rag.candidate[];
+  started timestamptz := clock_timestamp();
+  vector_ms real;
+  own_ms real;
+  judged_ms real;
+begin
+  perform rag.check_search(query_text, query_vector, case mode when 'keyword' then mode else 'hybrid' end,
+    expand_context, half_life_days, 'mean');
+  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, 'mean');
+  perform rag.check_top_k(top_k);
+  scope := rag.resolve_filters(filters);
+  prefer := nullif(prefer, '{}');
+  query_embedding := rag.to_halfvec(query_vector, scope.model);
+  if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
+    mode := 'semantic';
+  end if;
+  pool := case when mode = 'semantic' and half_life_days is null and prefer is null then top_k
+    else greatest(20, 2 * least(top_k, 300)) end;
+
+  near := rag.nearest_chunks(query_embedding, scope, greatest(pool, judged_pool));
+  vector_ms := rag.milliseconds_since(started);
+  started := clock_timestamp();
+  candidates := case when mode <> 'keyword' then (near.candidates)[:pool] end;
+  if mode <> 'semantic' then
+    candidates := rag.add_keyword_leg(candidates, case when mode <> 'keyword' then query_embedding end, query_text, scope,
+      mode, 'mean', pool, top_k);
+    own_ms := rag.milliseconds_since(started);
+    started := clock_timestamp();
+  end if;
+  judged := (near.candidates)[:judged_pool];
+  if rag.uses_keywords(scope) then
+    judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', 'mean', judged_pool,
+      judged_matches);
+    judged_ms := rag.milliseconds_since(started);
+  end if;
+  return json_build_object(
+    'matches', (
+      select coalesce(json_agg(hit), '[]')
+      from rag.to_rows(rag.to_page(candidates, half_life_days, prefer, top_k, expand_context), near.exact,
+        near.considered, vector_ms, own_ms, scope.ignored_filters) as hit),
+    'judged', (
+      select coalesce(json_agg(hit), '[]')
+      from rag.to_rows(rag.to_page(judged, null, null, judged_matches, 0), near.exact, near.considered, vector_ms,
+        judged_ms) as hit));
+end;
+$$;
+
+comment on function public.rag_judged_search is
+  'A search with the matches by which the confidence of an answer is judged. Arguments: those of rag_search; '
+  'query_vector is always needed. Returns matches: the rows of rag_search; judged: the first ten of a hybrid search '
+  'with the same filters.';
 
 -- Texts of chunks extended by their neighbours: in a search (expand_context of rag_search), or for a caller that
 -- reorders its results before it extends them (rag_widen).
@@ -12879,62 +12977,6 @@ $$;
 comment on function rag.quota_metrics is
   'The rows of rag_metrics about quotas: the tokens of today, and the orgs that reached their alert or limit today.';
 
--- A search that counts its request: one call of the database, in place of one for the rate limit, one for the search and
--- one for the tokens of its embedding.
-
-create function public.rag_counted_search(
-  function text,
-  bucket text,
-  requests integer,
-  window_seconds integer,
-  query_text text default null,
-  query_vector extensions.vector default null,
-  mode text default null,
-  top_k integer default 10,
-  filters jsonb default '{}',
-  expand_context integer default 0,
-  half_life_days double precision default null,
-  prefer text[] default null,
-  embedding_tokens bigint default 0,
-  embedding_calls integer default 0
-)
-returns json
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  matches json;
-  windows json;
-  is_admitted boolean;
-begin
-  perform rag.begin_call();
-  if mode is null then
-    matches := (select json_agg(hit) from public.rag_match(query_vector, top_k, filters) as hit);
-  else
-    matches := (
-      select json_agg(hit)
-      from public.rag_search(query_text, query_vector, mode, top_k, filters, expand_context, half_life_days,
-        prefer => prefer) as hit);
-  end if;
-  -- The counts come last: their rows are locked until the call ends, and concurrent calls wait for them.
-  select json_agg(counted), coalesce(bool_and(counted.admitted), false) into windows, is_admitted
-  from public.rag_check_rate_limit(function, bucket, requests, window_seconds) as counted;
-  -- rag_record_tokens refuses null and negative numbers.
-  if embedding_calls is distinct from 0 then
-    perform public.rag_record_tokens(embedding_tokens => embedding_tokens, embedding_calls => embedding_calls);
-  end if;
-  return json_build_object('matches', case when is_admitted then coalesce(matches, '[]') end, 'windows', windows,
-    'exceeded_quotas', rag.exceeded_quotas());
-end;
-$$;
-
-comment on function public.rag_counted_search is
-  'A search, rag_check_rate_limit for its request, and rag_record_tokens for the embedding of its query, in one call. '
-  'mode: that of rag_search; null for rag_match, which takes query_vector, top_k and filters alone. Returns matches: the '
-  'rows of the search, null if a limit refuses the request; windows: the state of each limit, with the quotas that '
-  'were exceeded before this call; exceeded_quotas: those that are exceeded after it. A search that raises counts '
-  'nothing: the functions then count its request with rag_check_rate_limit.';
-
 -- Idempotency keys: stored responses, so that a repeated request costs nothing twice, creates nothing twice and returns
 -- the same. A response is claimed before the work, stored after it and replayed for 24 hours. The key and the body are
 -- stored as hashes. The functions write and read as the caller: no other user, admin or API key sees a response, nor
@@ -14440,7 +14482,6 @@ begin
       ('guarded', 'rag_check_rate_limit(text,text,integer,integer,integer)'),
       ('guarded', 'rag_claim_response(uuid,text,text,integer,uuid,text)'),
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
-      ('guarded', 'rag_counted_search(text,text,integer,integer,text,extensions.vector,text,integer,jsonb,integer,double precision,text[],bigint,integer)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
       ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
       ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb)'),
@@ -14469,6 +14510,7 @@ begin
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
+      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),

@@ -20,7 +20,6 @@ from functions import (
     v1_answer,
     v1_search,
 )
-from shared.access.rate_limit import RefusalCache
 from shared.access.token_quotas import Quota, TokenUsage, record, shares
 from shared.access.token_signer import principal_at_end
 from shared.config import Settings
@@ -290,42 +289,22 @@ def test_without_embedding_tokens_cached_and_keyword_searches_continue(
         assert len(embedding_server.requests) == calls
 
 
-def test_a_process_that_does_not_know_of_an_exceeded_quota_embeds_one_question(
+def test_nothing_is_embedded_for_an_org_whose_quota_is_exceeded_nor_above_the_rate_limit(
     people: People, world: World, paid: Services, embedding_server: StandIn
 ):
-    """The search of the request checks the quota. Its embedding is counted, and its matches are withheld."""
-    now = [1000.0]
-    paid.refusals = RefusalCache(clock=lambda: now[0])
     with clients(paid, knowledge, rag_search) as (knowing, searching):
         ingest(knowing, people.ann)
+        calls = len(embedding_server.requests)
         limit(world, people.acme, embedding_tokens_per_day=7)
-        calls = len(embedding_server.requests)
-        for text in ("What does it hold?", "How hot is it?", "How long does it take?"):
-            answer = ask(searching, "/api/rag/search", people.ann, text)
-            assert (answer.status_code, answer.json()["error"]["code"]) == (429, "embedding_quota_exceeded")
-            assert "litres" not in answer.text
-            assert answer.headers["X-RateLimit-Remaining"]
-            now[0] += 10
-        assert len(embedding_server.requests) == calls + 1
-    assert world.sql(USAGE, people.acme.id) == [("embedding", 14, 2)]
-
-
-def test_a_process_embeds_one_question_of_a_caller_above_the_rate_limit(
-    people: People, world: World, paid: Services, embedding_server: StandIn
-):
-    world.tier(people.acme, rag=1)
-    now = [1000.0]
-    paid.refusals = RefusalCache(clock=lambda: now[0])
-    with clients(paid, knowledge, rag_search) as (knowing, searching):
-        ingest(knowing, people.ann)
-        calls = len(embedding_server.requests)
-        statuses = []
-        for text in ("What does it hold?", "How hot is it?", "How long does it take?", "How loud is it?"):
-            statuses.append(ask(searching, "/api/rag/search", people.ann, text).status_code)
-            # A refusal is repeated for five seconds.
-            now[0] += 6
-        assert statuses == [200, 429, 429, 429]
-        assert len(embedding_server.requests) == calls + 2
+        answer = ask(searching, "/api/rag/search", people.ann, "What does it hold?")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "embedding_quota_exceeded")
+        assert "litres" not in answer.text
+        assert answer.headers["X-RateLimit-Remaining"]
+        world.tier(people.acme, rag=1)
+        answer = ask(searching, "/api/rag/search", people.ann, "How hot is it?")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "rate_limited")
+        assert len(embedding_server.requests) == calls
+    assert world.sql(USAGE, people.acme.id) == [("embedding", 7, 1)]
 
 
 def test_a_request_whose_embedding_fails_is_counted(people: People, settings: Settings):

@@ -145,7 +145,7 @@ class Library:
             "rag_list_jobs": {},
             "rag_retry_jobs": {"job_ids": [self.acme_document]},
             "rag_check_rate_limit": hit_arguments(),
-            "rag_counted_search": hit_arguments(query_vector=SHORT, query_text=QUESTION, mode="hybrid"),
+            "rag_judged_search": {"query_vector": SHORT, "query_text": QUESTION},
             "is_org_member": {"org_id": self.people.acme.id},
             "rag_create_key": key_arguments(org_id=self.people.acme.id),
             "rag_list_keys": {},

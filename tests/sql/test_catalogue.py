@@ -540,8 +540,6 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
         "rag_fail_job(text,text,integer,boolean)",
         "rag_check_rate_limit(text,text,integer,integer,integer)",
-        "rag_counted_search(text,text,integer,integer,text,extensions.vector,text,integer,jsonb,integer,"
-        "double precision,text[],bigint,integer)",
         "rag_open_job(integer)",
         "rag_open_key()",
         "rag_put_document(jsonb,jsonb)",

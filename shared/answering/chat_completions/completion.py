@@ -19,20 +19,11 @@ from shared.services import Services
 from shared.text.chat_messages_and_history import count_usage
 from shared.text.token_count import count_tokens
 from shared.tracing import step
-from shared.types import Filters, GeneratedText, Judgement, Match, Mode, Principal, Query, Usage
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedMatches:
-    """The matches for a question and the confidence in them."""
-
-    matches: tuple[Match, ...]
-    judgement: Judgement
-
+from shared.types import Filters, GeneratedText, JudgedSearch, Mode, Principal, Query, Usage
 
 # A part of a stream, and the sources, None if no documents were searched. The sources are
 # final in the part that ends the answer.
-Part = tuple[Body, JudgedMatches | None]
+Part = tuple[Body, JudgedSearch | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +40,12 @@ class _PreparedRequest:
     `question`: of a reply that is to be checked."""
 
     request: Body
-    sources: JudgedMatches | None
+    sources: JudgedSearch | None
     query: Query | None = None
     question: str | None = None
     answer: Body | None = None
 
-    def judge(self, text: str) -> JudgedMatches | None:
+    def judge(self, text: str) -> JudgedSearch | None:
         """The sources, with the confidence after a check of the model's text."""
         if self.sources is None or self.question is None or not text.strip():
             return self.sources
@@ -68,7 +59,7 @@ class _PreparedRequest:
         return insufficient(self.question) if self.question is not None and is_abstention(text) else None
 
     def answered_request(
-        self, text: str, sources: JudgedMatches | None, usage: Usage | None
+        self, text: str, sources: JudgedSearch | None, usage: Usage | None
     ) -> request_records.AnsweredRequest | None:
         """The record; None for a reply without a search, or one that is recorded already."""
         if self.query is None or sources is None or self.answer is not None:
@@ -94,7 +85,7 @@ class _PreparedRequest:
 
 async def complete(
     core: Services, caller: Callable[[], Principal], conversation: Conversation
-) -> tuple[Body, JudgedMatches | None]:
+) -> tuple[Body, JudgedSearch | None]:
     """A completion and its sources, None if no documents were searched. Raises a RagError."""
     async with timed_async(core.database, caller, "chat"):
         prepared = await _prepare(core, caller(), conversation)
@@ -143,7 +134,7 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
     query = Query(question, conversation.top_k, Filters(collection=conversation.index), Mode.HYBRID)
     if gateway is None:
         return await _extract(core, caller, conversation, query)
-    sources = await run_in_threadpool(_search, core, caller, query)
+    sources = await run_in_threadpool(pipeline.search_and_judge, core, caller, query)
     settings = core.settings
     request = await run_in_threadpool(
         with_context, conversation, sources.matches, settings.rag_context_tokens, settings.rag_history_tokens
@@ -151,23 +142,18 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
     return _PreparedRequest(request, sources, query, query.text if conversation.has_one_text else None)
 
 
-def _search(core: Services, caller: Principal, query: Query) -> JudgedMatches:
-    result, judged = pipeline.search_with_judged_matches(core, caller, query)
-    judgement = pipeline.judge_matches(core, caller, judged, query.text, matches=result.matches)
-    return JudgedMatches(result.matches, judgement)
-
-
 async def _extract(
     core: Services, caller: Principal, conversation: Conversation, query: Query
 ) -> _PreparedRequest:
-    answer = await request_records.answer(core, caller, query)
+    answer = await pipeline.answer(core, caller, query)
+    await request_records.record_answer(core, caller, query, answer)
     if answer.draft:
         text, usage = answer.draft.text, answer.draft.usage
     else:
         text = insufficient(query.text)
         usage = Usage(count_tokens(query.text), count_tokens(text))
     reply = response.completion(text, core.generator.model, usage)
-    sources = JudgedMatches(answer.matches, answer.judgement)
+    sources = JudgedSearch(answer.matches, answer.judgement)
     return _PreparedRequest(conversation.request, sources, answer=reply)
 
 

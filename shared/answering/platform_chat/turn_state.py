@@ -54,8 +54,6 @@ class TurnState:
         query = replace(query, text=truncate_question(self.core.embedder, text), filters=filters)
         self.queries.append(query)
         caller = self.caller()
-        result, judged = pipeline.search_with_judged_matches(self.core, caller, query)
-        self.judgements[text] = pipeline.judge_matches(
-            self.core, caller, judged, text, matches=result.matches
-        )
+        result = pipeline.search_for_answer(self.core, caller, query)
+        self.judgements[text] = pipeline.judge_search(self.core, caller, query, result).judgement
         return result

@@ -210,36 +210,6 @@ def test_a_refusal_is_repeated_without_the_database_for_five_seconds_or_until_th
 
 
 @pytest.mark.usefixtures("fixed_time")
-def test_a_refused_caller_is_checked_first_until_the_reset_or_until_the_limit_is_raised(
-    subtests: pytest.Subtests,
-):
-    now = [1000.0]
-    refusals = RefusalCache(clock=lambda: now[0])
-    caller = Principal("ann", "a token")
-
-    def is_checked_first(reply: Reply, seconds_later: float) -> bool:
-        with StandIn() as server:
-            server.replies(reply)
-            database = closed_after_test(Database(server.url, "key", 60))
-            attempt(database, caller, "60/minute", "rag", refusals)
-            now[0] += seconds_later
-            return RateLimitCheck(database, caller, "rag-search", "rag", parse("60/minute")) in refusals
-
-    no_embedding = Reply(json=[{**WINDOW, "exceeded_quotas": ["embedding"]}])
-    no_model = Reply(json=[{**WINDOW, "exceeded_quotas": ["model"]}])
-    for case, reply, seconds_later, expected in (
-        ("refused", refusal(60), 50, True),
-        ("reset", refusal(1), 3, False),
-        ("without embeddings", no_embedding, 10, True),
-        ("raised", Reply(json=[WINDOW]), 0, False),
-        # Every search returns this before a model is called.
-        ("without a model", no_model, 0, False),
-    ):
-        with subtests.test(case=case):
-            assert is_checked_first(reply, seconds_later) is expected
-
-
-@pytest.mark.usefixtures("fixed_time")
 def test_a_repeated_refusal_has_the_headers_of_the_first():
     request = Request({"type": "http", "method": "POST", "path": "/", "headers": [], "state": {}})
     refusals = RefusalCache()

@@ -207,11 +207,12 @@ def test_database_calls_are_children_of_their_step_by_the_conventions(
     _, steps = request_and_steps(spans)
     name_of = {step.span_id: step.name for step in steps}
     calls = calls_of(spans, "db.system.name")
-    assert [(call.name, name_of[call.parent_span_id]) for call in calls] == [("rag_counted_search", "match")]
+    named = [(call.name, name_of[call.parent_span_id]) for call in calls]
+    assert named == [("rag_check_rate_limit", "limit"), ("rag_match", "match")]
     stack = urlsplit(people.ann.stack.url)
-    assert values(calls[0]) == {
+    assert values(calls[1]) == {
         "db.system.name": "postgresql",
-        "db.stored_procedure.name": "rag_counted_search",
+        "db.stored_procedure.name": "rag_match",
         "server.address": stack.hostname,
         "server.port": stack.port,
     }

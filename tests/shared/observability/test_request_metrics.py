@@ -135,8 +135,8 @@ def test_requests_are_recorded_by_function_step_and_status(
     steps = {key[2]: value for key, value in samples(operated, STEPS).items() if key[0] == "_count"}
     assert steps == {"authenticate": 5, "limit": 4, "embed": 3, "match": 3}
     calls = samples(operated, DATABASE_CALLS)
-    assert calls["_count", "rag-search", "rag_counted_search"] == 3
-    assert calls["_count", "rag-search", "rag_check_rate_limit"] == 1
+    assert calls["_count", "rag-search", "rag_match"] == 3
+    assert calls["_count", "rag-search", "rag_check_rate_limit"] == 4
 
 
 def test_models_are_recorded_by_operation_outcome_and_tokens(

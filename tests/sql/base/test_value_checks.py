@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.actors import LEASED, READING, World, hit_arguments, put_arguments, vector
+from tests.actors import LEASED, READING, World, put_arguments, vector
 from tests.conftest import People
 from tests.process_faults import private_bytes
 
@@ -143,7 +143,7 @@ def right_arguments(people: People) -> dict[str, dict[str, Any]]:
         "rag_put_documents": {"collection": "home", "documents": []},
         "rag_record_event": {"event": "knowledge.ingest", "namespace": "home", "measures": []},
         "rag_search": {"query_text": "x", "filters": {}},
-        "rag_counted_search": hit_arguments(query_text="x", mode="keyword", filters={}),
+        "rag_judged_search": {"query_text": "x", "query_vector": vector(1), "filters": {}},
         "rag_similar": {"query_vector": vector(1), "filters": {}},
         "rag_update_collection": {"collection_id": home, "metadata": {}, "config": {}},
         "rag_update_document": {"document_id": document, "changes": {}},

@@ -15,7 +15,7 @@ TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACEPARENT = f"00-{TRACE_ID}-00f067aa0ba902b7-01"
 WAITING = (
     "select application_name from pg_stat_activity "
-    "where datname = current_database() and wait_event_type = 'Lock' and query ~ 'rag_(match|counted_search)'"
+    "where datname = current_database() and wait_event_type = 'Lock' and query ~ 'rag_(match|judged_search)'"
 )
 
 

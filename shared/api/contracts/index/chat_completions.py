@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from shared.answering.chat_completions.completion import JudgedMatches, Part
+from shared.answering.chat_completions.completion import Part
 from shared.answering.chat_completions.openai_request import (
     MODEL_CHARACTERS,
     RAG_MODEL,
@@ -20,6 +20,7 @@ from shared.api.contracts.shared_fields import CollectionName, ConfidenceDetail,
 from shared.api.sse import event
 from shared.errors import InvalidRequest, NotFound, RagError
 from shared.models.chat_stream import Body
+from shared.types import JudgedSearch
 
 # Fields of this contract, which the gateway does not know.
 OWN_FIELDS = frozenset({"index_name", "top_k", "context_token_ratio"})
@@ -171,7 +172,7 @@ class Models(BaseModel):
     data: list[Model]
 
 
-def encode_answer(reply: Body, sources: JudgedMatches | None) -> bytes:
+def encode_answer(reply: Body, sources: JudgedSearch | None) -> bytes:
     body = {**reply, **_described(sources)}
     return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
@@ -186,7 +187,7 @@ def encode_error(error: RagError) -> bytes:
     return event({"error": error_body(error)["error"]})
 
 
-def _described(sources: JudgedMatches | None) -> dict[str, Any]:
+def _described(sources: JudgedSearch | None) -> dict[str, Any]:
     if sources is None:
         return {"source_nodes": None}
     return {
