@@ -8,7 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # These would change the interpreter, or the environment that packages are installed into.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS PIP_USER PIP_TARGET PIP_PREFIX UV_PYTHON UV_SYSTEM_PYTHON
 # An environment whose Python was upgraded or removed is made again.
-$(shell test -e .venv && ! .venv/bin/python -c 'import psycopg, uv' 2>/dev/null && rm -f .venv/ready*)
+$(shell for venv in .venv .venv-frameworks; do \
+  test -e $$venv && ! $$venv/bin/python -c 'import certifi' 2>/dev/null && rm -f $$venv/ready*; done)
 
 .PHONY: help demo serve test test-postgres test-long mutants docs links check lint types format schema migration openapi package sdk sbom bench eval calibrate compare clean
 

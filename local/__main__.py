@@ -1,7 +1,6 @@
 """python -m local: the stack without Docker, from the command line."""
 
 import argparse
-import errno
 import json
 import os
 import signal
@@ -11,6 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import httpx
+import psycopg
 from rich.console import Console
 
 from local import (
@@ -29,7 +30,7 @@ from local import (
     sql_reference,
     verify_command,
 )
-from local.child_processes import StackError
+from local.child_processes import StackError, port_is_free
 from local.org_data import erase_command, export_command, import_command
 from local.postgres import VERSIONS
 from local.seed_demo import make_services
@@ -100,15 +101,17 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
         try:
             # Before the start, so that a wrong setting is a sentence.
             with closing(make_services(stack)) as services:
+                _ = services.allows_anonymous
                 demo.report_models(services, console)
+            is_default_taken = not (options.port or stack.is_up() or port_is_free(DEFAULT_PORT))
             stack.up(options.port, worker=True)
+            if is_default_taken:
+                console.print(
+                    f"Port {DEFAULT_PORT} is taken, perhaps by `supabase start`: this stack uses "
+                    f"{stack.state.port}.",
+                    soft_wrap=True,
+                )
             with closing(make_services(stack)) as services:
-                if stack.state.port != (options.port or DEFAULT_PORT):
-                    console.print(
-                        f"Port {DEFAULT_PORT} is taken, perhaps by `supabase start`: this stack uses "
-                        f"{stack.state.port}.",
-                        soft_wrap=True,
-                    )
                 if not demo.is_ingested(stack, services):
                     if services.embedder.remote:
                         console.print("The demo's documents are not embedded yet: python -m local ingest")
@@ -133,11 +136,11 @@ def run_demo(stack: Stack, options: argparse.Namespace) -> None:
         # SIGTERM ends in `finally`, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            temporary.up(0, durable=False)
             with closing(make_services(temporary)) as services:
                 if asks_models:
-                    demo.report_models(services, console)
-                    console.print("These models are asked, and may cost.")
+                    console.print(f"Models of your shell, which may cost: {demo.models_of(services)}")
+            temporary.up(0, durable=False)
+            with closing(make_services(temporary)) as services:
                 demo.run(temporary, services, console)
         finally:
             temporary.remove()
@@ -209,7 +212,7 @@ def parser() -> argparse.ArgumentParser:
         (serve, "run the stack until Ctrl-C"),
     ):
         start_parser = command(function, help_text)
-        start_parser.add_argument("--port", type=int, help=f"default {DEFAULT_PORT}, or the next free one")
+        start_parser.add_argument("--port", type=_port, help=f"default {DEFAULT_PORT}, or the next free one")
         start_parser.add_argument(
             "--postgres", type=int, choices=sorted(VERSIONS), help="version of a new stack; default 18"
         )
@@ -266,7 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (StackError, ConfigurationError, RagError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except OSError as error:
+    except (OSError, psycopg.Error, httpx.HTTPError) as error:
         print(f"error: {_sentence(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -274,14 +277,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _sentence(error: OSError) -> str:
-    way_out = {
-        errno.ENOSPC: "; free some space, or choose another disk with TMPDIR (demo) or --data",
-        errno.EROFS: "; choose a folder that can be written with TMPDIR (demo) or --data",
-        errno.EACCES: "; choose a folder that can be written with TMPDIR (demo) or --data",
-    }
-    text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    return text + way_out.get(error.errno or 0, "")
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return (
+            f"{error.filename}: {error.strerror}; free some space, or choose another folder "
+            "(TMPDIR for the demo, --data for a stack)"
+        )
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text} is no port; choose one from 1 to 65535")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import atexit
 import fcntl
 import os
 import random
+import re
 import socket
 import subprocess
 import time
@@ -100,13 +101,14 @@ def start(command: Sequence[str | Path], environment: Mapping[str, str], log: Pa
 
 
 def wait_until_ready(ready: Callable[[], bool], child: Child, log: Path, seconds: float = 300) -> None:
-    """Wait for `ready`; raises StackError with the log's end when the child dies or time runs out."""
+    """Wait for `ready`; raises StackError with the log's last error when the child dies or time runs out."""
     deadline = time.monotonic() + seconds
     while not ready():
         if child.process() is None or time.monotonic() > deadline:
-            # The last line of a traceback is the error.
-            last = log.read_text(errors="replace").strip().rpartition("\n")[2]
-            raise StackError(f"{log.stem} did not start; its log {log} ends with: {last}")
+            lines = log.read_text(errors="replace").strip().splitlines() or ["nothing"]
+            # A traceback ends with its error. uvicorn adds lines of its own.
+            errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception|FATAL|error): ", line)]
+            raise StackError(f"{log.stem} did not start: {(errors or lines)[-1]} (log: {log})")
         time.sleep(0.02)
 
 

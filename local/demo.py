@@ -144,19 +144,24 @@ def ingest(stack: Stack, services: Services, console: Console) -> tuple[int, int
         ) from None
 
 
+def models_of(services: Services) -> str:
+    """The models that embed and answer, with their addresses. Asks no service."""
+    settings, gateway, embedder = services.settings, services.chat_gateway, services.embedder
+    where = f"at {settings.rag_embedding_url}" if embedder.remote else "on this machine"
+    answers = f"{gateway.model} at {settings.rag_llm_url}" if gateway else "extracted sentences"
+    return f"Embeddings: {embedder.model} {where}. Answers: {answers}."
+
+
 def report_models(services: Services, console: Console) -> None:
     """Print which variables of the shell are used, and which models they name. Asks no service."""
 
     def line(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    settings, gateway, embedder = services.settings, services.chat_gateway, services.embedder
     line(f"From the shell: {', '.join(settings_of_the_shell()) or 'no setting'}")
     if unknown := unknown_settings():
         line(f"Ignored, since no setting has this name: {', '.join(unknown)}")
-    where = f"at {settings.rag_embedding_url}" if embedder.remote else "on this machine"
-    line(f"Embeddings: {embedder.model} {where}")
-    line(f"Answers: {f'{gateway.model} at {settings.rag_llm_url}' if gateway else 'extracted sentences'}")
+    line(models_of(services))
 
 
 def introduce(stack: Stack, console: Console) -> None:

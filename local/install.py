@@ -31,13 +31,14 @@ CAUSES = {
         "the folder cannot be written; change its owner, or copy the project to another folder"
     ),
     "socks": "pip has no SOCKS support; set HTTPS_PROXY to an HTTP proxy, or unset ALL_PROXY",
-    "proxy": "the proxy does not answer; check HTTPS_PROXY and HTTP_PROXY",
-    "connect|resol|timed out|enotfound|eai_again|etimedout|econn|network|dns error": (
+    "no solution found|has no wheels|requires a different python": (
+        f"a package has no version for {PYTHON} on this platform; use another one: make PYTHON=python3.12"
+    ),
+    "proxyerror|to proxy|tunnel": "the proxy does not answer; check HTTPS_PROXY and HTTP_PROXY",
+    "connection|connect error|failed to (fetch|resolve)|name resolution|timed out|enotfound|eai_again|econn"
+    "|network is|dns error|no matching distribution": (
         "the package registry was not reached; check the network, HTTPS_PROXY, and the mirror of pip, uv "
         "or npm"
-    ),
-    "no matching distribution|no solution found|could not find a version": (
-        f"a package has no version for {PYTHON} on this platform; use another one: make PYTHON=python3.12"
     ),
 }
 
@@ -67,21 +68,24 @@ def run(command: Sequence[str | Path], what: str) -> None:
         raise InstallationError(f"{what}: {cause_of(process.stdout + process.stderr)}")
 
 
-def has_pip(venv: Path) -> bool:
-    """Whether the environment's Python starts and has pip. Not after Python was upgraded or removed."""
+def works(venv: Path) -> bool:
+    """Whether the environment has pip, and this Python's version."""
+    code = "import sys, pip; print('Python {}.{}'.format(*sys.version_info))"
     try:
-        command = [str(venv / "bin" / "python"), "-m", "pip", "--version"]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        command = [str(venv / "bin" / "python"), "-c", code]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() == PYTHON
     except OSError:
         return False
 
 
 def make_venv(venv: Path) -> None:
     """Create the virtual environment, or create it again if its Python does not work."""
-    if has_pip(venv):
+    if works(venv):
         return
+    if venv.is_symlink() or venv.is_file():
+        venv.unlink()
     if venv.exists():
-        print(f"{venv.name} is broken, and is made again ...", flush=True)
+        print(f"{venv.name} is broken or of another Python, and is made again ...", flush=True)
         shutil.rmtree(venv)
     try:
         import ensurepip  # noqa: F401
@@ -113,7 +117,11 @@ def install_npm() -> None:
         raise InstallationError(
             f"Node is missing; install Node {NODE_MAJOR} or newer with npm (nodejs.org), and run make again"
         )
-    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        output = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        output = ""
+    version = output.strip()
     major = version.lstrip("v").partition(".")[0]
     if not major.isdecimal() or int(major) < NODE_MAJOR:
         raise InstallationError(
@@ -134,22 +142,25 @@ def install_npm() -> None:
 def main(kind: str, *arguments: str) -> int:
     """Install the packages of npm, or those of pip into the folder `kind`. A second installation waits for
     the first."""
-    with Path(__file__).open() as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("waiting for another installation of this folder ...", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
+    try:
+        with Path(__file__).open("r+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print("waiting for another installation of this folder ...", flush=True)
+                fcntl.flock(lock, fcntl.LOCK_EX)
             if kind == "npm":
                 install_npm()
             else:
                 install_python(ROOT / kind, arguments)
-        except InstallationError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            return 130
+    except InstallationError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error.filename}: {cause_of(str(error.strerror))}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 import anyio
+import httpx
 import httpx2
 import mcp_types as protocol
 from mcp import Client
@@ -40,6 +41,8 @@ async def _serve(url: str, authorization: str) -> None:
             headers={"Authorization": authorization},
             timeout=TIMEOUT_SECONDS,
             proxy=proxy_of_url(url),
+            # With the certificate authorities of the environment, without its proxies.
+            verify=httpx.create_ssl_context(),
             trust_env=False,
         ) as http,
         Client(streamable_http_client(url, http_client=http)) as client,

@@ -9,6 +9,7 @@ from rich.progress import Progress, TextColumn
 
 from local.demo_corpus import ADMINS, CORPUS, ORGS, CorpusFile, read_folder
 from local.progress_columns import columns
+from local.shell_environment import settings_of_the_shell
 from local.stack import Stack
 from shared.config import read_settings
 from shared.ingestion.synchronous_ingestion import ingest
@@ -22,8 +23,8 @@ Authorise = Callable[[str], Principal]
 def make_services(stack: Stack, **settings: Any) -> Services:
     """The services of the stack's functions, in this process, with optional other settings. Raises
     ConfigurationError."""
-    environment = {name.lower(): value for name, value in stack.function_environment().items()}
-    services = Services(read_settings(**{**environment, **settings}))
+    environment = settings_of_the_shell() | stack.function_environment()
+    services = Services(read_settings(environment, **settings))
     services.prepare(logs_defaults=False)
     return services
 

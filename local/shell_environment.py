@@ -1,6 +1,7 @@
 """Variables of the shell that local commands use: the named ones, and no others."""
 
 import os
+import re
 
 from local.child_processes import StackError
 from shared.config import CONTRACT_NAMES, Settings
@@ -19,25 +20,30 @@ SETTINGS = {
     for name in map(str.upper, Settings.model_fields)
     if name.startswith(("RAG_", "OPENAI_", "OTEL_")) and name not in _OF_THE_STACK
 } | {*CONTRACT_NAMES.values(), "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"}
-# The way to the addresses of the settings, in both cases of letters.
+MODEL_SETTINGS = {
+    name for name in SETTINGS if re.match("(OPENAI|RAG_EMBEDDING|RAG_LLM|RAG_RERANK|RERANK|LOVABLE)_", name)
+}
+# Proxies, and certificate authorities, for requests to the addresses of the settings.
 _PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
-WAY = {*_PROXIES, *map(str.lower, _PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR"}
+PROXIES = {*_PROXIES, *map(str.lower, _PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR"}
 LOOPBACK = "localhost,127.0.0.1,::1"
 # Variables of commands, and of the tests.
 COMMANDS = {
     DEMO_MODELS, "RAG_TOKEN", "RAG_LOCAL_POSTGREST", "RAG_LOCAL_POSTGRES_USER", "RAG_TEST_SERVER",
-    "RAG_HOSTILE_SECONDS",
+    "RAG_HOSTILE_SECONDS", "RAG_DATABASE_URL",
 }  # fmt: skip
 
 
 def settings_of_the_shell() -> dict[str, str]:
-    """The settings of the functions, and the way to the services that they name."""
-    return {name: os.environ[name] for name in sorted(SETTINGS | WAY) if os.environ.get(name)}
+    """The settings of the functions, with the proxies for the services that they name."""
+    return {name: os.environ[name] for name in sorted(SETTINGS | PROXIES) if os.environ.get(name)}
 
 
 def no_proxy_for_loopback() -> dict[str, str]:
     """NO_PROXY of the shell, extended by this machine, for libraries that read it."""
-    hosts = ",".join(filter(None, (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), LOOPBACK)))
+    own = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    # With other entries, urllib does not read * as all hosts.
+    hosts = "*" if "*" in own else ",".join(filter(None, (own, LOOPBACK)))
     return {"NO_PROXY": hosts, "no_proxy": hosts}
 
 
@@ -62,7 +68,9 @@ def isolate_demo() -> bool:
         raise StackError(
             f"{DEMO_MODELS} has only one value, environment: the models that the settings of the shell name"
         )
-    keep_only({"RAG_LOCAL_POSTGREST", "RAG_LOCAL_POSTGRES_USER"} | (SETTINGS | WAY if value else set()))
+    keep_only(
+        {"RAG_LOCAL_POSTGREST", "RAG_LOCAL_POSTGRES_USER"} | (MODEL_SETTINGS | PROXIES if value else set())
+    )
     if value and not settings_of_the_shell().keys() & {
         "OPENAI_API_KEY",
         "RAG_LLM_API_KEY",

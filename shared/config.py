@@ -294,24 +294,23 @@ def _loses_files() -> bool:
 
 def read_server_settings() -> ServerSettings:
     """Raises ConfigurationError as read_settings does."""
-    return _read(ServerSettings, {})
+    return _read(ServerSettings, os.environ, {})
 
 
-def read_settings(**given: Any) -> Settings:
+def read_settings(environment: Mapping[str, str] = os.environ, /, **given: Any) -> Settings:
     """Settings from the environment, overridden by `given`. An empty variable counts as unset.
 
     Raises ConfigurationError, which names every invalid key and no value.
     """
-    return _read(Settings, given)
+    return _read(Settings, environment, given)
 
 
-def _variable(name: str) -> str | None:
-    """The value of an environment variable, or of that with the contract's name."""
-    return os.environ.get(name) or os.environ.get(CONTRACT_NAMES.get(name, ""))
+def _read(kind: type[SettingsType], environment: Mapping[str, str], given: Mapping[str, Any]) -> SettingsType:
+    def variable(name: str) -> str | None:
+        """The value of the variable, or of that with the contract's name."""
+        return environment.get(name) or environment.get(CONTRACT_NAMES.get(name, ""))
 
-
-def _read(kind: type[SettingsType], given: Mapping[str, Any]) -> SettingsType:
-    values = {name: value for name in kind.model_fields if (value := _variable(name.upper()))}
+    values = {name: value for name in kind.model_fields if (value := variable(name.upper()))}
     try:
         return kind(**{**values, **given})
     except ValidationError as invalid:

@@ -1,16 +1,20 @@
-"""Tests. They use these variables of the shell, and no others: a key of the shell would be asked."""
+"""Tests. They use these variables of the shell, and no others: a key of the shell would be used."""
 
 import os
 import sys
 
-from local.shell_environment import WAY, keep_only
+from local.shell_environment import PROXIES, keep_only
 
-# The proxies, for tests that install packages.
-INSTALLERS = {name: value for name, value in os.environ.items() if name in WAY}
-
+_PREFIX = "PYTEST_INSTALL_"
 # Processes that tests start get variables of their own.
 if "pytest" in sys.modules:
+    # pytest-xdist starts its processes in the environment that the first one leaves.
+    os.environ.update({_PREFIX + name: os.environ[name] for name in PROXIES if name in os.environ})
     keep_only(
         {"CI", "RAG_TEST_SERVER", "RAG_HOSTILE_SECONDS", "SSL_CERT_FILE", "SSL_CERT_DIR"},
         ("PYTEST_", "PYTHON", "COVERAGE_", "PIP_", "UV_", "npm_config_", "NODE_EXTRA_"),
     )
+# The proxies, for tests that install packages.
+INSTALLATION_PROXIES = {
+    name.removeprefix(_PREFIX): value for name, value in os.environ.items() if name.startswith(_PREFIX)
+}

@@ -18,6 +18,7 @@ from jose import jwk
 from jose.backends.base import Key
 
 from shared.clients.http_client import deadline, http_client, read_at_most
+from shared.clients.proxies import proxy_of_url
 from shared.errors import KeysUnavailable
 
 log = logging.getLogger("rag")
@@ -60,6 +61,7 @@ class KeySet:
         self, url: str, *, timeout_seconds: float = 5, clock: Callable[[], float] = time.time
     ) -> None:
         """The clock is a wall clock: on Linux a monotonic one stops while the machine sleeps."""
+        proxy_of_url(url)
         self._url = url
         self._timeout = timeout_seconds
         self._clock = clock

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import cache, partial
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
@@ -46,11 +47,15 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             self._has_proxies = admits is None and proxy is None
             self._new_proxied = partial(Transport, ssl_context, limits)
             self._proxied: dict[str, Transport] = {}
+            self._lock = Lock()
 
         def handle_request(self, request: Any) -> Any:
-            if self._has_proxies and (proxy := proxy_of(request.url.scheme, request.url.host)):
-                if proxy not in self._proxied:
-                    self._proxied[proxy] = self._new_proxied(proxy=proxy)
+            if self._has_proxies and (
+                proxy := proxy_of(request.url.scheme, request.url.host, request.url.port)
+            ):
+                with self._lock:
+                    if proxy not in self._proxied:
+                        self._proxied[proxy] = self._new_proxied(proxy=proxy)
                 return self._proxied[proxy].handle_request(request)
             # The wait for a free connection calls no socket.
             timeouts = request.extensions.get("timeout", {})
@@ -59,8 +64,9 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             return super().handle_request(request)
 
         def close(self) -> None:
-            for transport in self._proxied.values():
-                transport.close()
+            with self._lock:
+                for transport in self._proxied.values():
+                    transport.close()
             super().close()
 
         def __exit__(self, *_: object) -> None:

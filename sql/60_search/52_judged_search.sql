@@ -35,9 +35,9 @@ declare
   own_ms real;
   judged_ms real;
 begin
-  perform rag.check_search(query_text, query_vector, case mode when 'keyword' then mode else 'hybrid' end,
-    expand_context, half_life_days, 'mean');
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, 'mean');
+  -- The judged matches need text and vector, whatever the mode.
+  perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days, 'mean');
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');

@@ -17,7 +17,7 @@ import pytest
 from local import ROOT, lambda_package
 from local.npm_tools import npm_program
 from local.stack import Stack
-from tests import INSTALLERS
+from tests import INSTALLATION_PROXIES
 from tests.actors import vector
 from tests.databases import Run
 from tests.stand_in_server import Reply, StandIn
@@ -96,7 +96,7 @@ def osls_package(folder: Path, *options: str, target: str | Path = ".serverless"
 def build(folder: Path) -> None:
     """Build the folder that osls packages, from the package index."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in INSTALLERS.items():
+        for name, value in INSTALLATION_PROXIES.items():
             patch.setenv(name, value)
         lambda_package.build(folder)
 

@@ -24,15 +24,25 @@ from local.stack import Stack
 from local.worker_supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
 from tests.local.command_line import run_local
 
+# A shell in which libpq, the locale, the terminal and every proxy are set for something else.
+SHELL = {
+    **dict.fromkeys(("HTTP_PROXY", "https_proxy"), "http://127.0.0.1:9"),
+    **{"ALL_PROXY": "socks://127.0.0.1:9", "NO_PROXY": "corp.example"},
+    **{"PGHOST": "nowhere.invalid", "PGSSLMODE": "verify-full", "PGOPTIONS": "-c search_path=nowhere"},
+    **{"LC_ALL": "tr_TR.UTF-8", "TZ": "Asia/Kathmandu", "TERM": "dumb", "NO_COLOR": "1"},
+    **{"SUPABASE_URL": "https://other.example", "DATABASE_URL": "postgresql://nowhere.invalid/db"},
+}
+
 
 def run_program(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m local` on the stack in `folder`, as a process of its own."""
+    """Run `python -m local` on the stack in `folder`, as a process of its own in that shell."""
     return subprocess.run(
         [sys.executable, "-m", "local", *arguments, "--data", str(folder)],
         capture_output=True,
         text=True,
         check=False,
         cwd=ROOT,
+        env={**os.environ, **SHELL},
         timeout=600,
     )
 
@@ -51,7 +61,7 @@ def gone(processes: list[psutil.Process]) -> bool:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A stack that the command line brought up in a folder of its own, on a free port. Tokens have HS256."""
-    place = tmp_path_factory.mktemp("stack")
+    place = tmp_path_factory.mktemp("stack") / "Ein Ordner mit Umläuten" / ("long" * 20)
     process = run_program(place, "up", "--port", str(free_port()), "--keys", "hs256")
     assert process.returncode == 0, process.stderr
     yield place

@@ -135,6 +135,8 @@ def _file_system(
             "read_timeout": READ_SECONDS,
             "retries": {"max_attempts": ATTEMPTS},
             "s3": {"addressing_style": "path"} if endpoint else {},
+            # A proxy would connect to addresses that the resolver has not seen.
+            "proxies": {},
             "connector_args": {"resolver": GuardedResolver(get_loop())},
         },
         use_listings_cache=False,

@@ -17,6 +17,7 @@ LOCAL = "http://127.0.0.1:54321/api/v1"
 KEY, ADDRESS = "MNEMOSYNE_API_KEY", "MNEMOSYNE_BASE_URL"
 # A model may need a minute for an answer, but a connection does not.
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+THIS_MACHINE = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 # (Without the proxy's URL, which may contain a password.)
 UNUSABLE_PROXY = (
     "The proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: it must begin with http://, https:// "
@@ -54,7 +55,7 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether the deployment runs on this machine, to which no proxy leads."""
+        """Whether the deployment runs on this machine."""
         host = urlsplit(self.base_url).hostname or ""
         try:
             return host == "localhost" or ip_address(host).is_loopback

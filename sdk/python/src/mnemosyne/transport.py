@@ -10,7 +10,7 @@ import httpx
 
 from mnemosyne import errors, retries
 from mnemosyne.clock import Deadline
-from mnemosyne.config import UNUSABLE_PROXY, Settings
+from mnemosyne.config import THIS_MACHINE, UNUSABLE_PROXY, Settings
 from mnemosyne.keys import current
 from mnemosyne.requests import Request
 from mnemosyne.uploads import Progress, Upload
@@ -157,10 +157,13 @@ class Transport:
 
 
 def _own_client(settings: Settings) -> httpx.Client:
-    """Raises ConfigurationError for a proxy of the environment that httpx does not support."""
+    """No proxy of the environment leads to this machine. Raises ConfigurationError for one that httpx does
+    not support."""
     try:
-        return httpx.Client(trust_env=not settings.is_local)
-    except (ImportError, ValueError):
+        return httpx.Client(mounts=dict.fromkeys(THIS_MACHINE))
+    except (ImportError, ValueError, httpx.InvalidURL):
+        if settings.is_local:
+            return httpx.Client(trust_env=False)
         raise errors.ConfigurationError(UNUSABLE_PROXY) from None
 
 

@@ -10,7 +10,7 @@ import httpx
 from mnemosyne import errors, retries
 from mnemosyne.aio.clock import AsyncDeadline
 from mnemosyne.aio.keys import current
-from mnemosyne.config import UNUSABLE_PROXY, Settings
+from mnemosyne.config import THIS_MACHINE, UNUSABLE_PROXY, Settings
 from mnemosyne.requests import Request
 from mnemosyne.uploads import Progress, Upload
 from mnemosyne.version import __version__
@@ -156,10 +156,13 @@ class AsyncTransport:
 
 
 def _own_client(settings: Settings) -> httpx.AsyncClient:
-    """Raises ConfigurationError for a proxy of the environment that httpx does not support."""
+    """No proxy of the environment leads to this machine. Raises ConfigurationError for one that httpx does
+    not support."""
     try:
-        return httpx.AsyncClient(trust_env=not settings.is_local)
-    except (ImportError, ValueError):
+        return httpx.AsyncClient(mounts=dict.fromkeys(THIS_MACHINE))
+    except (ImportError, ValueError, httpx.InvalidURL):
+        if settings.is_local:
+            return httpx.AsyncClient(trust_env=False)
         raise errors.ConfigurationError(UNUSABLE_PROXY) from None
 
 
