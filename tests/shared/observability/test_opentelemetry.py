@@ -28,7 +28,7 @@ from tests.stand_in_server import Reply, StandIn
 
 EMBEDDER = "text-embedding-3-small"
 # The second match finds the passages by which confidence is judged.
-STEPS = ["authenticate", "limit", "embed", "match", "match", "judge", "generate"]
+STEPS = ["authenticate", "limit", "embed", "match", "judge", "generate"]
 TRACE_ID, PARENT_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT_ID}-01"
 QUESTION = {"query_text": "What is the code of the vault door, ZEBRAFISH?"}

@@ -86,8 +86,7 @@ def test_a_search_is_one_line_with_its_four_steps(people: People, document: str)
     assert datetime.fromisoformat(line["time"]).tzinfo
     assert list(line["steps"]) == SEARCH_STEPS
     assert all(isinstance(spent, float) and spent >= 0 for spent in line["steps"].values())
-    # The call that matches counts the request.
-    assert min(line["steps"][name] for name in ("embed", "match")) > 0
+    assert min(line["steps"][name] for name in ("limit", "embed", "match")) > 0
     assert sum(line["steps"].values()) <= line["ms"] + 1
 
 
@@ -138,7 +137,7 @@ def test_a_rate_limited_request_is_a_line(people: People, world: Any):
     world.tier(people.acme, rag=1)
     people.ann.search("x")
     line = logged(people.ann, "POST", "/api/rag/search", {"query_text": "x"})
-    assert (line["status"], line["error"], list(line["steps"])) == (429, "rate_limited", SEARCH_STEPS)
+    assert (line["status"], line["error"], list(line["steps"])) == (429, "rate_limited", SEARCH_STEPS[:2])
     # The process remembers the refusal.
     line = logged(people.ann, "POST", "/api/rag/search", {"query_text": "x"})
     assert (line["status"], list(line["steps"])) == (429, SEARCH_STEPS[:2])
@@ -225,7 +224,7 @@ def test_a_database_outage_is_an_error_with_its_cause(
     (line,) = records(caplog)
     assert (line["levelname"], line["status"], line["error"]) == ("ERROR", 500, "database_error")
     assert line["because"] == "ConnectError"
-    assert list(line["steps"]) == SEARCH_STEPS
+    assert list(line["steps"]) == SEARCH_STEPS[:2]
     assert "127.0.0.1" not in str(line["because"])
 
 

@@ -31,7 +31,7 @@ def shelf(shared_people: People) -> People:
 
 
 def without_durations(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows. Vector search compared more candidates for both lists together; a half-life counts from now."""
+    """The rows. Vector search compared more candidates for both lists; a half-life counts from now."""
     none = dict.fromkeys(("vector_ms", "lexical_ms", "considered"))
     return [row | none | {"score": round(row["score"], 5)} for row in rows]
 
