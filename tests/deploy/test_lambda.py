@@ -3,12 +3,10 @@
 import base64
 import json
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pytest
 
 from functions.server import SLUGS
 from local import ROOT
-from local.lambda_package import SUFFIX_WITHOUT_PARSERS, python_version, size
+from local.lambda_package import python_version, size
 from shared.ingestion.parsers.limits_and_tables import READY
 from tests.actors import vector
 from tests.conftest import People
@@ -26,7 +24,6 @@ from tests.deploy.conftest import (
     Lambda,
     Package,
     event,
-    osls_package,
     runtime_python,
     zips_of,
 )
@@ -75,17 +72,6 @@ def test_the_zip_has_the_functions_and_shared_and_no_other_project_files(package
             held = {path.relative_to(packaged.root) for path in (packaged.root / folder).rglob(f"*.{suffix}")}
             written = {path.relative_to(ROOT) for path in (ROOT / folder).rglob(f"*.{suffix}")}
             assert held == written - {Path("functions/server.py")}
-
-
-def test_the_folder_without_parsers_has_the_same_files(packaged: Package):
-    built, light = packaged.root, packaged.root.with_name(f"built{SUFFIX_WITHOUT_PARSERS}")
-
-    def files(folder: Path) -> set[Path]:
-        return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-
-    assert files(light) == files(built)
-    assert not (light / "parsers").exists()
-    assert (light / "shared" / "ingestion" / "parsers").is_dir()
 
 
 def test_the_zip_has_no_hidden_file_and_no_script(packaged: Package):
@@ -189,20 +175,6 @@ def test_two_builds_of_one_tree_make_the_same_zip(packaged: Package, tmp_path: P
         with zipfile.ZipFile(path) as file:
             names = {name for name in file.namelist() if not name.endswith("/")}
         assert names == others.get(path.name, zipped | added(packaged.parsers)), path.name
-
-
-@pytest.mark.long
-def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
-    # osls removes what it packaged before.
-    folder = shutil.copytree(packaged.folder.parent, tmp_path / "light")
-    osls_package(folder, "--param", "function-urls=true")
-    second = replace(packaged, folder=folder / packaged.folder.name)
-    assert packaged.of_type("AWS::Lambda::Url") == []
-    assert len(second.of_type("AWS::Lambda::Url")) == len(SLUGS)
-    for url in second.of_type("AWS::Lambda::Url"):
-        # The functions check tokens and answer preflights themselves.
-        assert url["AuthType"] == "NONE"
-        assert "Cors" not in url
 
 
 # -- as Lambda runs it --------------------------------------------------------------------------------------
