@@ -1,13 +1,11 @@
-"""Build of the folders for Lambda: the functions, shared/ and their dependencies.
+"""Build of the folder for Lambda: the functions, shared/ and their dependencies.
 
 `make package`. The parsers are in a folder that only functions which parse files carry, the libraries for
-sources in one that only the worker carries: osls leaves them out of the other zips (serverless.yml), and for
-SAM, which zips a whole folder, there is a second one without them. Wheels are for the runtime in
-serverless.yml, not for the Python that builds, with the versions of constraints.txt. Builds are reproducible:
-two builds of one tree have the same bytes.
+sources in one that only the worker carries: osls leaves them out of the other zips (serverless.yml). Wheels
+are for the runtime in serverless.yml, not for the Python that builds, with the versions of constraints.txt.
+Builds are reproducible: two builds of one tree have the same bytes.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -18,8 +16,8 @@ from local import ROOT
 
 FOLDER = ROOT / "build" / "lambda"
 CONFIGURATION = "serverless.yml"
-# What `sam deploy` zips for functions that parse no files.
-SUFFIX_WITHOUT_PARSERS = "-without-parsers"
+# Roles, alarms and the streaming container, which serverless.yml includes.
+RESOURCES = "deploy/lambda_resources.cjs"
 # On the path of the process that parses alone (shared/ingestion/parser_sandbox.py).
 PARSERS, SOURCES = "parsers", "sources"
 # Files that uv writes, some with paths of the build machine; and the former pydantic, which FastAPI
@@ -40,8 +38,7 @@ EXCLUDED = (
 
 
 def build(folder: Path = FOLDER) -> None:
-    """Empty and fill `folder`, and the same without parsers beside it. Raises CalledProcessError when a wheel
-    for Lambda is missing."""
+    """Empty and fill `folder`. Raises CalledProcessError when a wheel for Lambda is missing."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _install(folder, "requirements.txt")
@@ -53,19 +50,10 @@ def build(folder: Path = FOLDER) -> None:
     _copy("functions", folder, exclude="server.py")
     _copy("shared", folder)
     _compile(folder)
-    _link_without_parsers(folder)
-    # osls needs it in the folder that it packages, and does not add it to the zip.
-    shutil.copy(ROOT / CONFIGURATION, folder)
-
-
-def _link_without_parsers(folder: Path) -> None:
-    target = folder.with_name(folder.name + SUFFIX_WITHOUT_PARSERS)
-    shutil.rmtree(target, ignore_errors=True)
-
-    def ignored(path: str, _: list[str]) -> list[str]:
-        return [PARSERS, SOURCES] if Path(path) == folder else []
-
-    shutil.copytree(folder, target, ignore=ignored, copy_function=os.link)
+    # osls needs them in the folder that it packages, and does not add them to the zip.
+    for file in (CONFIGURATION, RESOURCES):
+        (folder / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, folder / file)
 
 
 def python_version() -> str:

@@ -1,4 +1,4 @@
-"""The content of the Lambda zip and its template, made once a run; the paid APIs that the functions call."""
+"""The content of the Lambda zip and its templates, made once a run; the paid APIs that the functions call."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,23 +28,36 @@ METRICS_TOKEN = "metrics-token-7f3x"
 EVENTS = Path(__file__).with_name("events")
 CONFIGURATION = (ROOT / lambda_package.CONFIGURATION).read_text()
 # Every variable that serverless.yml takes from its environment; when packaged here, each is its own <NAME>.
-ASKED_FOR = set(re.findall(r"\$\{env:(\w+)", CONFIGURATION))
+VARIABLES = {name: f"<{name}>" for name in re.findall(r"\$\{env:(\w+)", CONFIGURATION)}
+# The holder of one of these can spend, sign or read as a user.
+SECRETS = {
+    "OPENAI_API_KEY", "RAG_LLM_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY", "RAG_METRICS_TOKEN",
+    "RAG_RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY", "RAG_OTHER_EMBEDDING_API_KEY",
+}  # fmt: skip
+# A deployment with all options, the required settings, and secrets from Secrets Manager.
+OPTIONS = {
+    "function-urls": "true",
+    "function-concurrency": "0",
+    "alarm-email": "operator@example.org",
+    "stream-image": "1.dkr.ecr.eu-central-1.amazonaws.com/rag:1",
+}
+REFERENCES = {name: f"{{{{resolve:secretsmanager:rag/{name}}}}}" for name in SECRETS}
+REQUIRED = {name: f"<{name}>" for name in re.findall(r"\$\{env:(\w+)\}", CONFIGURATION)}
 
 
 @dataclass(frozen=True)
-class Package:
-    """`folder`: what `osls package` made, the CloudFormation template among it; `root`: the zip's content;
-    `parsers` and `sources`: the folders that some functions have besides."""
+class Template:
+    """The CloudFormation template in `folder`, which `osls package` made."""
 
     folder: Path
-    root: Path
-    parsers: Path
-    sources: Path
+
+    @cached_property
+    def text(self) -> str:
+        return (self.folder / "cloudformation-template-update-stack.json").read_text()
 
     @cached_property
     def resources(self) -> dict[str, dict[str, Any]]:
-        template = json.loads((self.folder / "cloudformation-template-update-stack.json").read_text())
-        resources: dict[str, dict[str, Any]] = template["Resources"]
+        resources: dict[str, dict[str, Any]] = json.loads(self.text)["Resources"]
         return resources
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
@@ -52,19 +66,19 @@ class Package:
 
     @cached_property
     def functions(self) -> dict[str, dict[str, Any]]:
-        """The Lambda functions' properties, by slug."""
-        return {_slug(entry): entry for entry in self.of_type("AWS::Lambda::Function")}
+        """The properties of the functions of serverless.yml, by slug."""
+        functions = self.of_type("AWS::Lambda::Function")
+        return {_slug(entry): entry for entry in functions if "FunctionName" in entry}
 
     @cached_property
-    def routes(self) -> dict[str, set[str]]:
-        """The routes that reach a function through the HTTP API, by slug."""
-        by_name: dict[str, set[str]] = {}
+    def routes(self) -> dict[str, str]:
+        """The slug that each route of the HTTP API reaches."""
+        slugs: dict[str, str] = {}
         for route in self.of_type("AWS::ApiGatewayV2::Route"):
             _, (_, integration) = route["Target"]["Fn::Join"]
             address = self.resources[integration["Ref"]]["Properties"]["IntegrationUri"]
-            slug = _slug(self.resources[address["Fn::GetAtt"][0]]["Properties"])
-            by_name.setdefault(slug, set()).add(route["RouteKey"])
-        return by_name
+            slugs[route["RouteKey"]] = _slug(self.resources[address["Fn::GetAtt"][0]]["Properties"])
+        return slugs
 
     def variables(self, slug: str) -> dict[str, str]:
         """The environment that serverless.yml gives a function, with <NAME> for what the deployer sets."""
@@ -72,20 +86,28 @@ class Package:
         return arguments
 
 
+@dataclass(frozen=True)
+class Package(Template):
+    """`root`: the zip's content; `parsers` and `sources`: the folders that some functions have besides."""
+
+    root: Path
+    parsers: Path
+    sources: Path
+
+
 def _slug(function: Mapping[str, str]) -> str:
     return function["FunctionName"].removeprefix("rag-dev-")
 
 
-def osls_package(folder: Path, *options: str, target: str | Path = ".serverless") -> None:
-    """Run the real osls in a folder with a configuration, as the README says."""
+def osls_package(
+    folder: Path, options: Mapping[str, str] | None = None, variables: Mapping[str, str] = VARIABLES
+) -> None:
+    """Run the real osls in a folder with a configuration, as docs/deploy.md says."""
+    parameters = [part for name, value in (options or {}).items() for part in ("--param", f"{name}={value}")]
     process = subprocess.run(
-        [npm_program("osls"), "package", "--package", target, *options],
+        [npm_program("osls"), "package", *parameters],
         cwd=folder,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder.parent),
-            **{name: f"<{name}>" for name in ASKED_FOR},
-        },
+        env={"PATH": os.environ["PATH"], "HOME": str(folder.parent), **variables},
         capture_output=True,
         text=True,
         check=False,
@@ -109,16 +131,21 @@ def zips_of(folder: Path) -> list[Path]:
 
 
 def _build(folder: Path) -> None:
-    """Build the deployment; the template is made without the libraries, which take 15 seconds to zip."""
-    built, light = folder / "built", folder / "light"
+    """Build the deployment; the templates are made without the libraries, which take 15 seconds to zip."""
+    built, light, optional = folder / "built", folder / "light", folder / "optional"
     build(built)
     for name in (lambda_package.PARSERS, lambda_package.SOURCES):
         (built / name).rename(folder / name)
     light.mkdir()
-    (built / lambda_package.CONFIGURATION).rename(light / lambda_package.CONFIGURATION)
+    for name in (lambda_package.CONFIGURATION, "deploy"):
+        (built / name).rename(light / name)
     for name in ("functions", "shared"):
         shutil.copytree(built / name, light / name)
-    osls_package(light)
+    shutil.copytree(light, optional)
+    with ThreadPoolExecutor() as pool:
+        plain = pool.submit(osls_package, light)
+        osls_package(optional, OPTIONS, REQUIRED | REFERENCES)
+        plain.result()
 
 
 @pytest.fixture(scope="session")
@@ -126,6 +153,11 @@ def packaged(run: Run) -> Package:
     folder = run.build_once("lambda", _build)
     folders = (folder / name for name in (lambda_package.PARSERS, lambda_package.SOURCES))
     return Package(folder / "light" / ".serverless", folder / "built", *folders)
+
+
+@pytest.fixture(scope="session")
+def packaged_with_options(packaged: Package) -> Template:
+    return Template(packaged.root.parent / "optional" / ".serverless")
 
 
 class Runtime:

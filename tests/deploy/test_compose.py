@@ -11,8 +11,8 @@ import yaml
 
 from functions.server import DRAIN_SECONDS, SLUGS
 from local import ROOT
-from local.sam_template import SECRETS
 from shared.config import Settings, read_server_settings, read_settings
+from tests.deploy import conftest
 from tests.deploy.test_container import PATIENCE
 from tests.stand_in_server import Reply, StandIn
 
@@ -25,9 +25,9 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "environment": dict, "depends_on": list, "healthcheck": dict, "command": list, "init": bool,
 }  # fmt: skip
 VARIABLE = re.compile(r"\$\{(\w+)(?::([?-])([^}]*))?\}")
+SECRETS = conftest.SECRETS | {"RAG_FUNCTIONS_SECRET"}
 # Read by the script of `schedule`, and RAG_FUNCTIONS and PORT by the server before its settings.
 OF_SCHEDULE = {"WORKER_URL", "PAUSE_SECONDS"}
-every_service = pytest.mark.parametrize("name", SERVICES)
 
 
 def test_the_file_has_the_form_of_a_compose_file():
@@ -42,17 +42,17 @@ def test_the_file_has_the_form_of_a_compose_file():
         assert set(service.get("depends_on", [])) < set(SERVICES)
 
 
-@every_service
-def test_every_variable_is_a_setting_and_each_required_one_has_a_message(name: str):
+def test_every_variable_is_a_setting_and_each_required_one_has_a_message():
     settings = {field.upper() for field in Settings.model_fields}
-    for variable, value in SERVICES[name]["environment"].items():
-        assert variable in settings | OF_SCHEDULE, variable
-        used = VARIABLE.findall(value or "")
-        assert all(sign == "?" and text for _, sign, text in used), variable
-        assert {other for other, _, _ in used} <= {variable}
     required = {field.upper() for field, info in Settings.model_fields.items() if info.is_required()}
-    if name != "schedule":
-        assert required <= set(SERVICES[name]["environment"])
+    for name, service in SERVICES.items():
+        for variable, value in service["environment"].items():
+            assert variable in settings | OF_SCHEDULE, (name, variable)
+            used = VARIABLE.findall(value or "")
+            assert all(sign == "?" and text for _, sign, text in used), (name, variable)
+            assert {other for other, _, _ in used} <= {variable}, name
+        if name != "schedule":
+            assert required <= set(service["environment"]), name
 
 
 def test_each_service_has_only_the_secrets_that_it_uses():
@@ -65,14 +65,13 @@ def test_each_service_has_only_the_secrets_that_it_uses():
     assert held["functions"] == SECRETS - {"RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY"}
 
 
-@every_service
-def test_a_service_may_write_nothing_and_gain_no_rights(name: str):
-    service = SERVICES[name]
-    assert service["read_only"] is True
-    assert service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
-    assert ("ports" in service) is (name == "functions")
-    assert int(service["stop_grace_period"].removesuffix("s")) > DRAIN_SECONDS
+def test_a_service_may_write_nothing_and_gain_no_rights():
+    for name, service in SERVICES.items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert ("ports" in service) is (name == "functions"), name
+        assert int(service["stop_grace_period"].removesuffix("s")) > DRAIN_SECONDS, name
 
 
 @pytest.mark.parametrize("name", ["functions", "worker"])

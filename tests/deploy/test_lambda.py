@@ -3,12 +3,10 @@
 import base64
 import json
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pytest
 
 from functions.server import SLUGS
 from local import ROOT
-from local.lambda_package import SUFFIX_WITHOUT_PARSERS, python_version, size
+from local.lambda_package import python_version, size
 from shared.ingestion.parsers.limits_and_tables import READY
 from tests.actors import vector
 from tests.conftest import People
@@ -26,7 +24,6 @@ from tests.deploy.conftest import (
     Lambda,
     Package,
     event,
-    osls_package,
     runtime_python,
     zips_of,
 )
@@ -40,7 +37,6 @@ NOT_FOR_LAMBDA = {
 }  # fmt: skip
 
 both_kinds = pytest.mark.parametrize("kind", ["http_api", "function_url"])
-every_function = pytest.mark.parametrize("slug", SLUGS)
 
 
 def body_of(answer: Mapping[str, Any]) -> Any:
@@ -75,17 +71,6 @@ def test_the_zip_has_the_functions_and_shared_and_no_other_project_files(package
             held = {path.relative_to(packaged.root) for path in (packaged.root / folder).rglob(f"*.{suffix}")}
             written = {path.relative_to(ROOT) for path in (ROOT / folder).rglob(f"*.{suffix}")}
             assert held == written - {Path("functions/server.py")}
-
-
-def test_the_folder_without_parsers_has_the_same_files(packaged: Package):
-    built, light = packaged.root, packaged.root.with_name(f"built{SUFFIX_WITHOUT_PARSERS}")
-
-    def files(folder: Path) -> set[Path]:
-        return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-
-    assert files(light) == files(built)
-    assert not (light / "parsers").exists()
-    assert (light / "shared" / "ingestion" / "parsers").is_dir()
 
 
 def test_the_zip_has_no_hidden_file_and_no_script(packaged: Package):
@@ -132,29 +117,28 @@ def test_the_zip_and_the_parsers_have_every_requirement_at_the_tested_version(pa
     assert not {path.name for path in packaged.root.iterdir()} & NOT_FOR_LAMBDA
 
 
-@pytest.mark.parametrize(
-    ("kind", "data"),
-    [
-        ("html", b"<h1>Meter</h1>"),
-        ("code", b"python\ndef meter():\n    return 1\n"),
-        ("page", b"<html><body><main><h1>Meter</h1></main></body></html>"),
-        ("robots", b'{"robots": "", "urls": []}'),
-    ],
-)
-def test_the_zip_and_the_parsers_parse_files(packaged: Package, kind: str, data: bytes):
-    process = subprocess.run(
-        [runtime_python(), "-S", "-P", "-m", "shared.ingestion.parsers", kind, "60", "2048"],
-        env={
-            "PYTHONPATH": f"{packaged.root}:{packaged.parsers}:{packaged.sources}",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        input=data,
-        capture_output=True,
-        cwd="/",
-        check=True,
-    )
-    reply = json.loads(process.stdout.decode().partition(READY)[2])
-    assert reply["parts"], reply
+def test_the_zip_and_the_parsers_parse_files(packaged: Package, subtests: pytest.Subtests):
+    files = {
+        "html": b"<h1>Meter</h1>",
+        "code": b"python\ndef meter():\n    return 1\n",
+        "page": b"<html><body><main><h1>Meter</h1></main></body></html>",
+        "robots": b'{"robots": "", "urls": []}',
+    }
+    for kind, data in files.items():
+        with subtests.test(kind=kind):
+            process = subprocess.run(
+                [runtime_python(), "-S", "-P", "-m", "shared.ingestion.parsers", kind, "60", "2048"],
+                env={
+                    "PYTHONPATH": f"{packaged.root}:{packaged.parsers}:{packaged.sources}",
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                },
+                input=data,
+                capture_output=True,
+                cwd="/",
+                check=True,
+            )
+            reply = json.loads(process.stdout.decode().partition(READY)[2])
+            assert reply["parts"], reply
 
 
 def test_bytecode_is_compiled_for_the_runtime(packaged: Package):
@@ -191,55 +175,40 @@ def test_two_builds_of_one_tree_make_the_same_zip(packaged: Package, tmp_path: P
         assert names == others.get(path.name, zipped | added(packaged.parsers)), path.name
 
 
-@pytest.mark.long
-def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
-    # osls removes what it packaged before.
-    folder = shutil.copytree(packaged.folder.parent, tmp_path / "light")
-    osls_package(folder, "--param", "function-urls=true")
-    second = replace(packaged, folder=folder / packaged.folder.name)
-    assert packaged.of_type("AWS::Lambda::Url") == []
-    assert len(second.of_type("AWS::Lambda::Url")) == len(SLUGS)
-    for url in second.of_type("AWS::Lambda::Url"):
-        # The functions check tokens and answer preflights themselves.
-        assert url["AuthType"] == "NONE"
-        assert "Cors" not in url
-
-
 # -- as Lambda runs it --------------------------------------------------------------------------------------
 
 
-@every_function
-def test_every_handler_works_with_its_own_environment_and_the_zip_alone(deployed: Lambda, slug: str):
-    output = deployed.invoke(slug, event("http_api", "OPTIONS", "/nowhere"))
-    assert [answer["statusCode"] for answer in output["answers"]] == [204]
-    root = str(deployed.package.root)
-    assert output["path"][0] == root
-    assert not [path for path in output["path"] if "site-packages" in path]
-    assert not [file for file in output["files"] if "site-packages" in file]
-    elsewhere = {file for file in output["files"] if not file.startswith(f"{root}/")}
-    assert {file for file in elsewhere if file.startswith(f"{ROOT}/")} == {str(RUNTIME)}
-    assert [file for file in output["files"] if file.startswith(f"{root}/fastapi/")]
-    parses = f"{root}/shared/ingestion/parser_sandbox.py" in output["files"]
-    assert deployed.package.functions[slug]["Code"]["S3Key"].endswith("/rag.zip") != parses
-
-
-@pytest.mark.parametrize(
-    ("slug", "missing"),
-    [
-        ("rag-search", "SUPABASE_URL"),
-        ("collections", "SUPABASE_URL"),
-        # The zip has no local embedder; a function that neither searches nor answers needs none.
-        *[(slug, "OPENAI_API_KEY") for slug in ("rag-search", "rag-answer", "health")],
-    ],
-)
-def test_a_handler_without_a_required_setting_stops_at_import_and_names_it(
-    deployed: Lambda, slug: str, missing: str
+def test_every_handler_works_with_its_own_environment_and_the_zip_alone(
+    deployed: Lambda, subtests: pytest.Subtests
 ):
-    process = deployed.start(slug, [], **{missing: None})
-    assert process.returncode != 0
-    last = process.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"shared.errors.ConfigurationError: {missing}: ")
-    assert "7f3x" not in process.stderr
+    root = str(deployed.package.root)
+    for slug in SLUGS:
+        with subtests.test(slug=slug):
+            output = deployed.invoke(slug, event("http_api", "OPTIONS", "/nowhere"))
+            assert [answer["statusCode"] for answer in output["answers"]] == [204]
+            assert output["path"][0] == root
+            assert not [path for path in output["path"] if "site-packages" in path]
+            assert not [file for file in output["files"] if "site-packages" in file]
+            elsewhere = {file for file in output["files"] if not file.startswith(f"{root}/")}
+            assert {file for file in elsewhere if file.startswith(f"{ROOT}/")} == {str(RUNTIME)}
+            assert [file for file in output["files"] if file.startswith(f"{root}/fastapi/")]
+            parses = f"{root}/shared/ingestion/parser_sandbox.py" in output["files"]
+            assert deployed.package.functions[slug]["Code"]["S3Key"].endswith("/rag.zip") != parses
+
+
+def test_a_handler_without_a_required_setting_stops_at_import_and_names_it(
+    deployed: Lambda, subtests: pytest.Subtests
+):
+    cases = [("rag-search", "SUPABASE_URL"), ("collections", "SUPABASE_URL")]
+    # The zip has no local embedder; a function that neither searches nor answers needs none.
+    cases += [(slug, "OPENAI_API_KEY") for slug in ("rag-search", "rag-answer", "health")]
+    for slug, missing in cases:
+        with subtests.test(slug=slug, missing=missing):
+            process = deployed.start(slug, [], **{missing: None})
+            assert process.returncode != 0
+            last = process.stderr.strip().splitlines()[-1]
+            assert last.startswith(f"shared.errors.ConfigurationError: {missing}: ")
+            assert "7f3x" not in process.stderr
 
 
 def test_an_empty_model_key_stops_rag_answer(deployed: Lambda):
