@@ -164,8 +164,10 @@ def _bound(actors: Actors, objects: Objects, credential: str) -> Group:
     """A key of the victim org's admin that belongs to another collection."""
     id_names = ("collection_id", "document_id", "chunk_id")
     ids = {str(values[name]) for values in (objects.shared, objects.private) for name in id_names}
+    # All objects of that collection are the admin's: a response with other users is about the whole org.
+    ids |= {actors.member.id, actors.fellow.id}
     attacks = _users({"a key bound to another collection": credential}, privately=False)
-    extent = Extent(collection_id=objects.shared["collection_id"])
+    extent = Extent(outside_of_collection=objects.other_collection_id)
     return Group(tuple(attacks), (actors.marker, actors.private_marker), frozenset(ids), extent)
 
 

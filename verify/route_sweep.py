@@ -155,6 +155,7 @@ def _attack_scopes(sweep: Sweep, route: route_operations.Route, caller: str) -> 
     # The refusal names the scopes that suffice; `admin` stands for all.
     sufficient_scopes = {scope for scope in SCOPES if re.search(rf"\b{scope}\b", refusal.text)}
     others = sorted({*SCOPES} - {*sufficient_scopes, "admin"})
+    yield from sweep.scope_findings(route, sufficient_scopes)
     if not sufficient_scopes:
         yield Finding(route.name, "a key with one scope", f"the refusal names no scope: {refusal.text[:200]}")
     elif answer(others).status_code not in REFUSALS:

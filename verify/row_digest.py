@@ -18,10 +18,10 @@ Rows = Counter[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Extent:
-    """The rows that a digest covers: those of an org, of an owner or of a collection."""
+    """The rows that a digest covers: those of the org, of an owner, or of all collections but one."""
 
     owner_id: str | None = None
-    collection_id: str | None = None
+    outside_of_collection: str | None = None
 
 
 class State:
@@ -58,9 +58,10 @@ class State:
         if extent.owner_id:
             owners = [f"{column} = %s" for column in OWNER_COLUMNS if column in columns]
             return " or ".join(owners), [extent.owner_id] * len(owners)
-        if extent.collection_id:
+        if extent.outside_of_collection:
             column = "id" if table == "collections" else "collection_id"
-            return (f"{column} = %s", [extent.collection_id]) if column in columns else ("", [])
+            condition = f"org_id = %s and {column} <> %s" if {"org_id", column} <= columns else ""
+            return condition, [actors.org_id, extent.outside_of_collection] if condition else []
         if table == "orgs":
             return "id = %s", [actors.org_id]
         if "org_id" in columns:

@@ -8,6 +8,7 @@ from shared.clients.postgrest import SECRET_HEADER
 from verify import attacks, request_examples, sql_functions
 from verify.actors import RAG_MEMBERS, SCOPES, Person
 from verify.attacks import REFUSALS
+from verify.permissions import Permission, permissions
 from verify.request_generator import Request
 from verify.row_digest import difference
 from verify.target_deployment import Deployment, Finding
@@ -16,6 +17,7 @@ from verify.temporary_rows import Memberships
 
 # Statuses for a schema, table or function that PostgREST does not expose.
 UNEXPOSED = REFUSALS | {406}
+NO_PERMISSION = Permission("member", None)
 NO_TOKEN, ADMIN = "no token", "the admin of the victim org"
 
 
@@ -32,6 +34,7 @@ def sweep_functions(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) 
             yield from _attack_function(sweep, function)
             if function.name == "is_org_member":
                 yield from _send_large_body(sweep)
+                yield from _ask_for_membership(sweep, function)
 
 
 def _send_large_body(sweep: Sweep) -> Iterator[Finding]:
@@ -42,6 +45,19 @@ def _send_large_body(sweep: Sweep) -> Iterator[Finding]:
     if response.status_code != 413:
         detail = f"the status is {response.status_code}: set pgrst.db_pre_request (docs/install.md)"
         yield Finding("is_org_member", "a large direct call", detail)
+
+
+def _ask_for_membership(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:
+    """No response of is_org_member shows an object: only the answer is right or wrong."""
+    request, actors = function.request(sweep.objects.shared, optional=True), sweep.actors
+    for person, answer in (
+        (actors.member, "true"),
+        (actors.rival_admin, "false"),
+        (actors.stranger, "false"),
+    ):
+        response = sweep.attempt(function.name, "membership", request, bearer(actors.token(person)))
+        if response.text != answer:
+            yield Finding(function.name, "membership", f"it is {response.text[:200]}, not {answer}")
 
 
 def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:
@@ -70,8 +86,9 @@ def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Itera
 
 
 def _attack_scopes(sweep: Sweep, function: sql_functions.SqlFunction, owner: Person) -> Iterator[Finding]:
-    """Call with one scope, which must not suffice, then with every scope that the refusal does not name. Row
-    security refuses some calls without naming a scope: for these, only the first call is checked."""
+    """Call with one scope, which must not suffice, then with every scope that does not suffice: the refusal
+    names those that do. Row security refuses some calls without naming a scope: for these, the function's
+    permission has them."""
     attack = "a key token with one scope"
     for scope in SCOPES:
         response, effect = sweep.effect(function, bearer(sweep.actors.key_token(owner, [scope])), attack)
@@ -81,9 +98,13 @@ def _attack_scopes(sweep: Sweep, function: sql_functions.SqlFunction, owner: Per
         yield Finding(function.name, attack, "every scope suffices")
         return
     named = {scope for scope in SCOPES if response.is_error and re.search(rf"\b{scope}\b", response.text)}
-    others = sorted({*SCOPES} - {*named, "admin"})
+    stated = permissions().get(function.name, NO_PERMISSION).scopes
+    if named:
+        yield from sweep.scope_findings(function, named)
+    others = sorted({*SCOPES} - {*(named or stated or ()), "admin"})
     attack = f"a key token with {', '.join(others)}"
-    if named and sweep.effect(function, bearer(sweep.actors.key_token(owner, others)), attack)[1]:
+    is_known = bool(named) or stated is not None
+    if is_known and sweep.effect(function, bearer(sweep.actors.key_token(owner, others)), attack)[1]:
         yield Finding(function.name, attack, "the scopes suffice")
 
 

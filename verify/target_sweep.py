@@ -12,6 +12,7 @@ from shared.clients.http_client import http_client
 from verify import request_examples
 from verify.actors import Actors, Person, create_actors
 from verify.attacks import REFUSALS, Attack, Credentials, Group, failure_reason, leak
+from verify.permissions import permissions
 from verify.request_generator import Request
 from verify.row_digest import Extent, Rows, State, difference
 from verify.target_deployment import Deployment, Finding
@@ -177,6 +178,18 @@ class Sweep:
         elif needs_effect and not control.has_effect:
             detail = f"the request of {control.caller} shows and changes nothing, {ADD_REQUEST}"
             yield Finding(target.name, CONTROL, detail)
+        permission = permissions().get(target.name)
+        if permission and control.caller in permission.lesser_callers:
+            detail = f"the request succeeds, and verify/permissions.json names {permission.caller}"
+            yield Finding(target.name, f"the {control.caller} of the victim org", detail)
+
+    def scope_findings(self, target: Target, named_scopes: set[str]) -> Iterator[Finding]:
+        """The scopes that a refusal names are those of the target's permission."""
+        permission = permissions().get(target.name)
+        if permission and permission.scopes not in (None, named_scopes - {"admin"}):
+            named, stated = sorted(named_scopes - {"admin"}), sorted(permission.scopes or ())
+            detail = f"the refusal names {named}, and verify/permissions.json {stated}"
+            yield Finding(target.name, "scopes", detail)
 
 
 @contextmanager

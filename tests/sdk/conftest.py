@@ -1,6 +1,7 @@
 """The SDKs as they are built, once for all tests."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ def quick_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def typescript(run: Run) -> Package:
+def typescript(run: Run) -> Iterator[Package]:
     """The npm package, and a folder of scripts that import it by its name."""
-    return Package(run.build_once("typescript", install))
+    package = Package(run.build_once("typescript", install))
+    yield package
+    package.close()
 
 
 @pytest.fixture(scope="session")

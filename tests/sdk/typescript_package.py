@@ -2,8 +2,10 @@
 
 import json
 import re
+import select
 import subprocess
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +51,31 @@ class Package:
         """Those calls, one after the other: results and waits. `hurried` lets time pass
         quickly, `bytewise` makes packets of a byte."""
         arguments = {"client": {"apiKey": KEY, **client}, "steps": steps, **how}
-        row: Row = self.run("driver.mjs", arguments)
+        driver = self._driver
+        assert driver.stdin
+        assert driver.stdout
+        assert driver.poll() is None, "an earlier case ended the process"
+        driver.stdin.write(json.dumps(arguments) + "\n")
+        driver.stdin.flush()
+        assert select.select([driver.stdout], [], [], 120)[0], "no answer within two minutes"
+        line = driver.stdout.readline()
+        assert line, "the case ended the process; its error is on standard error"
+        row: Row = json.loads(line)
         return row
+
+    @cached_property
+    def _driver(self) -> subprocess.Popen[str]:
+        """One process for the calls of all tests: the start of Node takes longer than most of them."""
+        return subprocess.Popen(
+            self.program("driver.mjs"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            cwd=self.folder, env=surroundings({}),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """End the process of the calls."""
+        if "_driver" in vars(self):
+            self._driver.kill()
+            self._driver.communicate()
 
     def results(self, client: Row, *steps: Row, **how: bool) -> list[Row]:
         matches: list[Row] = self.calls(client, *steps, **how)["results"]

@@ -12,6 +12,9 @@ from local.stack import Stack
 from local.verify_command import deployment_of
 from tests.functions.app_server import site
 from tests.upload_client import Uploads
+from verify import request_examples
+from verify.permissions import permissions
+from verify.route_operations import routes
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.target_sweep import Sweep
 
@@ -36,6 +39,12 @@ def test_no_attack_on_an_upload_succeeds(uploading: Uploads):
             assert any(sweep.actors.org_id in name for name in server.objects)
     # The end of the sweep removes its files, through Storage.
     assert not any(sweep.actors.org_id in name for name in server.objects)
+
+
+def test_every_route_that_checks_its_caller_has_a_permission():
+    others = request_examples.PUBLIC | request_examples.BY_LINK | request_examples.OPERATORS.keys()
+    names = {route.name for route in routes() if not route.is_alias} - others
+    assert names == {name for name in permissions() if " " in name}
 
 
 @pytest.mark.parametrize("slug", SLUGS)

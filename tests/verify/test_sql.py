@@ -7,6 +7,9 @@ import pytest
 
 from local.stack import Stack
 from local.verify_command import deployment_of
+from verify import request_examples
+from verify.permissions import permissions
+from verify.sql_functions import sql_functions
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
 from verify.target_sweep import Sweep
 
@@ -24,6 +27,11 @@ def in_part(part: int) -> Callable[[str], bool]:
 def sweep(stack: Stack) -> Iterator[Sweep]:
     with open_sql_sweep(deployment_of(stack)) as sweep:
         yield sweep
+
+
+def test_every_function_with_a_control_has_a_permission(sweep: Sweep):
+    names = {function.name for function in sql_functions(sweep.actors)} - request_examples.WITHOUT_CONTROL
+    assert names == {name for name in permissions() if " " not in name}
 
 
 @pytest.mark.parametrize("part", range(PARTS))

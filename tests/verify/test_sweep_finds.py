@@ -13,7 +13,7 @@ from jose import jwt
 from functions import collections, health, mcp
 from local.verify_command import deployment_of
 from shared.access.jwt_verifier import bearer, is_token
-from shared.api.authentication import Authorization, OptionalCaller, _key_or_user
+from shared.api.authentication import Authorization, OptionalCaller, _key_or_user, with_scope
 from shared.api.dependencies import Core
 from shared.services import Services
 from shared.types import Principal, Scope
@@ -153,6 +153,46 @@ def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(worl
         with required_scopes(world, condition):
             attacks = attacks_on(on_functions(world, exactly("rag_list_collections")), "rag_list_collections")
         assert any(entry.startswith(attack) for entry in attacks), attacks
+
+
+def test_the_sweep_finds_a_route_that_one_more_scope_opens(core: Services, world: World):
+    """Its refusals name that scope too: only verify/permissions.json knows better."""
+    (depends,) = get_args(collections.Reader)[1:]
+    wider = with_scope(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE, Scope.CHAT_READ).dependency
+    with site(core) as url:
+        collections.app.dependency_overrides[depends.dependency] = wider
+        findings = on_routes(world, exactly("GET /v1/collections"), url)
+    assert attacks_on(findings, "GET /v1/collections") == {"scopes"}
+
+
+@contextmanager
+def open_to_all(world: World, table: str, policy: str) -> Iterator[None]:
+    """A restrictive policy that restricts nothing."""
+    select = "select qual, with_check from pg_policies where tablename = %s and policyname = %s"
+    ((qual, check),) = world.sql(select, table, policy)
+    change = f'alter policy "{policy}" on rag.{table} using ({{}}) with check ({{}})'
+    with schema_change(world, change.format("true", "true"), change.format(qual, check or "true")):
+        yield
+
+
+@pytest.mark.postgres
+def test_the_sweep_finds_a_member_who_does_what_is_the_admins(world: World):
+    with open_to_all(world, "sources", "admins manage sources"):
+        findings = on_functions(world, exactly("rag_list_sources"))
+    assert "the member of the victim org" in attacks_on(findings, "rag_list_sources")
+
+
+@pytest.mark.postgres
+def test_the_sweep_finds_a_bound_key_that_sees_or_changes_the_whole_org(world: World):
+    ((original,),) = world.sql("select pg_get_functiondef('rag.require_whole_org()'::regprocedure)")
+    plant = "create or replace function rag.require_whole_org() returns void language sql as ''"
+    with schema_change(world, plant, original.replace("%", "%%")):
+        listing = on_functions(world, exactly("rag_list_members"))
+    with open_to_all(world, "collections", "a bound key stays in its collection"):
+        creating = on_functions(world, exactly("rag_create_collection"))
+    bound = "a key bound to another collection"
+    assert bound in attacks_on(listing, "rag_list_members")
+    assert bound in attacks_on(creating, "rag_create_collection")
 
 
 def test_the_sweep_finds_an_undocumented_route(core: Services, world: World):

@@ -1,49 +1,57 @@
-// Calls of the SDK, told as JSON on standard input and answered as JSON: {client, steps, hurried, bytewise, refused}.
+// Calls of the SDK: each line of standard input is a case, answered by a line: {client, steps, hurried, bytewise, refused}.
+// The cases of all tests run in one process, one after the other.
 // `refused` is where nobody listens: there goes each step's first attempt. `growing` is a file that grows before each request.
 // A step is {call: "documents.get", args: [...]}, with what is to happen to a stream or a list beside it.
 
 import fs from "node:fs";
+import readline from "node:readline";
 import { inspect } from "node:util";
 
 import { APIError, Mnemosyne, MnemosyneError } from "@mnemosyne-ai/sdk";
 
-const given = JSON.parse(fs.readFileSync(0, "utf8"));
-const waits = given.hurried ? hurry() : [];
-const tokens = given.client.tokens;
-const asked = [];
-const client = new Mnemosyne({
-  ...given.client,
-  // One after the other, as of a browser that renews what expires.
-  ...(tokens && { apiKey: async () => tokens.shift() }),
-  ...(given.client.hangs && { apiKey: () => new Promise(() => undefined) }),
-  fetch: async (input, init) => {
-    asked.push(init.method);
-    if (given.growing) fs.appendFileSync(given.growing, "x");
-    const response = await fetch(given.refused && asked.length === 1 ? given.refused : input, init);
-    return given.bytewise ? bytewise(response) : response;
-  },
-});
+const set = globalThis.setTimeout;
 
-const results = [];
-for (const step of given.steps) {
-  asked.length = 0;
-  const result = await tried(step);
-  results.push({ ...result, asked: asked.length });
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  process.stdout.write(JSON.stringify(await results(JSON.parse(line))) + "\n");
 }
-const shown = inspect(client, { depth: 9, showHidden: true }) + JSON.stringify(client);
-process.stdout.write(JSON.stringify({ results, waits, shown }));
+
+async function results(given) {
+  const waits = [];
+  if (given.hurried) hurry(waits);
+  const tokens = given.client.tokens;
+  const asked = [];
+  const client = new Mnemosyne({
+    ...given.client,
+    // One after the other, as of a browser that renews what expires.
+    ...(tokens && { apiKey: async () => tokens.shift() }),
+    ...(given.client.hangs && { apiKey: () => new Promise(() => undefined) }),
+    fetch: async (input, init) => {
+      asked.push(init.method);
+      if (given.growing) fs.appendFileSync(given.growing, "x");
+      const response = await fetch(given.refused && asked.length === 1 ? given.refused : input, init);
+      return given.bytewise ? bytewise(response) : response;
+    },
+  });
+
+  const results = [];
+  for (const step of given.steps) {
+    asked.length = 0;
+    const result = await tried(client, step);
+    results.push({ ...result, asked: asked.length });
+  }
+  globalThis.setTimeout = set;
+  const shown = inspect(client, { depth: 9, showHidden: true }) + JSON.stringify(client);
+  return { results, waits, shown };
+}
 
 /** The SDK's waits between attempts are fifty times as fast, its time-outs of ten seconds and more are not: on a busy
- * machine a request would exceed them. Returns the milliseconds of each timer. */
-function hurry() {
-  const set = globalThis.setTimeout;
-  const seen = [];
+ * machine a request would exceed them. Adds the milliseconds of each timer to `seen`. */
+function hurry(seen) {
   globalThis.setTimeout = (run, milliseconds, ...more) => {
     if (!new Error().stack.includes("@mnemosyne-ai")) return set(run, milliseconds, ...more);
     seen.push(milliseconds);
     return set(run, milliseconds < 10_000 ? milliseconds / 50 : milliseconds);
   };
-  return seen;
 }
 
 /** The same answer in packets of a byte. */
@@ -52,15 +60,15 @@ function bytewise(response) {
   return new Response(response.body.pipeThrough(new TransformStream({ transform })), response);
 }
 
-async function tried(step) {
+async function tried(client, step) {
   try {
-    return { value: await happened(step) };
+    return { value: await happened(client, step) };
   } catch (raised) {
     return { error: told(raised) };
   }
 }
 
-async function happened(step) {
+async function happened(client, step) {
   const { signal, made, progress } = prepared(step);
   if (step.client) return new Mnemosyne(step.client) && "made";
   const names = step.call.split(".");
