@@ -785,20 +785,6 @@ comment on function rag.begin_write is
   'First statement of guarded functions that may take a minute (their time-out), wait for one that does, or store up '
   'to a megabyte: rag.begin_call, and a limit of concurrency for each user (PT503).';
 
-create function rag.raise_locked()
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  raise exception 'Another change of the same data is running. Please try again in a few seconds.'
-    using errcode = case when rag.is_direct_call() then 'PT409' else 'PT503' end, detail = 'locked';
-end;
-$$;
-
-comment on function rag.raise_locked is
-  'For the exception handlers of guarded functions (95_lock_time_out.sql) and of deferred triggers: PT409 for a direct '
-  'caller, to whom PostgREST would answer 500, and PT503 for our functions.';
-
 -- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
 -- that replace the deployment's, and quotas of tokens (90_operations/28_token_quotas.sql). The deployer writes tiers;
 -- every signed-in caller reads them inside rag_check_rate_limit. All orgs share the tiers, so the table has no org.
@@ -5359,9 +5345,6 @@ begin
       when foreign_key_violation then
         -- The row is deleted by now, so that the next query does not see it.
         null;
-      when lock_not_available then
-        -- This runs at the end of the transaction, where the exception handler of the called function has ended.
-        perform rag.raise_locked();
     end;
   end loop;
 end;
@@ -14259,27 +14242,6 @@ comment on function rag.embedding_progress is
   'The progress of a change to the model: the orgs with chunks, and those that have changed; the chunks, and those '
   'with an embedding of the model; the tokens of the other chunks, as their documents'' embedder counted them, without '
   'titles and headers.';
-
--- The answer of guarded functions to a lock time-out. PostgREST answers SQLSTATE 55P03 (lock_not_available) with 500,
--- and only an exception handler in the called function changes that. So each function that begins with rag.begin_call or
--- rag.begin_write, which set the time-out, gets the handler here, around its block.
-
-do $$
-declare
-  guarded record;
-begin
-  for guarded in
-    select pg_get_functiondef(oid) as definition, prosrc as body,
-      coalesce(substring(prosrc from '^\s*#variable_conflict \w+\n'), '') as directive
-    from pg_proc
-    where pronamespace = 'public'::regnamespace and prosrc ~ 'rag\.begin_(call|write)\(\)'
-  loop
-    execute replace(guarded.definition, guarded.body, guarded.directive || 'begin'
-      || substr(guarded.body, greatest(length(guarded.directive), 1))
-      || E'exception when lock_not_available then\n  perform rag.raise_locked();\nend;\n');
-  end loop;
-end;
-$$;
 
 -- Privileges of all roles on tables and functions. anon and service_role only execute PostgREST's pre-request function.
 

@@ -399,14 +399,6 @@ def test_only_the_listed_functions_are_security_definer(world: World):
     assert {name for (name,) in rows} == set(SECURITY_DEFINER)
 
 
-def test_every_guarded_function_handles_a_lock_time_out(world: World):
-    """sql/95_lock_time_out.sql adds the handler to the functions of the files before it."""
-    handled = functions(
-        world, r"prosrc ~ 'exception when lock_not_available then\s+perform rag\.raise_locked\(\)'"
-    )
-    assert {name for name in EXPOSED if CALLERS[name] == "guarded"} <= handled
-
-
 def test_every_function_sets_its_search_path(world: World):
     assert functions(world, "proconfig is null or not proconfig @> array['search_path=\"\"']") == set()
 
@@ -427,7 +419,6 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_remove_expired_records()",
         "rag_update_record_settings(uuid,integer)",
         "rag.shorten_retention()",
-        "rag.raise_locked()",
         "rag.take_slot(text,integer)",
         "rag.limit_direct_call()",
         "rag.add_title_entities(rag.documents)",
