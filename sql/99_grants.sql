@@ -127,7 +127,7 @@ begin
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
       ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
-      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
+      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
       ('direct', 'rag_widen(uuid[],integer)'),
       -- Policies call the first, health checks the second. Neither returns documents.

@@ -1,7 +1,7 @@
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, fusion text, row_limit integer, shown integer,
+  mode text, row_limit integer, shown integer,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
   out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
@@ -35,10 +35,10 @@ begin
       documents || array(
         select (candidate.org_id, candidate.document_id)::rag.document_key
         from unnest(near) as candidate),
-      near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
+      near, query_embedding, scope, mode, row_limit + spare, shown, false);
     if mode = 'hierarchical' then
       candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
-        mode, fusion, row_limit, shown, true);
+        mode, row_limit, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
@@ -48,7 +48,7 @@ $$;
 
 comment on function rag.two_leg_search is
   'The candidates of both legs, best first: the `row_limit` nearest, and the `row_limit` with the highest keyword '
-  'scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns. complete: whether a '
+  'scores. mode: as in rag_search. shown: the number of results that the caller returns. complete: whether a '
   'larger row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword '
   'leg includes the fusion.';
 

@@ -7827,8 +7827,7 @@ comment on function rag.bm25_scores is
 --
 -- Each leg returns its best candidates. Every candidate then gets both scores, and their weighted mean sorts the list.
 -- Both scores are 0 to 1: the cosine similarity, and BM25 divided by the highest possible score. So their mean is 0 to
--- 1 too, and has the same meaning for every query and page. Reciprocal rank fusion, which uses only ranks, was worse
--- overall (docs/decisions/search.md); a caller may choose it.
+-- 1 too, and has the same meaning for every query and page (docs/decisions/search.md).
 
 create function rag.load_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer, whole_documents boolean)
@@ -7884,14 +7883,13 @@ comment on function rag.load_candidates is
   'the keyword leg. whole_documents: whether the nearest chunks of each document are candidates too.';
 
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
-  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, row_limit integer,
+  query_embedding extensions.halfvec, scope rag.search_scope, mode text, row_limit integer,
   phrase_limit integer, whole_documents boolean)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings constant rag.settings := (select deployment from rag.settings as deployment);
-  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
   -- If no document has a word of the query, the similarity is the whole score.
   similarity_share constant double precision := case
     when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
@@ -7918,20 +7916,11 @@ begin
         + settings.phrase_share * coalesce(close.closeness, 0) end as words
     from candidate
     left join close on close.id = candidate.id
-  ), placed as (
+  ), scored as (
     select phrased.*,
-      case when phrased.word_score > 0
-        then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
-      row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
+      similarity_share * coalesce(phrased.similarity, 0) + (1 - similarity_share) * phrased.words as score
     from phrased
     where mode <> 'keyword' or phrased.word_score > 0
-  ), scored as (
-    select placed.*, case fusion
-      when 'rrf' then (coalesce(1.0 / (60 + placed.by_words), 0)
-        + case when mode = 'keyword' then 0 else 1.0 / (60 + placed.by_similarity) end) * 61 / legs
-      else similarity_share * coalesce(placed.similarity, 0) + (1 - similarity_share) * placed.words
-    end::double precision as score
-    from placed
   )
   select array_agg(rag.candidate(org_id => scored.org_id, document_id => scored.document_id,
     ordinal => scored.ordinal, chunk_id => scored.id, content => scored.content, span_start => scored.span_start,
@@ -8063,7 +8052,7 @@ comment on function rag.to_page is
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, fusion text, row_limit integer, shown integer,
+  mode text, row_limit integer, shown integer,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
   out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
@@ -8097,10 +8086,10 @@ begin
       documents || array(
         select (candidate.org_id, candidate.document_id)::rag.document_key
         from unnest(near) as candidate),
-      near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
+      near, query_embedding, scope, mode, row_limit + spare, shown, false);
     if mode = 'hierarchical' then
       candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
-        mode, fusion, row_limit, shown, true);
+        mode, row_limit, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
@@ -8110,7 +8099,7 @@ $$;
 
 comment on function rag.two_leg_search is
   'The candidates of both legs, best first: the `row_limit` nearest, and the `row_limit` with the highest keyword '
-  'scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns. complete: whether a '
+  'scores. mode: as in rag_search. shown: the number of results that the caller returns. complete: whether a '
   'larger row_limit would return no further candidates. vector_ms, lexical_ms: the duration of each leg; the keyword '
   'leg includes the fusion.';
 
@@ -8139,7 +8128,6 @@ create function public.rag_search(
   filters jsonb default '{}',
   expand_context integer default 0,
   half_life_days double precision default null,
-  fusion text default 'mean',
   prefer text[] default null
 )
 returns setof rag.result_row
@@ -8158,7 +8146,7 @@ begin
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
     mode := 'keyword';
   end if;
-  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
+  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
@@ -8169,7 +8157,7 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
+  search := rag.two_leg_search(query_embedding, query_text, scope, mode,
     case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
   return query
   select * from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context),
@@ -8182,10 +8170,10 @@ comment on function public.rag_search is
   '(both) or hierarchical (both: the best documents first, then their best chunks). Without query_vector, hybrid '
   'and hierarchical become keyword. filters: the fields of rag.filters. expand_context: the number of neighbouring '
   'chunks added to each text, on both sides. half_life_days: lowers the scores of older documents, unless it is '
-  'null. fusion: mean or rrf. prefer: source types whose scores are not lowered.';
+  'null. prefer: source types whose scores are not lowered.';
 
 create function rag.check_search(query_text text, query_vector extensions.vector, mode text,
-  expand_context integer, half_life_days double precision, fusion text)
+  expand_context integer, half_life_days double precision)
 returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -8203,8 +8191,6 @@ declare
       then array['invalid_expand_context', 'expand_context must be between 0 and 10']
     when half_life_days <= 0 or half_life_days > 100000 or half_life_days = 'NaN'
       then array['invalid_half_life', 'half_life_days must be above 0 and at most 100,000']
-    when fusion is null or fusion not in ('mean', 'rrf')
-      then array['invalid_fusion', 'fusion must be mean or rrf']
   end;
 begin
   if fault is not null then
@@ -8377,7 +8363,7 @@ begin
     mode := 'semantic';
   end if;
   loop
-    search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, 'mean', row_limit, top_k);
+    search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, row_limit, top_k);
     candidates := search.candidates;
     -- The sum of all rounds; null for a leg that the search does not have.
     vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
@@ -8416,7 +8402,7 @@ begin
   elsif mode is null or mode not in ('semantic', 'keyword', 'hybrid') then
     raise exception 'mode must be semantic, keyword or hybrid' using errcode = 'PT400', detail = 'invalid_mode';
   elsif num_nonnulls(chunk_id, document_id) = 0 then
-    perform rag.check_search(query_text, query_vector, mode, 0, null, 'mean');
+    perform rag.check_search(query_text, query_vector, mode, 0, null);
   end if;
 end;
 $$;
@@ -10787,7 +10773,7 @@ begin
     array(
       select distinct (candidate.org_id, candidate.document_id)::rag.document_key
       from unnest(candidates) as candidate),
-    candidates, query_embedding, scope, mode, 'mean', 0, 0, false);
+    candidates, query_embedding, scope, mode, 0, 0, false);
   return scored || array(
     select candidate from unnest(candidates) as candidate
     where not exists (select from unnest(scored) as other where other.chunk_id = candidate.chunk_id));
@@ -10918,7 +10904,7 @@ declare
   graph_ms real;
 begin
   perform rag.limit_direct_call();
-  perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
+  perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
   perform rag.check_graph(query_text, top_k, hops);
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
@@ -10928,7 +10914,7 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k);
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k);
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
@@ -14372,7 +14358,7 @@ begin
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
       ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
-      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
+      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
       ('direct', 'rag_widen(uuid[],integer)'),
       -- Policies call the first, health checks the second. Neither returns documents.
