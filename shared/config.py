@@ -267,9 +267,6 @@ class Settings(ServerSettings):
 
     # The collector of spans.
     otel_exporter_otlp_endpoint: Address | None = None
-    # Whether durations and tokens of requests are added to the metrics. It costs a call of the database: one
-    # a second, or on Lambda one a request.
-    rag_request_metrics: bool = False
 
     @property
     def issuer(self) -> str:

@@ -137,8 +137,7 @@ class ProcessStack(Stack):
         migrations.drop_database(self._server, self.state.database)
 
     def _gateway_environment(self) -> dict[str, str]:
-        # The gateway would record request metrics a second after a test's request.
-        return {**super()._gateway_environment(), **LONG_TIME_OUTS, "RAG_REQUEST_METRICS": "false"}
+        return {**super()._gateway_environment(), **LONG_TIME_OUTS}
 
     def remove(self) -> None:
         """Stop its processes, drop its database and delete its folder; Postgres goes on."""

@@ -44,7 +44,6 @@ GRANTS = {
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
     "request_counts": {"SELECT", "INSERT", "UPDATE"},
     "api_metrics": {"SELECT", "INSERT", "UPDATE"},
-    "request_metrics": {"SELECT", "INSERT", "UPDATE"},
     "org_calls": {"SELECT", "INSERT", "UPDATE"},
     "token_usage": {"SELECT"},
     # No update, no delete: what happened stays as it was noted.
@@ -340,7 +339,6 @@ UNIQUE_ACROSS_ORGS = {
     "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
     "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
     "api_metrics_pkey": "the same of what their requests did",
-    "request_metrics_pkey": "sums over all callers, which only the operator reads",
     "query_embeddings_pkey": "a user's own questions, seen by no other user, whichever orgs they belong to",
 }
 MEMBERSHIP = (
@@ -463,7 +461,6 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_put_documents(text,jsonb,boolean)",
         "rag_delete_named(text,text[])",
         "rag_record_metrics(jsonb)",
-        "rag_record_requests(jsonb)",
         "rag_record_tokens(bigint,integer,bigint,integer)",
         "rag.add_tokens(text,bigint,integer)",
         "rag.enqueue_quota_events(rag.token_usage,text,bigint)",
