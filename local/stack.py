@@ -419,9 +419,6 @@ class Stack:
         except FileNotFoundError:
             return default or State()
         children = {name: Child(**child) for name, child in stored.pop("children").items()}
-        # A folder of an earlier version.
-        stored.pop("door", None)
-        stored.setdefault("schema", "")
         return State(**stored, children=children)
 
     def _save(self) -> None:

@@ -12,7 +12,7 @@ import yaml
 from functions.server import DRAIN_SECONDS, SLUGS
 from local import ROOT
 from local.sam_template import SECRETS
-from shared.config import Settings, read_server_settings, read_settings
+from shared.config import ServerSettings, Settings, read_server_settings, read_settings
 from tests.deploy.test_container import PATIENCE
 from tests.stand_in_server import Reply, StandIn
 
@@ -44,7 +44,7 @@ def test_the_file_has_the_form_of_a_compose_file():
 
 @every_service
 def test_every_variable_is_a_setting_and_each_required_one_has_a_message(name: str):
-    settings = {field.upper() for field in Settings.model_fields}
+    settings = {field.upper() for field in Settings.model_fields | ServerSettings.model_fields}
     for variable, value in SERVICES[name]["environment"].items():
         assert variable in settings | OF_SCHEDULE, variable
         used = VARIABLE.findall(value or "")
@@ -78,7 +78,11 @@ def test_a_service_may_write_nothing_and_gain_no_rights(name: str):
 @pytest.mark.parametrize("name", ["functions", "worker"])
 def test_the_functions_accept_these_settings(name: str, monkeypatch: pytest.MonkeyPatch):
     """As compose sets them, with every required variable of the shell."""
-    for variable in [variable for variable in os.environ if variable.lower() in Settings.model_fields]:
+    for variable in [
+        variable
+        for variable in os.environ
+        if variable.lower() in Settings.model_fields | ServerSettings.model_fields
+    ]:
         monkeypatch.delenv(variable)
     shell = {"SUPABASE_URL": "http://host.docker.internal:54321"}
     for variable, value in SERVICES[name]["environment"].items():
