@@ -45,10 +45,10 @@ def measure(bench: BenchStack) -> list[Figure]:
             "RAG_LLM_API_KEY": "none",
             "RAG_LLM_URL": f"{models.url}/v1",
             # Each round embeds its questions again.
-            "RAG_QUERY_CACHE_SECONDS": "0",
+            "BENCH_CACHE_SECONDS": "0",
         }
-        with serve_app(bench, "functions.server:create", environment, "--factory") as ours:
-            log = bench.stack.folder / "logs" / "functions.server-create.log"
+        with serve_app(bench, "bench.served_functions:create", environment, "--factory") as ours:
+            log = bench.stack.folder / "logs" / "bench.served_functions-create.log"
             figures = []
             for call in CALLS:
                 _ask(bench, ours, call, 1)

@@ -21,7 +21,6 @@ from bench.figures import Figure
 from bench.labelled_sets import IngestedSet, LabelledSet
 from bench.ranking import Difference, by_best_chunk, difference, measures
 from shared import pipeline
-from shared.models.query_embedding_cache import embed_query
 from shared.pipeline import RERANK_CANDIDATES
 from shared.types import Mode, Query
 
@@ -29,8 +28,8 @@ RESULTS = Path(__file__).parent / "results" / "quality.jsonl"
 # About as many as callers ask for; enough for ten documents.
 CHUNKS = 30
 SEMANTIC, KEYWORD, HYBRID, HIERARCHICAL = "semantic", "keyword", "hybrid", "hierarchical"
-RRF, BASELINE = "hybrid, by rank (RRF)", "BM25 (bm25s)"
-METHODS = (BASELINE, KEYWORD, SEMANTIC, RRF, HYBRID, HIERARCHICAL)
+BASELINE = "BM25 (bm25s)"
+METHODS = (BASELINE, KEYWORD, SEMANTIC, HYBRID, HIERARCHICAL)
 # The name of the reranker's model follows.
 RERANKED = "hybrid, reranked by "
 MEASURE = "nDCG@10"
@@ -82,7 +81,6 @@ def searches(ingested: IngestedSet, labelled_set: LabelledSet) -> dict[str, Sear
         BASELINE: bm25(labelled_set.documents),
         KEYWORD: pipeline_search(ingested, Mode.KEYWORD),
         SEMANTIC: pipeline_search(ingested, Mode.SEMANTIC),
-        RRF: rrf_search(ingested),
         HYBRID: pipeline_search(ingested, Mode.HYBRID),
         HIERARCHICAL: pipeline_search(ingested, Mode.HIERARCHICAL),
     }
@@ -98,26 +96,6 @@ def pipeline_search(ingested: IngestedSet, mode: Mode, *, rerank: bool = False) 
         if result.rerank_failed:
             raise RuntimeError("the reranker failed, so the run would not measure it")
         return by_best_chunk(ingested.names[match.document_id] for match in result.matches)
-
-    return search
-
-
-def rrf_search(ingested: IngestedSet) -> Search:
-    """Reciprocal rank fusion, which only the SQL function offers."""
-    core = ingested.core
-
-    def search(text: str) -> list[str]:
-        vector = embed_query(core.database, core.embedder, ingested.reader, text, 0)
-        arguments: dict[str, Any] = {
-            "query_text": text,
-            "query_vector": vector,
-            "mode": "hybrid",
-            "fusion": "rrf",
-            "top_k": CHUNKS,
-            "filters": {"model": core.embedder.model},
-        }
-        rows = core.database.call(ingested.reader, "rag_search", arguments, idempotent=True)
-        return by_best_chunk(ingested.names[row["document_id"]] for row in rows)
 
     return search
 

@@ -28,6 +28,7 @@ from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, make_services, principals_of
 from local.stack import Stack
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
+from shared.models import reranking
 from shared.services import Services
 from shared.types import Principal
 
@@ -144,7 +145,8 @@ def temporary_services(**settings: Any) -> Iterator[tuple[Stack, Services]]:
 def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[IngestedSet]:
     """The corpus through the real ingestion path into a temporary stack."""
     # Quality is measured, not time: a slow reranker or a rate limit is waited for.
-    with temporary_services(rag_rerank_timeout_seconds=60) as (stack, core):
+    reranking.RERANK_SECONDS = 60
+    with temporary_services() as (stack, core):
         some = labelled_set.documents[: SMALL if labelled_set.published else 0]
         small = _put(stack, core, some, SMALL_ORG, SMALL_READER, console) if some else None
         whole = _put(stack, core, labelled_set.documents, ORG, READER, console)

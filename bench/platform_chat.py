@@ -35,9 +35,9 @@ def measure(bench: BenchStack) -> list[Figure]:
         gateway = {
             "RAG_LLM_API_KEY": "none",
             "RAG_LLM_URL": f"{model.url}/v1",
-            "RAG_HISTORY_TOKENS": str(HISTORY_TOKENS),
+            "BENCH_HISTORY_TOKENS": str(HISTORY_TOKENS),
         }
-        ours = stack.enter_context(serve_app(bench, "functions.server:create", gateway, "--factory"))
+        ours = stack.enter_context(serve_app(bench, "bench.served_functions:create", gateway, "--factory"))
         return [
             *first_tokens(bench, ours, model),
             *concurrent_streams(bench, ours),
@@ -80,7 +80,7 @@ def prompt(bench: BenchStack) -> dict[str, Any]:
         "",
         (),
         settings.rag_context_tokens,
-        settings.rag_history_tokens,
+        HISTORY_TOKENS,
     )
     return {**request, "stream": True}
 

@@ -1,8 +1,5 @@
 """metrics: Prometheus counters of all instances together, read from the database; for the operator alone."""
 
-from typing import Annotated
-
-from fastapi import Header
 from starlette.responses import Response
 
 from shared.api.app import create_app, lambda_handler
@@ -15,8 +12,8 @@ app = create_app(rag, "metrics", searches=False, errors=(401, 404, 500, 503))
 
 
 @app.get("/metrics", dependencies=[operators_only])
-def metrics(core: Core, accept: Annotated[str, Header()] = "") -> Response:
-    content, media_type = exposition(core, accept)
+def metrics(core: Core) -> Response:
+    content, media_type = exposition(core)
     return Response(content, media_type=media_type)
 
 

@@ -16,6 +16,7 @@ from shared.api.contracts.search import error_format
 from shared.api.dependencies import Core
 from shared.api.idempotent_execution import LEASE_SECONDS, IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, last_event, stream_response
+from shared.models.chat_gateway import STREAM_SECONDS
 from shared.retrieval.workspace_lookup import locate
 from shared.types import Principal, Scope
 
@@ -42,7 +43,7 @@ async def answer(
 
     def operation() -> IdempotentRequest:
         place = locate(core.database, fresh_caller(), request.search.workspace, request.search.org)
-        lease = round(core.settings.rag_stream_timeout_seconds) + LEASE_SECONDS
+        lease = round(STREAM_SECONDS) + LEASE_SECONDS
         content = [place.collection_id, body.fingerprint()]
         return IdempotentRequest(Scope.CHAT_READ, content, org_id=place.org_id, lease_seconds=lease)
 

@@ -347,7 +347,6 @@ class Stack:
             "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
             # Signing keys and the metrics' token are for the functions only; see function_environment.
             "RAG_METRICS_TOKEN": self.state.metrics_token,
-            "RAG_REQUEST_METRICS": "true",
             "RAG_WORKER_TOKEN": self.state.worker_token,
             **({"RAG_SIGNING_KEY": json.dumps(key)} if (key := self.state.private_key) else {}),
             # For the playground: signs the demo users' tokens, and the secret that grants them.
@@ -420,9 +419,6 @@ class Stack:
         except FileNotFoundError:
             return default or State()
         children = {name: Child(**child) for name, child in stored.pop("children").items()}
-        # A folder of an earlier version.
-        stored.pop("door", None)
-        stored.setdefault("schema", "")
         return State(**stored, children=children)
 
     def _save(self) -> None:

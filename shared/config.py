@@ -95,15 +95,6 @@ def _shared_secret(value: SecretStr) -> SecretStr:
     return value
 
 
-def _rerank_provider(value: str | None) -> str | None:
-    if value in ("local", "flashrank"):
-        raise ValueError(
-            "the local rerankers were removed: set cohere, jina, voyage or mixedbread with "
-            "RAG_RERANK_API_KEY, or remove all settings RAG_RERANK_* to search without a reranker"
-        )
-    return value
-
-
 def _functions_secret(value: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[!-~]{32,}", value.get_secret_value()):
         raise ValueError("at least 32 characters, all printable ASCII: openssl rand -hex 32")
@@ -116,7 +107,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 # The embedding model without a key (minilm.py).
 LOCAL_MODEL = "all-MiniLM-L6-v2"
 
-SettingsType = TypeVar("SettingsType", bound="ServerSettings")
+SettingsType = TypeVar("SettingsType", bound="AppSettings")
 # Names that the contracts give to settings.
 CONTRACT_NAMES = {
     "RAG_LLM_API_KEY": "LOVABLE_API_KEY",
@@ -136,7 +127,7 @@ Seconds = Annotated[float, Field(gt=0, le=600)]
 RerankProvider = Literal["cohere", "jina", "voyage", "mixedbread"]
 
 
-class ServerSettings(BaseModel):
+class AppSettings(BaseModel):
     """Settings that an app needs when it is created, before it starts."""
 
     # Built when first used: a tenth of the import of a function.
@@ -145,12 +136,16 @@ class ServerSettings(BaseModel):
     # The contract allows every origin until a deployment tightens it.
     rag_cors_origins: Annotated[list[str], CommaSeparated] = ["*"]
 
-    # One process for several functions (functions/server.py): their slugs, or all; and its port.
+
+class ServerSettings(AppSettings):
+    """Settings of one process for several functions (functions/server.py)."""
+
+    # The functions' slugs, or all; and the process's port.
     rag_functions: Annotated[list[str], CommaSeparated] = ["all"]
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
 
 
-class Settings(ServerSettings):
+class Settings(AppSettings):
     """Field names in capitals are the environment variables; .env.example lists them all."""
 
     # The Supabase project.
@@ -160,11 +155,7 @@ class Settings(ServerSettings):
     supabase_jwt_secret: Annotated[SecretStr, AfterValidator(_shared_secret)] | None = None
     # The project's read replica, for searches (docs/read-replicas.md).
     supabase_read_url: Address | None = None
-    supabase_jwks_url: Address | None = None
     supabase_jwt_issuer: str | None = None
-    supabase_jwt_audience: str = "authenticated"
-    supabase_jwt_leeway_seconds: Annotated[int, Field(ge=0, le=60)] = 5
-    rag_database_timeout_seconds: Seconds = 10
 
     # Embeddings: any OpenAI-compatible endpoint with a key, the local model without.
     openai_api_key: SecretStr | None = None
@@ -180,8 +171,6 @@ class Settings(ServerSettings):
     rag_other_embedding_url: Address = OPENAI_URL
     rag_other_embedding_dimensions: Dimensions | None = None
     rag_other_embedding_api_key: SecretStr | None = None
-    # How long the database caches the embeddings of a user's questions, for a remote embedder; 0 disables it.
-    rag_query_cache_seconds: Annotated[int, Field(ge=0, le=86_400)] = 3600
 
     # Answers: any OpenAI-compatible gateway with a key, extracted sentences without.
     rag_llm_api_key: SecretStr | None = None
@@ -189,33 +178,17 @@ class Settings(ServerSettings):
     rag_llm_model: str = "google/gemini-2.5-flash"
     rag_llm_timeout_seconds: Seconds = 30
     rag_context_tokens: Annotated[int, Field(ge=100, le=100_000)] = 3000
-    # Tokens of earlier turns of a conversation, and the time limit of a streamed answer. Each wait for the
-    # gateway has the time-out above.
-    rag_history_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 8000
-    rag_stream_timeout_seconds: Seconds = 300
-
-    # The platform's chat: the model of the gateway that rewrites follow-up questions and writes the partial
-    # questions of multi-step answers (by default RAG_LLM_MODEL); the time limit for a follow-up question; the
-    # maximum of partial questions, and of tokens and seconds for them before the answer.
-    rag_query_rewrite_model: str | None = None
-    rag_follow_up_timeout_seconds: Seconds = 5
-    rag_multi_step_max_queries: Annotated[int, Field(ge=1, le=20)] = 6
-    rag_multi_step_max_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 20_000
-    rag_multi_step_max_seconds: Seconds = 60
 
     # Reranking by a hosted model, none without a provider. `enabled` is the default of requests that do not
     # set it.
     rag_rerank_enabled: bool = False
-    rag_rerank_provider: Annotated[RerankProvider | None, BeforeValidator(_rerank_provider)] = None
+    rag_rerank_provider: RerankProvider | None = None
     # Unset: the provider's default (hosted_rerankers.py).
     rag_rerank_model: str | None = None
     rag_rerank_api_key: SecretStr | None = None
     rag_rerank_url: Address | None = None
-    rag_rerank_timeout_seconds: Seconds = 5
 
-    # The search API: the half-life of a document's score, 0 for none; the gateway's moderation model. Without
-    # one, requests for moderation are refused.
-    rag_recency_half_life_days: Annotated[float, Field(ge=0, le=100_000)] = 365
+    # The gateway's moderation model. Without one, requests for moderation are refused.
     rag_moderation_model: str | None = None
 
     # Callers.
@@ -235,14 +208,10 @@ class Settings(ServerSettings):
     rag_public_url: Address | None = None
     # The bearer token of a schedule that calls the worker over HTTP.
     rag_worker_token: Annotated[SecretStr, Field(min_length=16)] | None = None
-    # How often the schedule calls it. Health reports a queue whose work has been due for three intervals.
-    rag_worker_interval_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
 
     # Speech to text, for audio and video: any OpenAI-compatible endpoint with a key. Off without one.
     rag_transcription_key: SecretStr | None = None
     rag_transcription_url: Address = OPENAI_URL
-    rag_transcription_model: str = "whisper-1"
-    rag_transcription_timeout_seconds: Seconds = 120
 
     # The bucket of the project's Storage for files that are too large for a request. Unset: refused.
     rag_storage_bucket: Bucket | None = None
@@ -267,9 +236,6 @@ class Settings(ServerSettings):
 
     # The collector of spans.
     otel_exporter_otlp_endpoint: Address | None = None
-    # Whether durations and tokens of requests are added to the metrics. It costs a call of the database: one
-    # a second, or on Lambda one a request.
-    rag_request_metrics: bool = False
 
     @property
     def issuer(self) -> str:
@@ -279,7 +245,7 @@ class Settings(ServerSettings):
     @property
     def jwks_url(self) -> str:
         """The URL of the public keys of ES256 and RS256 tokens."""
-        return self.supabase_jwks_url or f"{self.supabase_url}/auth/v1/.well-known/jwks.json"
+        return f"{self.supabase_url}/auth/v1/.well-known/jwks.json"
 
 
 def on_lambda() -> bool:

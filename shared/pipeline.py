@@ -33,7 +33,7 @@ from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusals import missing_note
 from shared.models.embeddings import Embedder
-from shared.models.query_embedding_cache import embed_query
+from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
 from shared.retrieval.chunk_search import fuse_by_rank, has_identifier, match, match_with_judged, widen
 from shared.retrieval.chunk_search import similar as match_similar
@@ -332,8 +332,7 @@ def _with_each_model(
 
 def _embed(services: Services, embedder: Embedder, caller: Principal, text: str) -> list[float]:
     with step("embed"):
-        seconds = services.settings.rag_query_cache_seconds
-        return embed_query(services.database, embedder, caller, text, seconds)
+        return embed_query(services.database, embedder, caller, text, CACHE_SECONDS)
 
 
 def _contains(match: Match, other: Match) -> bool:

@@ -77,8 +77,6 @@ class Services:
             secret.get_secret_value() if (secret := settings.supabase_jwt_secret) else None,
             KeySet(settings.jwks_url),
             settings.issuer,
-            settings.supabase_jwt_audience,
-            settings.supabase_jwt_leeway_seconds,
         )
         self.database = database_for(settings)
         self.refusals = RefusalCache()

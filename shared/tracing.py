@@ -1,9 +1,9 @@
 """Trace of a request: its steps, its calls of services, their durations and its outcome.
 
-middleware.py creates it; `step` and `call` add to it. At the end it becomes one log line (request_log.py),
-durations by function and step (request_metrics.py) and, if a collector is configured, spans
-(opentelemetry.py). Its id is in all of them, in the response's headers and in Postgres' application_name. It
-contains no tokens or texts: ids, counts, and names that the code or the settings state.
+middleware.py creates it; `step` and `call` add to it. At the end it becomes one log line (request_log.py)
+and, if a collector is configured, spans (opentelemetry.py). Its id is in all of them, in the response's
+headers and in Postgres' application_name. It contains no tokens or texts: ids, counts, and names that the
+code or the settings state.
 """
 
 import random

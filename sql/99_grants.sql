@@ -59,7 +59,6 @@ grant select, insert, update, delete on rag.sessions to authenticated;
 -- No update: a stored message does not change.
 grant select, insert, delete on rag.messages to authenticated;
 grant select, insert, update on rag.api_metrics to authenticated;
-grant select, insert, update on rag.request_metrics to authenticated;
 grant select, insert, update on rag.rate_limits to authenticated;
 grant select, insert, update on rag.request_counts to authenticated;
 grant select, insert, update, delete on rag.stored_responses to authenticated;
@@ -127,7 +126,7 @@ begin
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
       ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
-      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
+      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
       ('direct', 'rag_widen(uuid[],integer)'),
       -- Policies call the first, health checks the second. Neither returns documents.
@@ -221,7 +220,6 @@ begin
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
       ('guarded', 'rag_record_metrics(jsonb)'),
       ('guarded', 'rag_record_request(jsonb)'),
-      ('guarded', 'rag_record_requests(jsonb)'),
       ('guarded', 'rag_record_tokens(bigint,integer,bigint,integer)'),
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),

@@ -22,9 +22,9 @@ from local.stack import Stack
 from shared import services as services_module
 from shared.access import api_key_authenticator
 from shared.api import health_probes
-from shared.clients import http_client, postgrest
+from shared.clients import http_client, postgrest, read_replica
 from shared.config import Settings
-from shared.models import chat_gateway, embedder_window, query_embedding_cache
+from shared.models import chat_gateway, embedder_window, query_embedding_cache, reranking
 from shared.models.embeddings import Embedder, local_embedder
 from shared.observability import request_records
 from shared.services import Services
@@ -110,6 +110,8 @@ def _long_time_outs() -> Iterator[None]:
     """Time-outs that a busy machine does not reach. A test of a time-out sets its own."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name in (
+            (read_replica, "DATABASE_SECONDS"),
+            (reranking, "RERANK_SECONDS"),
             (query_embedding_cache, "CACHE_TIMEOUT_SECONDS"),
             (embedder_window, "SECONDS"),
             (chat_gateway, "LIST_SECONDS"),

@@ -12,7 +12,7 @@ import pytest
 from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
 from local import ROOT, configuration_page, diagrams, messages_page
-from shared.config import CONTRACT_NAMES, LOCAL_MODEL, Settings, read_settings
+from shared.config import CONTRACT_NAMES, LOCAL_MODEL, ServerSettings, Settings, read_settings
 from shared.generation.confidence import CALIBRATIONS
 from shared.generation.grounding.claim_support import LIMITS
 
@@ -79,8 +79,9 @@ def test_every_function_has_tests_of_its_name():
 
 def test_the_example_environment_has_exactly_the_settings_with_their_defaults():
     listed = dict(re.findall(r"^(?:# )?([A-Z][A-Z_]+)=(.*)$", EXAMPLE, re.MULTILINE))
-    assert set(listed) == {name.upper() for name in Settings.model_fields}
-    for name, field in Settings.model_fields.items():
+    fields = Settings.model_fields | ServerSettings.model_fields
+    assert set(listed) == {name.upper() for name in fields}
+    for name, field in fields.items():
         default = "" if field.is_required() or field.default is None else field.default
         if isinstance(default, list | dict):
             default = ",".join(default)
@@ -108,7 +109,8 @@ def test_the_page_of_messages_is_generated():
 def test_every_setting_in_the_pages_exists():
     pages = [*DOCS.values(), *((ROOT / page).read_text() for page in LINKING)]
     names = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", "".join(pages)))
-    settings = {name.upper() for name in Settings.model_fields} | set(CONTRACT_NAMES.values())
+    fields = Settings.model_fields | ServerSettings.model_fields
+    settings = {name.upper() for name in fields} | set(CONTRACT_NAMES.values())
     assert names - settings - NO_SETTINGS == set()
 
 

@@ -16,6 +16,7 @@ import psycopg
 
 from local import ROOT
 from local.child_processes import StackError, free_port, is_responding, start, wait_until_ready
+from shared.access.jwt_verifier import AUDIENCE
 from shared.config import CONTRACT_NAMES, Settings, read_settings
 from shared.errors import ConfigurationError, RagError
 from verify.actors import RAG_MEMBERS
@@ -195,7 +196,7 @@ def deployment_of_environment(
             if settings.rag_signing_key
             else key.get_secret_value(),
             functions_secret=settings.rag_functions_secret.get_secret_value(),
-            audience=settings.supabase_jwt_audience,
+            audience=AUDIENCE,
             issuer=settings.issuer,
         )
 

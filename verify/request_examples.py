@@ -65,7 +65,6 @@ WITHOUT_EFFECT = {
     "rag_check_rate_limit",
     "rag_store_content",
     "rag_record_metrics",
-    "rag_record_requests",
     "rag_record_tokens",
 }
 # SQL functions that the sweep calls only as an attacker: a valid one would do the worker's work for all orgs.
@@ -224,7 +223,6 @@ ARGUMENTS: dict[str, Example] = {
     "rag_list_records": lambda _: {"limit": 10},
     "rag_rate_record": lambda values: {"rating": "down", "reason": f"new {values['marker']}"},
     "rag_record_metrics": lambda _: {"measures": []},
-    "rag_record_requests": lambda _: {"histograms": []},
     "rag_record_tokens": lambda _: {"model_tokens": 1, "model_calls": 1},
     "rag_record_request": lambda values: {"record": record_of(values["org_id"], QUESTION)},
     "rag_get_query_embedding": lambda _: {"max_age_seconds": 3600},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from verify.actors import Actors
 
 # Counters, which a refused request changes too.
-COUNTERS = ("rate_limits", "request_counts", "org_calls", "api_metrics", "request_metrics", "token_usage")
+COUNTERS = ("rate_limits", "request_counts", "org_calls", "api_metrics", "token_usage")
 # api_keys.last_used_at: a key whose request is refused was used. chunks.in_hnsw: the worker sets it at any
 # time.
 VOLATILE_COLUMNS = ("last_used_at", "in_hnsw")

@@ -14,8 +14,6 @@ TABLES = """
 select format('%%I.%%I', nspname, relname)
 from pg_class join pg_namespace on pg_namespace.oid = relnamespace
 where relkind = 'r' and nspname !~ '^pg_' and nspname <> all (%s) and relpersistence <> 't'
-  -- Histograms of the deployment's own requests, without an org.
-  and (nspname, relname) <> ('rag', 'request_metrics')
   and (nspname <> 'auth' or relname = 'users') and (nspname <> 'storage' or relname in ('buckets', 'objects'))
   and has_table_privilege(pg_class.oid, 'select')
 order by 1

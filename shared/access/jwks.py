@@ -119,7 +119,7 @@ class KeySet:
         except Exception as error:
             attempt.failure = type(error).__name__
             log.warning(
-                "the project's public keys could not be fetched (%s): check SUPABASE_JWKS_URL",
+                "the project's public keys could not be fetched (%s): check SUPABASE_URL",
                 attempt.failure,
             )
         finally:

@@ -21,6 +21,8 @@ from shared.types import Principal
 # Gateways in front of functions take headers of 8 to 10 KiB.
 MAX_LENGTH = 8 * 1024
 INVALID = "The token is not valid. Sign in again."
+# The `aud` of the project's tokens, and the accepted clock difference for `exp` and `nbf`.
+AUDIENCE, LEEWAY_SECONDS = "authenticated", 5
 ANON_KEY = "This is the project's anon key, not a user's token. Sign the user in, and send the user's token."
 SEND_ANOTHER = "Send a user's token of this Supabase project."
 # Three parts of base64url: jose would ignore other characters.
@@ -43,15 +45,11 @@ def is_token(credential: str) -> bool:
 class Verifier:
     """Checks Supabase access tokens: signature, exp, nbf, aud, iss, role and subject."""
 
-    def __init__(
-        self, secret: str | None, keys: KeySet | None, issuer: str, audience: str, leeway_seconds: int
-    ) -> None:
+    def __init__(self, secret: str | None, keys: KeySet | None, issuer: str) -> None:
         """Without a secret HS256 is refused, without keys ES256 and RS256 are."""
         self._secret: Key | None = jwk.construct(secret, "HS256") if secret else None
         self._keys = keys
         self._issuer = issuer
-        self._audience = audience
-        self._leeway = leeway_seconds
 
     def principal(self, authorization: str | None) -> Principal:
         """The user of `Bearer <JWT>`.
@@ -68,13 +66,13 @@ class Verifier:
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         options = {
-            "leeway": self._leeway,
+            "leeway": LEEWAY_SECONDS,
             **{f"require_{claim}": True for claim in ("exp", "aud", "iss", "sub")},
         }
         try:
             algorithm, key = self._key_for(jwt.get_unverified_header(token))
             claims: Mapping[str, Any] = jwt.decode(
-                token, key, [algorithm], options=options, audience=self._audience, issuer=self._issuer
+                token, key, [algorithm], options=options, audience=AUDIENCE, issuer=self._issuer
             )
         except ExpiredSignatureError:
             raise Unauthorized("The token has expired. Sign in again.") from None

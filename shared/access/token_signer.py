@@ -15,6 +15,7 @@ from itsdangerous import BadData, URLSafeSerializer
 from jose import jwk, jwt
 from jose.exceptions import JOSEError
 
+from shared.access.jwt_verifier import AUDIENCE
 from shared.clients.postgrest import Database
 from shared.config import Settings
 from shared.errors import ConfigurationError, DatabaseFailed, Unauthorized
@@ -114,7 +115,7 @@ def signer_for(settings: Settings) -> Signer | None:
     text = secret.get_secret_value()
     key = json.loads(text) if secret is settings.rag_signing_key else text
     try:
-        return Signer(key, settings.issuer, settings.supabase_jwt_audience)
+        return Signer(key, settings.issuer, AUDIENCE)
     except (JOSEError, TypeError, ValueError):
         raise ConfigurationError(
             "RAG_SIGNING_KEY: not a valid private key; create one with `supabase gen signing-key`"

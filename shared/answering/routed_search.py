@@ -22,6 +22,8 @@ from shared.services import Services
 from shared.tracing import current, milliseconds_since, step
 from shared.types import Graph, Match, Principal, ResultKind, SearchResult, SimilarTo
 
+# The half-life of the score of documents, for questions without a time.
+HALF_LIFE_DAYS = 365.0
 # Source types that `contributions` counts separately.
 OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
 SUMMARIES = frozenset(KINDS[Family.SUMMARIES])
@@ -94,8 +96,7 @@ def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: 
         reranks=reranks and core.reranker is not None,
         is_question=is_question,
     )
-    half_life = core.settings.rag_recency_half_life_days or None
-    return route(router_input, core.clock(), half_life)
+    return route(router_input, core.clock(), HALF_LIFE_DAYS)
 
 
 def _add_graph_rules(search: Search, graph: Graph) -> None:

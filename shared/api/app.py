@@ -36,7 +36,6 @@ from shared.config import on_lambda, read_server_settings
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.observability import opentelemetry
 from shared.observability.request_log import configure
-from shared.observability.request_metrics import request_metrics
 from shared.services import Services
 from shared.tracing import Trace
 
@@ -217,7 +216,6 @@ async def _start(app: FastAPI) -> AsyncIterator[None]:
     gateway = core.chat_gateway
     async with gateway.keeping_connections() if gateway else nullcontext():
         yield
-    request_metrics.flush()
     core.close()
     opentelemetry.start(None)
     # A later start in this process creates new services.

@@ -8,7 +8,6 @@ from fastapi import Depends, Request
 from shared.access.download_links import public_url
 from shared.config import read_settings
 from shared.observability import opentelemetry
-from shared.observability.request_metrics import request_metrics
 from shared.services import Services
 
 
@@ -17,7 +16,6 @@ def get_services() -> Services:
     """The services of this process, created once from the environment. Raises ConfigurationError."""
     settings = read_settings()
     opentelemetry.start(settings.otel_exporter_otlp_endpoint)
-    request_metrics.is_enabled = settings.rag_request_metrics
     return Services(settings)
 
 

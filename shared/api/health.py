@@ -18,8 +18,8 @@ from shared.types import Principal
 VERSION = "0.1.0"
 # The newest of supabase/migrations; rag.version() returns the database's.
 SCHEMA_VERSION = "20261124000000"
-# The queue is unhealthy when work has been due for so many intervals of the worker, and for at least so long.
-MISSED_INTERVALS, MISSED_SECONDS = 3, 180.0
+# The queue is unhealthy when work has been due for this long.
+MISSED_SECONDS = 180.0
 # With these, calls of users reach the database.
 REACHABLE = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
 
@@ -72,11 +72,6 @@ def deployment(core: Services) -> tuple[bool, dict[str, Any]]:
         if core.api_key_authenticator
         else "not in this process",
     }
-
-
-def overdue_seconds(core: Services) -> float:
-    """For how long work may be due while a worker runs."""
-    return max(MISSED_SECONDS, MISSED_INTERVALS * core.settings.rag_worker_interval_seconds)
 
 
 def _source(key: object, address: str) -> str | None:
@@ -145,7 +140,7 @@ def _queue(core: Services, health: DatabaseHealth | None) -> State:
     if health is None or health.queues is None:
         return State.UNKNOWN
     oldest = max((queue["oldest_seconds"] or 0 for queue in health.queues.values()), default=0)
-    return State.UNHEALTHY if oldest > overdue_seconds(core) else State.HEALTHY
+    return State.UNHEALTHY if oldest > MISSED_SECONDS else State.HEALTHY
 
 
 def _details(

@@ -22,7 +22,6 @@ from shared.config import on_lambda
 from shared.errors import BodyTooLarge, RagError
 from shared.observability import opentelemetry
 from shared.observability.request_log import request_ended
-from shared.observability.request_metrics import request_metrics
 from shared.tracing import Trace, current, ids_of_client, new_id
 
 _SECRET_HEADER = SECRET_HEADER.lower().encode()
@@ -70,8 +69,6 @@ class RequestContextMiddleware:
             trace.end(getattr(scope.get("route"), "path", None), status)
             request_ended(trace)
             opentelemetry.export(trace)
-            if request_metrics.is_enabled:
-                request_metrics.add(trace, state.get("recording_target"), soon=not on_lambda())
 
         async def respond(message: Message) -> None:
             nonlocal status
@@ -91,7 +88,7 @@ class RequestContextMiddleware:
             elif on_lambda() and not message.get("more_body"):
                 # Lambda freezes the process after the last part of a response.
                 end()
-                await run_in_threadpool(_flush)
+                await run_in_threadpool(opentelemetry.flush)
             await send(message)
 
         token, token_of_transactions = current.set(trace), transactions.set(of_request)
@@ -101,11 +98,6 @@ class RequestContextMiddleware:
             end()
             transactions.reset(token_of_transactions)
             current.reset(token)
-
-
-def _flush() -> None:
-    request_metrics.flush()
-    opentelemetry.flush()
 
 
 class TokenUsageMiddleware:

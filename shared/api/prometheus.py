@@ -1,17 +1,14 @@
-"""Metrics in Prometheus' text format or as OpenMetrics, read from the database.
+"""Metrics in Prometheus' text format, read from the database.
 
-They include all instances; usage_metrics_and_audit_events.py and request_metrics.py (observability) write
-them. OpenMetrics has exemplars, which name a recent trace for each bucket.
+They include all instances; usage_metrics_and_audit_events.py (observability) writes them.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from prometheus_client import openmetrics
 from prometheus_client.core import (
     CounterMetricFamily,
-    Exemplar,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
@@ -20,7 +17,6 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from shared.access.token_signer import call_with_claims_only, worker_principal
-from shared.observability.request_metrics import DATABASE_CALLS, MODEL_CALLS, REQUESTS, STEPS, TOKENS
 from shared.services import Services
 
 Row = dict[str, Any]
@@ -68,16 +64,6 @@ FAMILIES = {
         "Tokens that answers took.", "kind", {"provider": STORE["provider"]}
     ),
 }
-
-
-# Histograms by function: their help texts and further labels, in the order of the row's label.
-BY_FUNCTION = {
-    REQUESTS: ("How long requests took, by status.", ("status",)),
-    STEPS: ("How long a step took in a request, all its runs together.", ("step",)),
-    DATABASE_CALLS: ("How long calls of SQL functions took.", ("db_stored_procedure_name",)),
-    MODEL_CALLS: ("How long calls of models took.", ("gen_ai_operation_name", "outcome")),
-    TOKENS: ("Tokens of calls of models.", ("gen_ai_operation_name", "gen_ai_token_type")),
-}
 QUOTAS = {
     "rag_quota_tokens_today": "Tokens of models since midnight UTC, of all orgs.",
     "rag_quota_orgs_alerted": "Orgs that have reached the alert of their quota today.",
@@ -111,8 +97,6 @@ class _Rows(Collector):
                     if name.endswith("_total")
                     else _histogram(name, family, rows)
                 )
-        for name, (text, labels) in BY_FUNCTION.items():
-            yield _histogram_by_function(name, text, labels, self._of(name))
         for name, text in QUOTAS.items():
             gauge = GaugeMetricFamily(name, text, labels=["quota"])
             for row in self._of(name):
@@ -151,37 +135,11 @@ def _histogram(name: str, family: _Family, rows: list[Row]) -> Metric:
     return metric
 
 
-def _histogram_by_function(name: str, text: str, labels: tuple[str, ...], rows: list[Row]) -> Metric:
-    metric = HistogramMetricFamily(name, text, labels=["function", *labels])
-    for row in rows:
-        bounds = [*(str(float(bound)) for bound in row["bounds"]), "+Inf"]
-        counts = [*row["buckets"], row["total"]]
-        exemplars = map(_exemplar, row["exemplars"])
-        buckets = [
-            (bound, count, exemplar) if exemplar else (bound, count)
-            for bound, count, exemplar in zip(bounds, counts, exemplars, strict=True)
-        ]
-        values = [row["labels"]["function"], *row["labels"]["label"].split(" ")]
-        metric.add_metric(values, buckets, row["value"])
-    return metric
-
-
-def _exemplar(text: str | None) -> Exemplar | None:
-    if text is None:
-        return None
-    trace_id, value, at = text.split(" ")
-    return Exemplar({"trace_id": trace_id}, float(value), float(at))
-
-
-def exposition(core: Services, accept: str) -> tuple[bytes, str]:
-    """All metrics and their content type: OpenMetrics for a client that accepts it. Raises a RagError,
-    ApiKeysOff without a key to sign with."""
+def exposition(core: Services) -> tuple[bytes, str]:
+    """All metrics and their content type. Raises a RagError, ApiKeysOff without a key to sign with."""
     signer = core.require_signer()
     rows = call_with_claims_only(core.database, signer, "rag_metrics", metrics=True)
     (health,) = core.database.call(worker_principal(signer), "rag_health", {}, idempotent=True)
     registry = CollectorRegistry()
     registry.register(_Rows(rows, health["queues"]))
-    if "application/openmetrics-text" in accept:
-        text: bytes = openmetrics.exposition.generate_latest(registry)  # type: ignore[no-untyped-call]
-        return text, openmetrics.exposition.CONTENT_TYPE_LATEST
     return generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4

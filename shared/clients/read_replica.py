@@ -21,6 +21,8 @@ from shared.types import Principal, PrincipalSource
 
 log = logging.getLogger("rag")
 READ_AFTER = "X-Rag-Read-After"
+# Time-out of a call, retries included.
+DATABASE_SECONDS = 10.0
 # Functions that only read, and whose results may be older than the last write.
 READS = {"rag_match", "rag_search", "rag_similar", "rag_graph_search", "rag_widen", "rag_graph_of"}
 # Functions that change what a search finds. A reply to another write, such as a count, names no transaction.
@@ -119,7 +121,6 @@ def database_for(settings: Settings) -> Database:
     """The database of the settings, with its replica, if any."""
     url, key = settings.supabase_url, settings.supabase_anon_key.get_secret_value()
     secret = value.get_secret_value() if (value := settings.rag_functions_secret) else None
-    seconds = settings.rag_database_timeout_seconds
     if settings.supabase_read_url:
-        return DatabaseWithReplica(url, settings.supabase_read_url, key, seconds, secret)
-    return Database(url, key, seconds, secret)
+        return DatabaseWithReplica(url, settings.supabase_read_url, key, DATABASE_SECONDS, secret)
+    return Database(url, key, DATABASE_SECONDS, secret)

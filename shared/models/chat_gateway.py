@@ -43,8 +43,8 @@ from shared.tracing import Call, call, model_attributes, usage_attributes
 
 # Statuses for a fault of the request: the model's name, a parameter, a message.
 REFUSED = frozenset({400, 404, 413, 422})
-# Time limit of the request for the list of models.
-LIST_SECONDS = 5.0
+# Time limits of the request for the list of models, and of a streamed answer.
+LIST_SECONDS, STREAM_SECONDS = 5.0, 300.0
 
 
 class ChatGateway:
@@ -58,12 +58,9 @@ class ChatGateway:
         model: str,
         seconds: float,
         stream_seconds: float,
-        other_model: str | None = None,
     ) -> None:
-        """`other_model`: a further one that the settings name. Raises ConfigurationError for a proxy that
-        cannot be used."""
+        """Raises ConfigurationError for a proxy that cannot be used."""
         proxy_of_url(address)
-        self._names = (model, other_model)
         self._address = f"{address}/chat/completions"
         self._list_address = f"{address}/models"
         # Uncompressed, so that the bound on bytes is also a bound on the text.
@@ -126,7 +123,7 @@ class ChatGateway:
 
     def _call(self, request: Body) -> AbstractContextManager[Call]:
         # The caller of a chat completion may choose the model.
-        model = name if (name := request.get("model")) in self._names else None
+        model = name if (name := request.get("model")) == self.model else None
         attributes = model_attributes("chat", "openai", model, self._address)
         return call(" ".join(filter(None, ("chat", model))), attributes)
 
@@ -258,6 +255,5 @@ def chat_gateway_for(settings: Settings) -> ChatGateway | None:
         settings.rag_llm_url,
         settings.rag_llm_model,
         settings.rag_llm_timeout_seconds,
-        settings.rag_stream_timeout_seconds,
-        settings.rag_query_rewrite_model,
+        STREAM_SECONDS,
     )

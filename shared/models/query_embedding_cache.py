@@ -15,6 +15,8 @@ from shared.types import Principal
 
 # Time limit of a cache call: a new embedding takes about as long.
 CACHE_TIMEOUT_SECONDS = 1.0
+# How long a user's question stays cached.
+CACHE_SECONDS = 3600
 log = logging.getLogger("rag")
 
 

@@ -15,6 +15,8 @@ from shared.models.hosted_rerankers import APIS, HostedReranker
 from shared.types import SearchResult
 
 log = logging.getLogger("rag")
+# Time-out of reranking, retries included.
+RERANK_SECONDS = 5.0
 # Settings without effect unless there is a provider.
 SETTINGS_OF_A_PROVIDER = ("rag_rerank_enabled", "rag_rerank_model", "rag_rerank_api_key", "rag_rerank_url")
 
@@ -73,9 +75,9 @@ def reranker_for(settings: Settings) -> Reranker | None:
             f"RAG_RERANK_API_KEY: not set, but RAG_RERANK_PROVIDER is {provider}; set it; "
             "an endpoint without keys accepts any value"
         )
-    api, seconds = APIS[provider], settings.rag_rerank_timeout_seconds
+    api = APIS[provider]
     url, model = settings.rag_rerank_url or api.url, settings.rag_rerank_model or api.model
-    return HostedReranker(api, url, key.get_secret_value(), model, seconds)
+    return HostedReranker(api, url, key.get_secret_value(), model, RERANK_SECONDS)
 
 
 def reranker_details(settings: Settings) -> dict[str, str | None]:

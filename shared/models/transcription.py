@@ -5,6 +5,9 @@ from shared.config import Settings
 from shared.errors import TranscriptionFailed, UnreadableDocument
 from shared.models.openai_model import OpenAIModel
 
+# Other servers know the model by this name too.
+MODEL, SECONDS = "whisper-1", 120.0
+
 
 class Transcriber(OpenAIModel):
     def text(self, data: bytes, filename: str) -> str:
@@ -33,6 +36,5 @@ def transcriber_for(settings: Settings) -> Transcriber | None:
     if settings.rag_transcription_key is None:
         return None
     key = settings.rag_transcription_key.get_secret_value()
-    seconds = settings.rag_transcription_timeout_seconds
-    client = openai_client(key, settings.rag_transcription_url, seconds)
-    return Transcriber(client, settings.rag_transcription_model, seconds)
+    client = openai_client(key, settings.rag_transcription_url, SECONDS)
+    return Transcriber(client, MODEL, SECONDS)

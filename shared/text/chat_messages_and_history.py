@@ -9,6 +9,8 @@ from shared.types import Usage
 Body = dict[str, Any]
 # Tokens of a message beside its text, at most.
 FRAME_TOKENS = 8
+# Tokens of earlier turns that the model receives.
+HISTORY_TOKENS = 8_000
 # Roles of messages that instruct the model.
 INSTRUCTIONS = frozenset({"system", "developer"})
 

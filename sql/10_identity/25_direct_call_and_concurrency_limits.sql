@@ -192,17 +192,3 @@ $$;
 comment on function rag.begin_write is
   'First statement of guarded functions that may take a minute (their time-out), wait for one that does, or store up '
   'to a megabyte: rag.begin_call, and a limit of concurrency for each user (PT503).';
-
-create function rag.raise_locked()
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  raise exception 'Another change of the same data is running. Please try again in a few seconds.'
-    using errcode = case when rag.is_direct_call() then 'PT409' else 'PT503' end, detail = 'locked';
-end;
-$$;
-
-comment on function rag.raise_locked is
-  'For the exception handlers of guarded functions (95_lock_time_out.sql) and of deferred triggers: PT409 for a direct '
-  'caller, to whom PostgREST would answer 500, and PT503 for our functions.';

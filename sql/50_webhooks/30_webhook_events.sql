@@ -33,9 +33,6 @@ begin
       when foreign_key_violation then
         -- The row is deleted by now, so that the next query does not see it.
         null;
-      when lock_not_available then
-        -- This runs at the end of the transaction, where the exception handler of the called function has ended.
-        perform rag.raise_locked();
     end;
   end loop;
 end;

@@ -2,8 +2,7 @@
 --
 -- Each leg returns its best candidates. Every candidate then gets both scores, and their weighted mean sorts the list.
 -- Both scores are 0 to 1: the cosine similarity, and BM25 divided by the highest possible score. So their mean is 0 to
--- 1 too, and has the same meaning for every query and page. Reciprocal rank fusion, which uses only ranks, was worse
--- overall (docs/decisions/search.md); a caller may choose it.
+-- 1 too, and has the same meaning for every query and page (docs/decisions/search.md).
 
 create function rag.load_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer, whole_documents boolean)
@@ -59,14 +58,13 @@ comment on function rag.load_candidates is
   'the keyword leg. whole_documents: whether the nearest chunks of each document are candidates too.';
 
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
-  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, row_limit integer,
+  query_embedding extensions.halfvec, scope rag.search_scope, mode text, row_limit integer,
   phrase_limit integer, whole_documents boolean)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings constant rag.settings := (select deployment from rag.settings as deployment);
-  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
   -- If no document has a word of the query, the similarity is the whole score.
   similarity_share constant double precision := case
     when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
@@ -93,20 +91,11 @@ begin
         + settings.phrase_share * coalesce(close.closeness, 0) end as words
     from candidate
     left join close on close.id = candidate.id
-  ), placed as (
+  ), scored as (
     select phrased.*,
-      case when phrased.word_score > 0
-        then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
-      row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
+      similarity_share * coalesce(phrased.similarity, 0) + (1 - similarity_share) * phrased.words as score
     from phrased
     where mode <> 'keyword' or phrased.word_score > 0
-  ), scored as (
-    select placed.*, case fusion
-      when 'rrf' then (coalesce(1.0 / (60 + placed.by_words), 0)
-        + case when mode = 'keyword' then 0 else 1.0 / (60 + placed.by_similarity) end) * 61 / legs
-      else similarity_share * coalesce(placed.similarity, 0) + (1 - similarity_share) * placed.words
-    end::double precision as score
-    from placed
   )
   select array_agg(rag.candidate(org_id => scored.org_id, document_id => scored.document_id,
     ordinal => scored.ordinal, chunk_id => scored.id, content => scored.content, span_start => scored.span_start,

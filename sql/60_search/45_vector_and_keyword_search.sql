@@ -1,7 +1,7 @@
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 create function rag.add_keyword_leg(near rag.candidate[], query_embedding extensions.halfvec, query_text text,
-  scope rag.search_scope, mode text, fusion text, row_limit integer, shown integer)
+  scope rag.search_scope, mode text, row_limit integer, shown integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -23,10 +23,10 @@ begin
     documents || array(
       select (candidate.org_id, candidate.document_id)::rag.document_key
       from unnest(near) as candidate),
-    near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
+    near, query_embedding, scope, mode, row_limit + spare, shown, false);
   if mode = 'hierarchical' then
     candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
-      mode, fusion, row_limit, shown, true);
+      mode, row_limit, shown, true);
   end if;
   return candidates;
 end;
@@ -34,10 +34,10 @@ $$;
 
 comment on function rag.add_keyword_leg is
   'The candidates of both legs, best first: those of vector search, `near`, and the `row_limit` with the highest '
-  'keyword scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns.';
+  'keyword scores. mode: as in rag_search. shown: the number of results that the caller returns.';
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, fusion text, row_limit integer, shown integer,
+  mode text, row_limit integer, shown integer,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
   out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
@@ -55,7 +55,7 @@ begin
   end if;
   if mode <> 'semantic' then
     started := clock_timestamp();
-    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, fusion, row_limit, shown);
+    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, row_limit, shown);
     lexical_ms := rag.milliseconds_since(started);
   end if;
   complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;

@@ -8,7 +8,6 @@ create function public.rag_search(
   filters jsonb default '{}',
   expand_context integer default 0,
   half_life_days double precision default null,
-  fusion text default 'mean',
   prefer text[] default null
 )
 returns setof rag.result_row
@@ -27,7 +26,7 @@ begin
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
     mode := 'keyword';
   end if;
-  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
+  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
@@ -38,7 +37,7 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
+  search := rag.two_leg_search(query_embedding, query_text, scope, mode,
     case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
   return query
   select * from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context),
@@ -51,10 +50,10 @@ comment on function public.rag_search is
   '(both) or hierarchical (both: the best documents first, then their best chunks). Without query_vector, hybrid '
   'and hierarchical become keyword. filters: the fields of rag.filters. expand_context: the number of neighbouring '
   'chunks added to each text, on both sides. half_life_days: lowers the scores of older documents, unless it is '
-  'null. fusion: mean or rrf. prefer: source types whose scores are not lowered.';
+  'null. prefer: source types whose scores are not lowered.';
 
 create function rag.check_search(query_text text, query_vector extensions.vector, mode text,
-  expand_context integer, half_life_days double precision, fusion text)
+  expand_context integer, half_life_days double precision)
 returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -72,8 +71,6 @@ declare
       then array['invalid_expand_context', 'expand_context must be between 0 and 10']
     when half_life_days <= 0 or half_life_days > 100000 or half_life_days = 'NaN'
       then array['invalid_half_life', 'half_life_days must be above 0 and at most 100,000']
-    when fusion is null or fusion not in ('mean', 'rrf')
-      then array['invalid_fusion', 'fusion must be mean or rrf']
   end;
 begin
   if fault is not null then

@@ -35,9 +35,9 @@ declare
   own_ms real;
   judged_ms real;
 begin
-  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, 'mean');
+  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
   -- The judged matches need text and vector, whatever the mode.
-  perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days, 'mean');
+  perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days);
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
@@ -54,13 +54,13 @@ begin
   candidates := case when mode <> 'keyword' then (near.candidates)[:pool] end;
   if mode <> 'semantic' then
     candidates := rag.add_keyword_leg(candidates, case when mode <> 'keyword' then query_embedding end, query_text, scope,
-      mode, 'mean', pool, top_k);
+      mode, pool, top_k);
     own_ms := rag.milliseconds_since(started);
     started := clock_timestamp();
   end if;
   judged := (near.candidates)[:judged_pool];
   if rag.uses_keywords(scope) then
-    judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', 'mean', judged_pool,
+    judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', judged_pool,
       judged_matches);
     judged_ms := rag.milliseconds_since(started);
   end if;

@@ -87,7 +87,7 @@ begin
     mode := 'semantic';
   end if;
   loop
-    search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, 'mean', row_limit, top_k);
+    search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, row_limit, top_k);
     candidates := search.candidates;
     -- The sum of all rounds; null for a leg that the search does not have.
     vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
@@ -126,7 +126,7 @@ begin
   elsif mode is null or mode not in ('semantic', 'keyword', 'hybrid') then
     raise exception 'mode must be semantic, keyword or hybrid' using errcode = 'PT400', detail = 'invalid_mode';
   elsif num_nonnulls(chunk_id, document_id) = 0 then
-    perform rag.check_search(query_text, query_vector, mode, 0, null, 'mean');
+    perform rag.check_search(query_text, query_vector, mode, 0, null);
   end if;
 end;
 $$;

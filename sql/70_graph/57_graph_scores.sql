@@ -77,7 +77,7 @@ begin
     array(
       select distinct (candidate.org_id, candidate.document_id)::rag.document_key
       from unnest(candidates) as candidate),
-    candidates, query_embedding, scope, mode, 'mean', 0, 0, false);
+    candidates, query_embedding, scope, mode, 0, 0, false);
   return scored || array(
     select candidate from unnest(candidates) as candidate
     where not exists (select from unnest(scored) as other where other.chunk_id = candidate.chunk_id));

@@ -57,7 +57,7 @@ declare
   graph_ms real;
 begin
   perform rag.limit_direct_call();
-  perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
+  perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
   perform rag.check_graph(query_text, top_k, hops);
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
@@ -67,7 +67,7 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k);
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k);
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));

@@ -212,11 +212,10 @@ comment on function public.rag_check_rate_limit is
   'exceeded_quotas: the quotas of tokens that the caller''s org has used up today (rag.exceeded_quotas).';
 
 -- value: the value of a counter, or the sum of a histogram's values; total: the number of values; buckets: the number
--- of values up to each bound; exemplars: a recent value of each bucket, with its trace id.
+-- of values up to each bound.
 create function public.rag_metrics()
 returns table (
-  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[],
-  exemplars text[]
+  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -225,8 +224,7 @@ begin
   perform rag.begin_call();
   return query
     select 'rag_requests_total', jsonb_build_object('function', counted.function, 'outcome', counted.outcome),
-      sum(counted.total)::double precision, sum(counted.total)::bigint, '{}'::double precision[], '{}'::bigint[],
-      '{}'::text[]
+      sum(counted.total)::double precision, sum(counted.total)::bigint, '{}'::double precision[], '{}'::bigint[]
     from (
       select case when ranked.place <= 64 then request_counts.function else 'other' end as function,
         request_counts.outcome, request_counts.total
@@ -248,12 +246,10 @@ begin
         cross join rag.api_metrics as all_of
         where all_of.name = api_metrics.name and all_of.label = api_metrics.label
         group by place
-        order by place), '{}'
+        order by place)
     from rag.api_metrics
     where (select rag.reads_metrics())
     group by api_metrics.name, api_metrics.label
-    union all
-    select of_all.* from rag.request_metrics_of_all() as of_all
     union all
     select quotas.* from rag.quota_metrics() as quotas;
 end;

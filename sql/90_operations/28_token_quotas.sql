@@ -203,13 +203,12 @@ comment on function rag.require_embedding_quota is
 
 create function rag.quota_metrics()
 returns table (
-  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[],
-  exemplars text[]
+  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
 )
 language sql stable security invoker set search_path = ''
 as $$
   select counted.name, jsonb_build_object('label', quotas.quota), counted.value, 1::bigint, '{}'::double precision[],
-    '{}'::bigint[], '{}'::text[]
+    '{}'::bigint[]
   from (values ('model'), ('embedding')) as quotas (quota)
   cross join lateral (
     select coalesce(sum(token_usage.tokens), 0)::double precision as tokens, count(token_usage.alerted_at) as alerted,

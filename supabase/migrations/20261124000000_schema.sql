@@ -785,20 +785,6 @@ comment on function rag.begin_write is
   'First statement of guarded functions that may take a minute (their time-out), wait for one that does, or store up '
   'to a megabyte: rag.begin_call, and a limit of concurrency for each user (PT503).';
 
-create function rag.raise_locked()
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  raise exception 'Another change of the same data is running. Please try again in a few seconds.'
-    using errcode = case when rag.is_direct_call() then 'PT409' else 'PT503' end, detail = 'locked';
-end;
-$$;
-
-comment on function rag.raise_locked is
-  'For the exception handlers of guarded functions (95_lock_time_out.sql) and of deferred triggers: PT409 for a direct '
-  'caller, to whom PostgREST would answer 500, and PT503 for our functions.';
-
 -- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
 -- that replace the deployment's, and quotas of tokens (90_operations/28_token_quotas.sql). The deployer writes tiers;
 -- every signed-in caller reads them inside rag_check_rate_limit. All orgs share the tiers, so the table has no org.
@@ -5359,9 +5345,6 @@ begin
       when foreign_key_violation then
         -- The row is deleted by now, so that the next query does not see it.
         null;
-      when lock_not_available then
-        -- This runs at the end of the transaction, where the exception handler of the called function has ended.
-        perform rag.raise_locked();
     end;
   end loop;
 end;
@@ -7844,8 +7827,7 @@ comment on function rag.bm25_scores is
 --
 -- Each leg returns its best candidates. Every candidate then gets both scores, and their weighted mean sorts the list.
 -- Both scores are 0 to 1: the cosine similarity, and BM25 divided by the highest possible score. So their mean is 0 to
--- 1 too, and has the same meaning for every query and page. Reciprocal rank fusion, which uses only ranks, was worse
--- overall (docs/decisions/search.md); a caller may choose it.
+-- 1 too, and has the same meaning for every query and page (docs/decisions/search.md).
 
 create function rag.load_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer, whole_documents boolean)
@@ -7901,14 +7883,13 @@ comment on function rag.load_candidates is
   'the keyword leg. whole_documents: whether the nearest chunks of each document are candidates too.';
 
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
-  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, row_limit integer,
+  query_embedding extensions.halfvec, scope rag.search_scope, mode text, row_limit integer,
   phrase_limit integer, whole_documents boolean)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings constant rag.settings := (select deployment from rag.settings as deployment);
-  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
   -- If no document has a word of the query, the similarity is the whole score.
   similarity_share constant double precision := case
     when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
@@ -7935,20 +7916,11 @@ begin
         + settings.phrase_share * coalesce(close.closeness, 0) end as words
     from candidate
     left join close on close.id = candidate.id
-  ), placed as (
+  ), scored as (
     select phrased.*,
-      case when phrased.word_score > 0
-        then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
-      row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
+      similarity_share * coalesce(phrased.similarity, 0) + (1 - similarity_share) * phrased.words as score
     from phrased
     where mode <> 'keyword' or phrased.word_score > 0
-  ), scored as (
-    select placed.*, case fusion
-      when 'rrf' then (coalesce(1.0 / (60 + placed.by_words), 0)
-        + case when mode = 'keyword' then 0 else 1.0 / (60 + placed.by_similarity) end) * 61 / legs
-      else similarity_share * coalesce(placed.similarity, 0) + (1 - similarity_share) * placed.words
-    end::double precision as score
-    from placed
   )
   select array_agg(rag.candidate(org_id => scored.org_id, document_id => scored.document_id,
     ordinal => scored.ordinal, chunk_id => scored.id, content => scored.content, span_start => scored.span_start,
@@ -8080,7 +8052,7 @@ comment on function rag.to_page is
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 create function rag.add_keyword_leg(near rag.candidate[], query_embedding extensions.halfvec, query_text text,
-  scope rag.search_scope, mode text, fusion text, row_limit integer, shown integer)
+  scope rag.search_scope, mode text, row_limit integer, shown integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8102,10 +8074,10 @@ begin
     documents || array(
       select (candidate.org_id, candidate.document_id)::rag.document_key
       from unnest(near) as candidate),
-    near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
+    near, query_embedding, scope, mode, row_limit + spare, shown, false);
   if mode = 'hierarchical' then
     candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
-      mode, fusion, row_limit, shown, true);
+      mode, row_limit, shown, true);
   end if;
   return candidates;
 end;
@@ -8113,10 +8085,10 @@ $$;
 
 comment on function rag.add_keyword_leg is
   'The candidates of both legs, best first: those of vector search, `near`, and the `row_limit` with the highest '
-  'keyword scores. mode, fusion: as in rag_search. shown: the number of results that the caller returns.';
+  'keyword scores. mode: as in rag_search. shown: the number of results that the caller returns.';
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, fusion text, row_limit integer, shown integer,
+  mode text, row_limit integer, shown integer,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
   out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
@@ -8134,7 +8106,7 @@ begin
   end if;
   if mode <> 'semantic' then
     started := clock_timestamp();
-    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, fusion, row_limit, shown);
+    candidates := rag.add_keyword_leg(near, query_embedding, query_text, scope, mode, row_limit, shown);
     lexical_ms := rag.milliseconds_since(started);
   end if;
   complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
@@ -8171,7 +8143,6 @@ create function public.rag_search(
   filters jsonb default '{}',
   expand_context integer default 0,
   half_life_days double precision default null,
-  fusion text default 'mean',
   prefer text[] default null
 )
 returns setof rag.result_row
@@ -8190,7 +8161,7 @@ begin
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
     mode := 'keyword';
   end if;
-  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
+  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
@@ -8201,7 +8172,7 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
+  search := rag.two_leg_search(query_embedding, query_text, scope, mode,
     case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
   return query
   select * from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context),
@@ -8214,10 +8185,10 @@ comment on function public.rag_search is
   '(both) or hierarchical (both: the best documents first, then their best chunks). Without query_vector, hybrid '
   'and hierarchical become keyword. filters: the fields of rag.filters. expand_context: the number of neighbouring '
   'chunks added to each text, on both sides. half_life_days: lowers the scores of older documents, unless it is '
-  'null. fusion: mean or rrf. prefer: source types whose scores are not lowered.';
+  'null. prefer: source types whose scores are not lowered.';
 
 create function rag.check_search(query_text text, query_vector extensions.vector, mode text,
-  expand_context integer, half_life_days double precision, fusion text)
+  expand_context integer, half_life_days double precision)
 returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -8235,8 +8206,6 @@ declare
       then array['invalid_expand_context', 'expand_context must be between 0 and 10']
     when half_life_days <= 0 or half_life_days > 100000 or half_life_days = 'NaN'
       then array['invalid_half_life', 'half_life_days must be above 0 and at most 100,000']
-    when fusion is null or fusion not in ('mean', 'rrf')
-      then array['invalid_fusion', 'fusion must be mean or rrf']
   end;
 begin
   if fault is not null then
@@ -8284,9 +8253,9 @@ declare
   own_ms real;
   judged_ms real;
 begin
-  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, 'mean');
+  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
   -- The judged matches need text and vector, whatever the mode.
-  perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days, 'mean');
+  perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days);
   perform rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
@@ -8303,13 +8272,13 @@ begin
   candidates := case when mode <> 'keyword' then (near.candidates)[:pool] end;
   if mode <> 'semantic' then
     candidates := rag.add_keyword_leg(candidates, case when mode <> 'keyword' then query_embedding end, query_text, scope,
-      mode, 'mean', pool, top_k);
+      mode, pool, top_k);
     own_ms := rag.milliseconds_since(started);
     started := clock_timestamp();
   end if;
   judged := (near.candidates)[:judged_pool];
   if rag.uses_keywords(scope) then
-    judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', 'mean', judged_pool,
+    judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', judged_pool,
       judged_matches);
     judged_ms := rag.milliseconds_since(started);
   end if;
@@ -8492,7 +8461,7 @@ begin
     mode := 'semantic';
   end if;
   loop
-    search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, 'mean', row_limit, top_k);
+    search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, row_limit, top_k);
     candidates := search.candidates;
     -- The sum of all rounds; null for a leg that the search does not have.
     vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
@@ -8531,7 +8500,7 @@ begin
   elsif mode is null or mode not in ('semantic', 'keyword', 'hybrid') then
     raise exception 'mode must be semantic, keyword or hybrid' using errcode = 'PT400', detail = 'invalid_mode';
   elsif num_nonnulls(chunk_id, document_id) = 0 then
-    perform rag.check_search(query_text, query_vector, mode, 0, null, 'mean');
+    perform rag.check_search(query_text, query_vector, mode, 0, null);
   end if;
 end;
 $$;
@@ -10902,7 +10871,7 @@ begin
     array(
       select distinct (candidate.org_id, candidate.document_id)::rag.document_key
       from unnest(candidates) as candidate),
-    candidates, query_embedding, scope, mode, 'mean', 0, 0, false);
+    candidates, query_embedding, scope, mode, 0, 0, false);
   return scored || array(
     select candidate from unnest(candidates) as candidate
     where not exists (select from unnest(scored) as other where other.chunk_id = candidate.chunk_id));
@@ -11033,7 +11002,7 @@ declare
   graph_ms real;
 begin
   perform rag.limit_direct_call();
-  perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
+  perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
   perform rag.check_graph(query_text, top_k, hops);
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
@@ -11043,7 +11012,7 @@ begin
     query_embedding := rag.to_halfvec(query_vector, scope.model);
   end if;
 
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k);
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, pool, top_k);
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
@@ -12187,138 +12156,6 @@ comment on function public.rag_record_metrics is
   'Add up to twenty values to the caller''s metrics: [{name, label, value}]. A value is at most a million, so that '
   'no user can dominate the sums.';
 
--- Histograms of requests, steps, calls and tokens by function, counted in the database for all instances. A process of
--- the functions adds the histograms of the requests that ended since its last call, of all their callers, with the token
--- of one of them (shared/observability/request_metrics.py); /metrics sums the rows. So the rows belong to no user, and
--- the functions secret protects them: a direct call can neither write nor read them.
---
--- A row has one of 16 shards, so that concurrent calls seldom wait for each other. The number of rows is bounded by the
--- code: functions x steps, statuses and SQL functions.
-
-create function rag.request_metric_bounds(metric text)
-returns double precision[]
-language sql immutable security invoker set search_path = ''
-as $$
-  select case
-    when metric in ('rag_request_duration_seconds', 'rag_step_duration_seconds')
-      then '{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}'
-    when metric = 'db_client_operation_duration_seconds'
-      then '{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10}'
-    when metric = 'gen_ai_client_operation_duration_seconds'
-      then '{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}'
-    when metric = 'gen_ai_client_token_usage'
-      then '{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}'
-  end::double precision[];
-$$;
-
-comment on function rag.request_metric_bounds is
-  'The upper bounds of the buckets of a metric; null for an unknown metric. Those of db_ and gen_ai_ are the '
-  'conventions'' of OpenTelemetry.';
-
-create function rag.are_exemplars(exemplars text[])
-returns boolean
-language sql immutable security invoker set search_path = ''
-as $$
-  select coalesce(bool_and(exemplar ~ '^[0-9a-f]{32} [0-9]{1,9}(\.[0-9]{1,6})? [0-9]{1,11}(\.[0-9]{1,3})?$'), true)
-  from unnest(are_exemplars.exemplars) as exemplar;
-$$;
-
-comment on function rag.are_exemplars is 'Whether each is null, or a trace id, a value and a time in seconds since 1970.';
-
-create table rag.request_metrics (
-  shard smallint not null check (shard between 0 and 15),
-  name text not null check (rag.request_metric_bounds(name) is not null),
-  function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
-  label text not null check (label ~ '^[a-z0-9_ ]{0,80}$'),
-  sum double precision not null check (sum >= 0 and sum < 1e15),
-  total bigint not null check (total > 0),
-  buckets bigint[] not null check (total >= all (buckets)),
-  exemplars text[] not null check (rag.are_exemplars(exemplars)),
-  primary key (name, function, label, shard),
-  check (cardinality(buckets) = cardinality(rag.request_metric_bounds(name))),
-  check (cardinality(exemplars) = cardinality(buckets) + 1)
-) with (fillfactor = 50);
-
-comment on table rag.request_metrics is 'Histograms of requests by function, of all users and instances.';
-comment on column rag.request_metrics.label is
-  'The values of the metric''s other labels, separated by spaces: a status, a step, a SQL function, an operation of a '
-  'model and its outcome or the kind of its tokens.';
-comment on column rag.request_metrics.buckets is 'The number of values up to each bound.';
-comment on column rag.request_metrics.exemplars is
-  'For each bucket, the last included for larger values: trace id, value and time of its latest value.';
-
-alter table rag.request_metrics enable row level security;
-alter table rag.request_metrics force row level security;
-
-create policy "calls of the functions count, metrics read" on rag.request_metrics
-  for all to authenticated
-  using ((select not rag.is_direct_call()) or (select rag.reads_metrics()))
-  with check ((select not rag.is_direct_call()));
-
-create function public.rag_record_requests(histograms jsonb)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-begin
-  perform rag.begin_call();
-  if rag.is_direct_call() then
-    raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
-      using errcode = 'PT403', detail = 'functions_secret_required';
-  end if;
-  perform rag.check_json('histograms', rag_record_requests.histograms, 1000000);
-  insert into rag.request_metrics as present (shard, name, function, label, sum, total, buckets, exemplars)
-  select pg_backend_pid() % 16, added.name, added.function, added.label, added.sum, added.total, added.buckets,
-    added.exemplars
-  from (select item from jsonb_array_elements(rag_record_requests.histograms) as item limit 2000) as items
-  cross join jsonb_to_record(items.item) as added (name text, function text, label text, sum double precision,
-    total bigint, buckets bigint[], exemplars text[])
-  order by added.name, added.function, added.label
-  on conflict on constraint request_metrics_pkey do update set
-    sum = present.sum + excluded.sum,
-    total = present.total + excluded.total,
-    buckets = array(
-      select had + more
-      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, more, place)
-      order by place),
-    exemplars = array(
-      select coalesce(latest, former)
-      from unnest(present.exemplars, excluded.exemplars) with ordinality as shown (former, latest, place)
-      order by place);
-end;
-$$;
-
-comment on function public.rag_record_requests is
-  'Add the histograms of a process''s ended requests: [{name, function, label, sum, total, buckets, exemplars}]. '
-  'Counts and exemplars only; an entry has no user and no text.';
-
-create function rag.request_metrics_of_all()
-returns table (
-  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[],
-  exemplars text[]
-)
-language sql stable security invoker set search_path = ''
-as $$
-  select summed.name, jsonb_build_object('function', summed.function, 'label', summed.label), sum(summed.sum),
-    sum(summed.total)::bigint, rag.request_metric_bounds(summed.name),
-    (select array_agg(bucket order by place) from (
-      select place, sum(bucket)::bigint as bucket
-      from rag.request_metrics as each cross join unnest(each.buckets) with ordinality as counted (bucket, place)
-      where each.name = summed.name and each.function = summed.function and each.label = summed.label
-      group by place) as added),
-    (select array_agg(exemplar order by place) from (
-      select place, (array_agg(exemplar order by split_part(exemplar, ' ', 3)::double precision desc)
-        filter (where exemplar is not null))[1] as exemplar
-      from rag.request_metrics as each cross join unnest(each.exemplars) with ordinality as shown (exemplar, place)
-      where each.name = summed.name and each.function = summed.function and each.label = summed.label
-      group by place) as latest)
-  from rag.request_metrics as summed
-  where (select rag.reads_metrics())
-  group by summed.name, summed.function, summed.label;
-$$;
-
-comment on function rag.request_metrics_of_all is 'The rows of rag_metrics about requests, summed over the shards.';
-
 -- Rate limits, counted in the database for all instances. A row is one caller's current window in one bucket; the
 -- window starts with the first request, and an expired row is reused, so the table has at most callers x buckets x
 -- windows rows. The caller is taken from the token, never from an argument. A caller cannot decrease a count. (The few
@@ -12533,11 +12370,10 @@ comment on function public.rag_check_rate_limit is
   'exceeded_quotas: the quotas of tokens that the caller''s org has used up today (rag.exceeded_quotas).';
 
 -- value: the value of a counter, or the sum of a histogram's values; total: the number of values; buckets: the number
--- of values up to each bound; exemplars: a recent value of each bucket, with its trace id.
+-- of values up to each bound.
 create function public.rag_metrics()
 returns table (
-  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[],
-  exemplars text[]
+  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -12546,8 +12382,7 @@ begin
   perform rag.begin_call();
   return query
     select 'rag_requests_total', jsonb_build_object('function', counted.function, 'outcome', counted.outcome),
-      sum(counted.total)::double precision, sum(counted.total)::bigint, '{}'::double precision[], '{}'::bigint[],
-      '{}'::text[]
+      sum(counted.total)::double precision, sum(counted.total)::bigint, '{}'::double precision[], '{}'::bigint[]
     from (
       select case when ranked.place <= 64 then request_counts.function else 'other' end as function,
         request_counts.outcome, request_counts.total
@@ -12569,12 +12404,10 @@ begin
         cross join rag.api_metrics as all_of
         where all_of.name = api_metrics.name and all_of.label = api_metrics.label
         group by place
-        order by place), '{}'
+        order by place)
     from rag.api_metrics
     where (select rag.reads_metrics())
     group by api_metrics.name, api_metrics.label
-    union all
-    select of_all.* from rag.request_metrics_of_all() as of_all
     union all
     select quotas.* from rag.quota_metrics() as quotas;
 end;
@@ -12954,13 +12787,12 @@ comment on function rag.require_embedding_quota is
 
 create function rag.quota_metrics()
 returns table (
-  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[],
-  exemplars text[]
+  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
 )
 language sql stable security invoker set search_path = ''
 as $$
   select counted.name, jsonb_build_object('label', quotas.quota), counted.value, 1::bigint, '{}'::double precision[],
-    '{}'::bigint[], '{}'::text[]
+    '{}'::bigint[]
   from (values ('model'), ('embedding')) as quotas (quota)
   cross join lateral (
     select coalesce(sum(token_usage.tokens), 0)::double precision as tokens, count(token_usage.alerted_at) as alerted,
@@ -14302,27 +14134,6 @@ comment on function rag.embedding_progress is
   'with an embedding of the model; the tokens of the other chunks, as their documents'' embedder counted them, without '
   'titles and headers.';
 
--- The answer of guarded functions to a lock time-out. PostgREST answers SQLSTATE 55P03 (lock_not_available) with 500,
--- and only an exception handler in the called function changes that. So each function that begins with rag.begin_call or
--- rag.begin_write, which set the time-out, gets the handler here, around its block.
-
-do $$
-declare
-  guarded record;
-begin
-  for guarded in
-    select pg_get_functiondef(oid) as definition, prosrc as body,
-      coalesce(substring(prosrc from '^\s*#variable_conflict \w+\n'), '') as directive
-    from pg_proc
-    where pronamespace = 'public'::regnamespace and prosrc ~ 'rag\.begin_(call|write)\(\)'
-  loop
-    execute replace(guarded.definition, guarded.body, guarded.directive || 'begin'
-      || substr(guarded.body, greatest(length(guarded.directive), 1))
-      || E'exception when lock_not_available then\n  perform rag.raise_locked();\nend;\n');
-  end loop;
-end;
-$$;
-
 -- Privileges of all roles on tables and functions. anon and service_role only execute PostgREST's pre-request function.
 
 -- Tables: what the policies then restrict. Columns are listed where a role may write or read only these.
@@ -14384,7 +14195,6 @@ grant select, insert, update, delete on rag.sessions to authenticated;
 -- No update: a stored message does not change.
 grant select, insert, delete on rag.messages to authenticated;
 grant select, insert, update on rag.api_metrics to authenticated;
-grant select, insert, update on rag.request_metrics to authenticated;
 grant select, insert, update on rag.rate_limits to authenticated;
 grant select, insert, update on rag.request_counts to authenticated;
 grant select, insert, update, delete on rag.stored_responses to authenticated;
@@ -14452,7 +14262,7 @@ begin
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
       ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
-      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
+      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
       ('direct', 'rag_widen(uuid[],integer)'),
       -- Policies call the first, health checks the second. Neither returns documents.
@@ -14546,7 +14356,6 @@ begin
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
       ('guarded', 'rag_record_metrics(jsonb)'),
       ('guarded', 'rag_record_request(jsonb)'),
-      ('guarded', 'rag_record_requests(jsonb)'),
       ('guarded', 'rag_record_tokens(bigint,integer,bigint,integer)'),
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),

@@ -11,7 +11,7 @@ import yaml
 
 from functions.server import DRAIN_SECONDS, SLUGS
 from local import ROOT
-from shared.config import Settings, read_server_settings, read_settings
+from shared.config import ServerSettings, Settings, read_server_settings, read_settings
 from tests.deploy import conftest
 from tests.deploy.test_container import PATIENCE
 from tests.stand_in_server import Reply, StandIn
@@ -43,7 +43,7 @@ def test_the_file_has_the_form_of_a_compose_file():
 
 
 def test_every_variable_is_a_setting_and_each_required_one_has_a_message():
-    settings = {field.upper() for field in Settings.model_fields}
+    settings = {field.upper() for field in Settings.model_fields | ServerSettings.model_fields}
     required = {field.upper() for field, info in Settings.model_fields.items() if info.is_required()}
     for name, service in SERVICES.items():
         for variable, value in service["environment"].items():
@@ -77,7 +77,11 @@ def test_a_service_may_write_nothing_and_gain_no_rights():
 @pytest.mark.parametrize("name", ["functions", "worker"])
 def test_the_functions_accept_these_settings(name: str, monkeypatch: pytest.MonkeyPatch):
     """As compose sets them, with every required variable of the shell."""
-    for variable in [variable for variable in os.environ if variable.lower() in Settings.model_fields]:
+    for variable in [
+        variable
+        for variable in os.environ
+        if variable.lower() in Settings.model_fields | ServerSettings.model_fields
+    ]:
         monkeypatch.delenv(variable)
     shell = {"SUPABASE_URL": "http://host.docker.internal:54321"}
     for variable, value in SERVICES[name]["environment"].items():

@@ -4,8 +4,11 @@ import re
 
 from functions.server import SLUGS
 from local import ROOT
+from shared.clients.read_replica import DATABASE_SECONDS
 from shared.config import ServerSettings, Settings
+from shared.models.chat_gateway import STREAM_SECONDS
 from shared.models.query_embedding_cache import CACHE_TIMEOUT_SECONDS
+from shared.models.reranking import RERANK_SECONDS
 from tests.deploy.conftest import CONFIGURATION, SECRETS, Package
 
 # What the container alone reads.
@@ -33,14 +36,14 @@ def test_every_function_runs_on_the_wheels_platform(packaged: Package):
 
 def test_no_function_ends_before_its_own_time_outs(packaged: Package):
     public_keys = 6
-    asking = DEFAULTS.rag_database_timeout_seconds
+    asking = DATABASE_SECONDS
     embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * CACHE_TIMEOUT_SECONDS
-    search = public_keys + asking + embedding + asking + DEFAULTS.rag_rerank_timeout_seconds
+    search = public_keys + asking + embedding + asking + RERANK_SECONDS
     timeouts = {slug: entry["Timeout"] for slug, entry in packaged.functions.items()}
     assert timeouts["rag-search"] > search
     assert timeouts["rag-answer"] > search + DEFAULTS.rag_llm_timeout_seconds
     # A key to exchange, a request to count, and the longest stream.
-    chat = search + 2 * asking + DEFAULTS.rag_stream_timeout_seconds
+    chat = search + 2 * asking + STREAM_SECONDS
     assert timeouts["chat-completions"] > chat
     # An API key's exchange, its count, the work.
     assert timeouts["api-keys"] > public_keys + 3 * asking

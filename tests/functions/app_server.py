@@ -23,7 +23,6 @@ from shared.api.dependencies import services_dependency
 from shared.api.request_head_limit import HttpProtocol
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
-from shared.observability.request_metrics import request_metrics
 from shared.services import Services
 
 # Headers that the counting proxy passes on.
@@ -67,11 +66,9 @@ def services(settings: Settings, **changes: Any) -> Iterator[Services]:
 def client_of(app: FastAPI, core: Services) -> Iterator[TestClient]:
     """The app on that pipeline."""
     app.dependency_overrides[services_dependency] = lambda: core
-    request_metrics.is_enabled = core.settings.rag_request_metrics
     try:
         yield TestClient(app)
     finally:
-        request_metrics.is_enabled = False
         app.dependency_overrides.clear()
 
 

@@ -8,10 +8,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from shared.answering.platform_chat import turn
 from shared.config import Settings
 from shared.generation.extractive import INDIRECT
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
+from shared.text import chat_messages_and_history
 from shared.text.prefixed_ids import NIL
 from tests.conftest import People
 from tests.functions.app_server import platform_error
@@ -123,10 +125,11 @@ def test_without_a_model_the_answer_is_extracted_and_marked_so(settings: Setting
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_insufficient_context_is_reported_without_an_answer(
-    settings: Settings, home: Workspace, gateway: StandIn, deep: bool
+    settings: Settings, home: Workspace, gateway: StandIn, deep: bool, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(turn, "MULTI_STEP_TOKENS", 0)
     mode = "deep" if deep else "standard"
-    with chat_client(settings, gateway, rag_multi_step_max_tokens=0) as client:
+    with chat_client(settings, gateway) as client:
         body = result_of(say(client, home.actor, OFF_TOPIC, reasoning_mode=mode))
     assert body["response"] == INSUFFICIENT
     assert body["metadata"]["withheld"] is True
@@ -258,14 +261,17 @@ def test_is_follow_up_marks_a_question_that_looks_independent(settings: Settings
     assert second["usage"]["retrieval_tokens"] == first["usage"]["retrieval_tokens"]
 
 
-def test_200_messages_of_history_fit_the_budget(settings: Settings, home: Workspace, gateway: StandIn):
+def test_200_messages_of_history_fit_the_budget(
+    settings: Settings, home: Workspace, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
+):
     earlier = [
         {"role": role, "content": f"{role} number {number} " + "word " * 50}
         for number in range(100)
         for role in ("user", "assistant")
     ]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
-    with chat_client(settings, gateway, rag_history_tokens=500) as client:
+    monkeypatch.setattr(chat_messages_and_history, "HISTORY_TOKENS", 500)
+    with chat_client(settings, gateway) as client:
         answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
         prompt = request_of(gateway)["messages"]
         session = answer["metadata"]["session_id"]

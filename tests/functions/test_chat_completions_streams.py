@@ -12,6 +12,7 @@ import pytest
 
 from functions import chat_completions
 from shared.config import Settings
+from shared.models import chat_gateway
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -183,7 +184,7 @@ FAULTS = {
 
 
 def test_a_broken_stream_ends_with_an_error_and_without_done(
-    subtests: pytest.Subtests, settings: Settings, world: World
+    subtests: pytest.Subtests, settings: Settings, world: World, monkeypatch: pytest.MonkeyPatch
 ):
     for name, (reply, code) in FAULTS.items():
         with subtests.test(name=name), StandIn() as gateway:
@@ -191,9 +192,9 @@ def test_a_broken_stream_ends_with_an_error_and_without_done(
             # The time-outs are short only where one of them is what ends the stream. On a busy machine the
             # shortest may end the request before the stream begins.
             for seconds in (0.5, 5.0, 50.0) if code == "generation_timeout" else (50.0,):
-                waits = {"rag_llm_timeout_seconds": seconds, "rag_stream_timeout_seconds": 3 * seconds}
+                monkeypatch.setattr(chat_gateway, "STREAM_SECONDS", 3 * seconds)
                 actor = world.user(world.org())
-                with chat_client(settings, gateway, **waits) as client:
+                with chat_client(settings, gateway, rag_llm_timeout_seconds=seconds) as client:
                     answer = ask(client, actor, stream=True)
                 if answer.status_code == 200:
                     break

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from functions import chat
+from shared.answering.platform_chat import turn
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
@@ -138,10 +139,11 @@ def test_an_abstention_in_a_stream_is_a_refusal(
 
 
 def test_a_model_that_loops_in_deep_reasoning_is_stopped(
-    settings: Settings, home: Workspace, gateway: StandIn
+    settings: Settings, home: Workspace, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
-    gateway.replies(*(planned(f"billing {turn}", f"outage {turn}") for turn in range(2)), streams(*PIECES))
-    with chat_client(settings, gateway, rag_multi_step_max_queries=3) as client:
+    monkeypatch.setattr(turn, "MULTI_STEP_QUERIES", 3)
+    gateway.replies(*(planned(f"billing {each}", f"outage {each}") for each in range(2)), streams(*PIECES))
+    with chat_client(settings, gateway) as client:
         chunks = chunks_of(say(client, home.actor, stream=True, reasoning_mode="deep"))
     assert types_of(chunks).count("sub_query") == 3
     assert (text_of(chunks), chunks[-1]["type"]) == (ANSWER, "done")

@@ -73,7 +73,7 @@ def ann(fragile: Stack) -> Iterator[Actor]:
 def core(fragile: Stack) -> Iterator[Services]:
     environment = fragile.function_environment()
     values = {name.lower(): value for name, value in environment.items()}
-    services = Services(Settings(**values, rag_database_timeout_seconds=60))  # type: ignore[arg-type]
+    services = Services(Settings(**values))  # type: ignore[arg-type]
     yield services
     services.close()
 

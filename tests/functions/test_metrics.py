@@ -14,6 +14,7 @@ from shared.services import Services
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
+from tests.functions.test_administration import put_jobs
 
 TOKEN = "a token of the operator's"
 
@@ -186,3 +187,16 @@ def test_without_a_signing_key_or_a_database_metrics_are_refused_without_details
 
 def without_secret(core: Services) -> None:
     core.settings = core.settings.model_copy(update={"supabase_jwt_secret": None})
+
+
+def test_queues_are_gauges(operated: TestClient, people: People, world: World):
+    before = gauges(operated, "rag_queue_items")[("documents", "waiting")]
+    put_jobs(world, people.acme.id, people.ann.id, 2, 400)
+    assert gauges(operated, "rag_queue_items")[("documents", "waiting")] == before + 2
+    assert gauges(operated, "rag_queue_oldest_due_seconds")[("documents",)] >= 400
+
+
+def gauges(client: TestClient, name: str) -> dict[tuple[str, ...], float]:
+    """By the values of its labels."""
+    (family,) = [each for each in text_string_to_metric_families(read(client)) if each.name == name]
+    return {tuple(sample.labels.values()): sample.value for sample in family.samples}

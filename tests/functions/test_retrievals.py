@@ -136,7 +136,7 @@ def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Set
         with enabled as core, client_of(retrievals.app, core) as client:
             assert by_reranker(client, home) == by_reranker(client, home, rerank=None) == (MODEL, "Canteen")
             assert by_reranker(client, home, rerank=False) == (None, "Billing outage")
-    broken = {**reranker, "rag_rerank_url": "http://127.0.0.1:9", "rag_rerank_timeout_seconds": 1}
+    broken = {**reranker, "rag_rerank_url": "http://127.0.0.1:9"}
     with services(settings, **broken) as core, client_of(retrievals.app, core) as client:
         request = {"query": QUESTION, "rerank": True}
         answer = client.post(PATH, json=request, headers=home.actor.headers()).json()

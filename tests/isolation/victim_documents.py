@@ -168,7 +168,6 @@ class Library:
             "rag_list_named": {"collection": "default", "limit": 10},
             "rag_delete_named": {"collection": "default", "names": [self.acme_document]},
             "rag_record_metrics": {"measures": []},
-            "rag_record_requests": {"histograms": []},
             "rag_record_event": {"event": "knowledge.retrieve", "namespace": "support"},
             "rag_list_events": {},
             "rag_resolve_workspace": {"org_id": self.people.acme.id},

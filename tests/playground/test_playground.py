@@ -10,6 +10,7 @@ import pytest
 from local.demo_corpus import ORGS
 from local.playground_server import USERS
 from local.stack import Stack
+from shared.access import jwt_verifier
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, Org, World
@@ -226,10 +227,15 @@ def test_a_session_is_reopened_continued_and_deleted(browse: Browse, readers: Pe
 
 @pytest.mark.long
 def test_a_token_that_expires_during_an_answer_is_requested_again(
-    browse: Browse, readers: People, settings: Settings, gateway: StandIn
+    browse: Browse,
+    readers: People,
+    settings: Settings,
+    gateway: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    monkeypatch.setattr(jwt_verifier, "LEEWAY_SECONDS", 0)
     gateway.replies(streams("The queue ", 6.0, "was full."), streams("Because."))
-    with modelled(settings, gateway, supabase_jwt_leeway_seconds=0) as url:
+    with modelled(settings, gateway) as url:
         browse(
             "a_token_expires_while_an_answer_comes",
             url=url,

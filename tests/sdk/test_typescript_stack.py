@@ -9,6 +9,7 @@ from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import Paragraph, SimpleDocTemplate
 
 from functions import chat
+from shared.access import jwt_verifier
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
@@ -225,13 +226,18 @@ def test_a_member_s_list_spans_pages(typescript: Package, people: People):
 
 
 def test_a_token_that_expires_during_a_stream_is_an_error(
-    typescript: Package, people: People, settings: Settings, gateway: StandIn
+    typescript: Package,
+    people: People,
+    settings: Settings,
+    gateway: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     """ann's: good when she asks, and no more when the second half of her question is looked for."""
     plan = {"choices": [{"message": {"role": "assistant", "content": "nothing"}}]}
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     # PostgREST takes a token for half a minute after its end.
-    with services(settings, supabase_jwt_leeway_seconds=60, **model) as core, live(chat.app, core) as url:
+    monkeypatch.setattr(jwt_verifier, "LEEWAY_SECONDS", 60)
+    with services(settings, **model) as core, live(chat.app, core) as url:
         request = {
             "messages": [{"role": "user", "content": "What?"}],
             "stream": True,

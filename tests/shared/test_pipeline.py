@@ -32,6 +32,12 @@ TEXTS = {
 Made = Callable[..., Services]
 
 
+@pytest.fixture(autouse=True)
+def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each search embeds its question."""
+    monkeypatch.setattr(pipeline, "CACHE_SECONDS", 0)
+
+
 @pytest.fixture
 def made(settings: Settings) -> Made:
     def make(**changes: object) -> Services:
@@ -86,7 +92,6 @@ class HostedModels:
             "rag_embedding_url": f"{self.service.url}/v1",
             # The stored chunks are the local model's.
             "rag_embedding_model": LOCAL,
-            "rag_query_cache_seconds": 0,
         }
 
     def reranker(self, **more: object) -> dict[str, object]:

@@ -44,7 +44,6 @@ GRANTS = {
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
     "request_counts": {"SELECT", "INSERT", "UPDATE"},
     "api_metrics": {"SELECT", "INSERT", "UPDATE"},
-    "request_metrics": {"SELECT", "INSERT", "UPDATE"},
     "org_calls": {"SELECT", "INSERT", "UPDATE"},
     "token_usage": {"SELECT"},
     # No update, no delete: what happened stays as it was noted.
@@ -340,7 +339,6 @@ UNIQUE_ACROSS_ORGS = {
     "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
     "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
     "api_metrics_pkey": "the same of what their requests did",
-    "request_metrics_pkey": "sums over all callers, which only the operator reads",
     "query_embeddings_pkey": "a user's own questions, seen by no other user, whichever orgs they belong to",
 }
 MEMBERSHIP = (
@@ -399,14 +397,6 @@ def test_only_the_listed_functions_are_security_definer(world: World):
     assert {name for (name,) in rows} == set(SECURITY_DEFINER)
 
 
-def test_every_guarded_function_handles_a_lock_time_out(world: World):
-    """sql/95_lock_time_out.sql adds the handler to the functions of the files before it."""
-    handled = functions(
-        world, r"prosrc ~ 'exception when lock_not_available then\s+perform rag\.raise_locked\(\)'"
-    )
-    assert {name for name in EXPOSED if CALLERS[name] == "guarded"} <= handled
-
-
 def test_every_function_sets_its_search_path(world: World):
     assert functions(world, "proconfig is null or not proconfig @> array['search_path=\"\"']") == set()
 
@@ -427,7 +417,6 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_remove_expired_records()",
         "rag_update_record_settings(uuid,integer)",
         "rag.shorten_retention()",
-        "rag.raise_locked()",
         "rag.take_slot(text,integer)",
         "rag.limit_direct_call()",
         "rag.add_title_entities(rag.documents)",
@@ -472,7 +461,6 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_put_documents(text,jsonb,boolean)",
         "rag_delete_named(text,text[])",
         "rag_record_metrics(jsonb)",
-        "rag_record_requests(jsonb)",
         "rag_record_tokens(bigint,integer,bigint,integer)",
         "rag.add_tokens(text,bigint,integer)",
         "rag.enqueue_quota_events(rag.token_usage,text,bigint)",

@@ -16,7 +16,7 @@ from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body, choices, completion_text, content_of, usage_in
 from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
 from shared.services import Services
-from shared.text.chat_messages_and_history import count_usage
+from shared.text.chat_messages_and_history import HISTORY_TOKENS, count_usage
 from shared.text.token_count import count_tokens
 from shared.tracing import step
 from shared.types import Filters, GeneratedText, JudgedSearch, Mode, Principal, Query, Usage
@@ -135,9 +135,8 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
     if gateway is None:
         return await _extract(core, caller, conversation, query)
     sources = await run_in_threadpool(pipeline.search_and_judge, core, caller, query)
-    settings = core.settings
     request = await run_in_threadpool(
-        with_context, conversation, sources.matches, settings.rag_context_tokens, settings.rag_history_tokens
+        with_context, conversation, sources.matches, core.settings.rag_context_tokens, HISTORY_TOKENS
     )
     return _PreparedRequest(request, sources, query, query.text if conversation.has_one_text else None)
 

@@ -29,8 +29,10 @@ from shared.tracing import milliseconds_since, step
 from shared.types import Confidence, Judgement, TextDelta, Usage
 
 log = logging.getLogger("rag")
-# Budget of a rewritten question.
-REWRITING_TOKENS = 4_000
+# Budgets of a rewritten question and of a multi-step answer's partial questions.
+REWRITING_TOKENS, MULTI_STEP_TOKENS, MULTI_STEP_QUERIES = 4_000, 20_000, 6
+# Time limits of both, as shares of the model's time-out.
+REWRITING_SHARE, MULTI_STEP_SHARE = 1 / 6, 2
 
 
 async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator[Event]:
@@ -44,7 +46,7 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
     if core.chat_gateway:
         state.model = turn.model or core.chat_gateway.model
     with step("route"):
-        seconds = core.settings.rag_follow_up_timeout_seconds
+        seconds = REWRITING_SHARE * core.settings.rag_llm_timeout_seconds
         state.question, state.previous = await rewrite_question(
             turn.question, state.history, state.query_model, seconds, marked_follow_up=turn.is_follow_up
         )
@@ -77,12 +79,11 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
 def _query_model(core: Services, turn: Turn) -> BudgetedModel | None:
     if core.chat_gateway is None:
         return None
-    settings = core.settings
-    model = settings.rag_query_rewrite_model or core.chat_gateway.model
-    tokens, seconds = REWRITING_TOKENS, settings.rag_follow_up_timeout_seconds
-    if turn.deep:
-        tokens, seconds = settings.rag_multi_step_max_tokens, settings.rag_multi_step_max_seconds
-    return BudgetedModel(core.chat_gateway, model, tokens, seconds)
+    tokens, share = (
+        (MULTI_STEP_TOKENS, MULTI_STEP_SHARE) if turn.deep else (REWRITING_TOKENS, REWRITING_SHARE)
+    )
+    seconds = share * core.settings.rag_llm_timeout_seconds
+    return BudgetedModel(core.chat_gateway, core.chat_gateway.model, tokens, seconds)
 
 
 def _judge(state: TurnState) -> Judgement:
@@ -103,14 +104,13 @@ async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:
         result = state.results.by_query[state.question] = await state.search(state.question)
         yield Sources(result.matches)
         return
-    settings = state.core.settings
     steps = search_in_steps(
         state.question,
         state.search,
         state.query_model,
         state.results,
-        max_queries=settings.rag_multi_step_max_queries,
-        seconds=settings.rag_multi_step_max_seconds,
+        max_queries=MULTI_STEP_QUERIES,
+        seconds=MULTI_STEP_SHARE * state.core.settings.rag_llm_timeout_seconds,
     )
     async with aclosing(steps) as events:
         async for event in events:

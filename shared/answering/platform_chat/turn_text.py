@@ -13,6 +13,7 @@ from shared.generation.generators import GenerationRequest
 from shared.generation.refusals import missing_note
 from shared.graph.graph_as_text import graph_context
 from shared.models.chat_stream import Body
+from shared.text import chat_messages_and_history
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Graph, Judgement
 
@@ -59,7 +60,6 @@ def _retrieval_tokens(request: GenerationRequest, context: str, generated: Gener
 
 
 def _chat_request(state: TurnState) -> tuple[Body, str]:
-    settings = state.core.settings
     connections = " ".join(
         dict.fromkeys(
             words
@@ -73,6 +73,6 @@ def _chat_request(state: TurnState) -> tuple[Body, str]:
         state.results.matches(),
         connections,
         state.history,
-        settings.rag_context_tokens,
-        settings.rag_history_tokens,
+        state.core.settings.rag_context_tokens,
+        chat_messages_and_history.HISTORY_TOKENS,
     )

@@ -336,7 +336,7 @@ def test_a_failure_is_logged_by_type_only(api: StandIn, keys: KeySet, caplog: py
     (record,) = [record for record in caplog.records if record.name == "rag"]
     assert (
         record.getMessage()
-        == "the project's public keys could not be fetched (JSONDecodeError): check SUPABASE_JWKS_URL"
+        == "the project's public keys could not be fetched (JSONDecodeError): check SUPABASE_URL"
     )
 
 

@@ -53,7 +53,7 @@ class Project:
 
 
 def verifier(secret: str | None, keys: KeySet | None) -> Verifier:
-    return Verifier(secret, keys, access_tokens.issuer(URL), access_tokens.AUDIENCE, leeway_seconds=30)
+    return Verifier(secret, keys, access_tokens.issuer(URL))
 
 
 @pytest.fixture(scope="module")

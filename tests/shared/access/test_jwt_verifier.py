@@ -22,7 +22,7 @@ from shared.errors import Unauthorized
 SECRET = "a secret of the project, forty characters"
 URL = "http://127.0.0.1:54321"
 USER = "0f8b2c1e-7d44-4b6a-9a51-2f3c4d5e6f70"
-VERIFIER = Verifier(SECRET, None, access_tokens.issuer(URL), access_tokens.AUDIENCE, leeway_seconds=30)
+VERIFIER = Verifier(SECRET, None, access_tokens.issuer(URL))
 
 
 def token(**claims: Any) -> str:

@@ -205,7 +205,7 @@ def test_each_call_is_an_event_in_each_namespace(core: Services, people: People)
 
 def test_a_search_of_several_namespaces_counts_each_chunk_once(core: Services, people: People):
     def counted() -> float:
-        families = text_string_to_metric_families(exposition(core, "")[0].decode())
+        families = text_string_to_metric_families(exposition(core)[0].decode())
         samples = [sample for family in families for sample in family.samples]
         name = "gateway_knowledge_chunks_retrieved_total"
         return sum(sample.value for sample in samples if sample.name == name)

@@ -200,7 +200,7 @@ def test_a_job_that_meets_a_lock_is_postponed_and_the_attempt_does_not_count(
         other.execute("select from rag.documents where id = %s for no key update", [document["id"]])
         assert worker.work() == BatchResult(claimed=1, postponed=1)
         state = "select state, attempts, error_code, due_at > now() from rag.jobs"
-        assert world.sql(state) == [("waiting", 0, "locked", True)]
+        assert world.sql(state) == [("waiting", 0, "database_busy", True)]
         other.rollback()
     world.sql("update rag.jobs set due_at = now()")
     assert worker.work() == BatchResult(claimed=1, completed=1)

@@ -285,6 +285,6 @@ def test_a_locked_document_is_extracted_later_and_the_attempt_does_not_count(
         assert builder.build() == BatchResult(claimed=1, postponed=1)
         other.rollback()
     waiting = "select attempts, lease, due_at > now(), error_code from rag.extractions"
-    assert world.sql(waiting) == [(0, None, True, "locked")]
+    assert world.sql(waiting) == [(0, None, True, "database_busy")]
     world.sql("update rag.extractions set due_at = now()")
     assert builder.build() == BatchResult(claimed=1, completed=1)

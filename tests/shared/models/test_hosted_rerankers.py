@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shared.errors import RerankFailed
+from shared.models import reranking
 from shared.models.hosted_rerankers import APIS
 from shared.models.reranking import Reranker, rerank, reranker_for
 from shared.types import SearchResult
@@ -32,7 +33,6 @@ def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
                 "rag_rerank_provider": provider,
                 "rag_rerank_api_key": SECRET,
                 "rag_rerank_url": f"{api.url}/v9/rerank",
-                "rag_rerank_timeout_seconds": 30,
                 **fields,
             }
         )
@@ -186,15 +186,19 @@ def test_a_retry_after_beyond_the_deadline_is_not_waited_for(api: StandIn):
     "slowness", [{"delay": 30}, {"drip": 0.1}, {"drip": 0.1, "drip_head": True}],
     ids=["silent", "drips its body", "drips its head"],
 )  # fmt: skip
-def test_a_slow_endpoint_is_a_failure_at_the_deadline(api: StandIn, slowness: dict[str, Any]):
+def test_a_slow_endpoint_is_a_failure_at_the_deadline(
+    api: StandIn, slowness: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(reranking, "RERANK_SECONDS", 0.15)
     api.replies(results("cohere", (0, 0.1), (1, 0.2), (2, 0.3), **slowness))
-    failure(hosted(api, rag_rerank_timeout_seconds=0.15))
+    failure(hosted(api))
 
 
-def test_all_batches_and_retries_share_one_time_out(api: StandIn):
+def test_all_batches_and_retries_share_one_time_out(api: StandIn, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reranking, "RERANK_SECONDS", 0.5)
     few = [(number, 0.5) for number in range(100)]
     api.replies(results("jina", *few, delay=0.3))
-    failure(hosted(api, "jina", rag_rerank_timeout_seconds=0.5), [f"first {number}" for number in range(500)])
+    failure(hosted(api, "jina"), [f"first {number}" for number in range(500)])
     assert len(api.requests) <= 2
 
 

@@ -196,15 +196,6 @@ def test_a_search_and_an_answer_embed_once_and_have_the_same_results(
     assert len(service.requests) == 1
 
 
-def test_the_setting_disables_the_cache(service: StandIn, made: Made, people: People, world: World):
-    answers_with(service, 1)
-    core = made(rag_query_cache_seconds=0)
-    for _ in range(2):
-        pipeline.search(core, people.ann.principal, Query(QUESTION))
-    assert len(service.requests) == 2
-    assert remembered(world, people.ann) == 0
-
-
 def test_a_failed_embedding_is_not_cached(service: StandIn, remote: Services, people: People, world: World):
     service.replies(Reply(status=401, json={"error": {"message": "no"}}))
     with pytest.raises(EmbeddingFailed):

@@ -138,7 +138,6 @@ def right_arguments(people: People) -> dict[str, dict[str, Any]]:
         "rag_load_documents": {"collection_id": load, "documents": [], "first": 0},
         "rag_match": {"query_vector": vector(1), "filters": {}},
         "rag_record_metrics": {"measures": []},
-        "rag_record_requests": {"histograms": []},
         "rag_put_document": put,
         "rag_put_documents": {"collection": "home", "documents": []},
         "rag_record_event": {"event": "knowledge.ingest", "namespace": "home", "measures": []},

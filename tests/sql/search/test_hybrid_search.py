@@ -59,32 +59,13 @@ def test_hybrid_scores_are_a_mean_of_similarity_and_keyword_score(world: World, 
     assert by_chunk(rows, "word_score") == {one: words.get(one, 0) for one in similarity}
 
 
-def test_rrf_uses_the_constant_sixty_and_ranks_from_one(world: World, shelf: People):
-    nearest = [row["chunk_id"] for row in passages.match(world, shelf.ann, vector(2))]
-    worded = [row["chunk_id"] for row in passages.search(world, shelf.ann, "pump valve")]
-    rows = passages.search(
-        world, shelf.ann, "pump valve", mode="hybrid", query_vector=vector(2), fusion="rrf"
-    )
-    expected = {
-        one: sum(1 / (61 + order.index(one)) for order in (nearest, worded) if one in order) * 61 / 2
-        for one in nearest
-    }
-    assert by_chunk(rows, "score") == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("fusion", ["mean", "rrf"])
-def test_unknown_words_leave_the_semantic_order(world: World, shelf: People, fusion: str):
-    rows = passages.search(world, shelf.ann, "unheard", mode="hybrid", query_vector=vector(2), fusion=fusion)
+def test_unknown_words_leave_the_semantic_order(world: World, shelf: People):
+    rows = passages.search(world, shelf.ann, "unheard", mode="hybrid", query_vector=vector(2))
     assert [row["chunk_id"] for row in rows] == [
         row["chunk_id"] for row in passages.match(world, shelf.ann, vector(2))
     ]
-    assert rows[0]["score"] == pytest.approx(rows[0]["similarity"] if fusion == "mean" else 1)
-    assert passages.search(world, shelf.ann, "unheard", fusion=fusion) == []
-
-
-def test_rrf_of_keywords_alone_has_one_leg(world: World, shelf: People):
-    rows = passages.search(world, shelf.ann, "pump valve", fusion="rrf")
-    assert [row["score"] for row in rows] == pytest.approx([61 / (61 + place) for place in range(len(rows))])
+    assert rows[0]["score"] == pytest.approx(rows[0]["similarity"])
+    assert passages.search(world, shelf.ann, "unheard") == []
 
 
 def test_hierarchical_mode_finds_chunks_of_the_best_documents_only(world: World, people: People):
@@ -158,7 +139,6 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"query_text": "x" * 10_001}, "text_too_long"),
     *(({"expand_context": chunks}, "invalid_expand_context") for chunks in (-1, 11, None)),
     *(({"half_life_days": days}, "invalid_half_life") for days in (0, -1, 100_001, "NaN", "Infinity")),
-    *(({"fusion": fusion}, "invalid_fusion") for fusion in ("max", None)),
     ({"query_vector": [1.0] * 3}, "wrong_dimensions"),
     ({"query_vector": [0.0] * 1536}, "zero_vector"),
     ({"filters": [1]}, "invalid_filters"),

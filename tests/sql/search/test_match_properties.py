@@ -112,7 +112,6 @@ def test_other_modes_fill_every_page_after_filtering(
                 left = {one.chunk_id for one in library.left(person, filters)}
                 arguments = {
                     "mode": draw.choice(["semantic", "hybrid", "hierarchical"]),
-                    "fusion": draw.choice(["mean", "rrf"]),
                     "half_life_days": draw.choice([None, 30]),
                     "expand_context": draw.choice([0, 2]),
                     "query_vector": needle,
