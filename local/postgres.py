@@ -96,7 +96,7 @@ class Postgres:
         )
         if process.returncode != 0:
             log = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else ""
-            raise StackError(f"{program} failed: {_reason(process.stderr or log)}")
+            raise StackError(f"{program} failed: {reason_of(process.stderr or log)}")
         return process.stdout or ""
 
     @property
@@ -225,8 +225,10 @@ class Postgres:
             raise StackError(f"{path.name} failed: {process.stderr}")
 
 
-def _reason(output: str) -> str:
-    """The last line of the output that names an error."""
+def reason_of(output: str) -> str:
+    """A full disk, or the last line of a failed program's output that names an error."""
+    if "No space left on device" in output:
+        return "the disk is full; free some space, or choose another folder (TMPDIR for a demo, else --data)"
     lines = output.strip().splitlines() or ["without a message"]
     errors = [line for line in lines if re.search(r"\b(error|FATAL|PANIC):", line)]
     return (errors or lines)[-1]

@@ -88,10 +88,10 @@ def test_a_database_error_reveals_nothing(shared_library: Library, without_chunk
 @pytest.fixture
 def without_grant(world: World) -> Iterator[None]:
     """A deployment that forgot a grant."""
-    function = "public.rag_match(extensions.vector, integer, jsonb)"
-    world.sql(f"revoke execute on function {function} from authenticated")
+    functions = "public.rag_match, public.rag_judged_search"
+    world.sql(f"revoke execute on function {functions} from authenticated")
     yield
-    world.sql(f"grant execute on function {function} to authenticated")
+    world.sql(f"grant execute on function {functions} to authenticated")
 
 
 @every_http_route

@@ -19,7 +19,7 @@ from jose import jwt
 
 from local import ROOT
 from local.child_processes import Child, StackError, free_port, port_is_free, wait_for_end
-from local.postgres import Postgres, can_use_namespace
+from local.postgres import Postgres, can_use_namespace, reason_of
 from local.stack import Stack
 from local.worker_supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
 from tests.local.command_line import run_local
@@ -306,6 +306,17 @@ def test_a_reused_pid_is_not_signalled():
 def test_a_missing_postgres_version_is_named(tmp_path: Path):
     with pytest.raises(StackError, match="versions 16 and 18"):
         Postgres.at(tmp_path, 9, 1, "x")
+
+
+def test_the_reason_of_a_failed_program_of_postgres_is_one_line():
+    full = (
+        "FATAL:  could not write to file: No space left on device\n"
+        "PANIC:  cannot abort transaction 1, it was already committed\n"
+    )
+    denied = "initdb: error: could not create directory: Permission denied\ninitdb: removing data directory\n"
+    assert reason_of(full).startswith("the disk is full; free some space")
+    assert reason_of(denied) == "initdb: error: could not create directory: Permission denied"
+    assert reason_of("") == "without a message"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
