@@ -138,7 +138,8 @@ def run_demo(stack: Stack, options: argparse.Namespace) -> None:
         try:
             with closing(make_services(temporary)) as services:
                 if asks_models:
-                    console.print(f"Models of your shell, which may cost: {demo.models_of(services)}")
+                    models = f"Models of your shell, which may cost: {demo.models_of(services)}"
+                    console.print(models, markup=False, highlight=False, soft_wrap=True)
             temporary.up(0, durable=False)
             with closing(make_services(temporary)) as services:
                 demo.run(temporary, services, console)
