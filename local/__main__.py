@@ -136,10 +136,10 @@ def run_demo(stack: Stack, options: argparse.Namespace) -> None:
         # SIGTERM ends in `finally`, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            with closing(make_services(temporary)) as services:
-                if asks_models:
+            if asks_models:
+                with closing(make_services(temporary)) as services:
                     models = f"Models of your shell, which may cost: {demo.models_of(services)}"
-                    console.print(models, markup=False, highlight=False, soft_wrap=True)
+                console.print(models, markup=False, highlight=False, soft_wrap=True)
             temporary.up(0, durable=False)
             with closing(make_services(temporary)) as services:
                 demo.run(temporary, services, console)

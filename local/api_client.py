@@ -11,6 +11,7 @@ import httpx
 from local.child_processes import StackError
 from local.folder_scan import File, one_line
 from local.stack import Stack
+from shared.clients.http_client import http_client as service_client
 from shared.clients.http_client import http_transport
 
 Row = dict[str, Any]
@@ -133,7 +134,7 @@ class ApiClient:
 
 
 def _put(url: str, **content: Any) -> httpx.Response:
-    with httpx.Client(transport=http_transport(), timeout=60) as client:
+    with service_client(60) as client:
         return client.put(url, **content)
 
 

@@ -52,8 +52,8 @@ def cause_of(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     last = next((line for line in reversed(lines) if not line.lower().startswith(NOISE)), "no output")
     text = output.lower()
-    known = (sentence for words, sentence in CAUSES.items() if re.search(words, text))
-    return f"{next(known, 'the installer failed')} ({last[:300]})"
+    causes = (sentence for words, sentence in CAUSES.items() if re.search(words, text))
+    return f"{next(causes, 'the installer failed')} ({last[:300]})"
 
 
 def run(command: Sequence[str | Path], what: str) -> None:

@@ -49,8 +49,8 @@ def no_proxy_for_loopback() -> dict[str, str]:
 
 def unknown_settings() -> list[str]:
     """Variables that look like settings, and are none."""
-    known = SETTINGS | _OF_THE_STACK | COMMANDS
-    return sorted(name for name in os.environ if name.startswith("RAG_") and name not in known)
+    names = SETTINGS | _OF_THE_STACK | COMMANDS
+    return sorted(name for name in os.environ if name.startswith("RAG_") and name not in names)
 
 
 def keep_only(names: set[str], prefixes: tuple[str, ...] = ()) -> None:

@@ -127,17 +127,19 @@ def test_the_demo_uses_the_local_model_and_no_service(stack: Stack, stand_in: St
 
 def test_a_process_in_such_a_shell_starts_and_keeps_no_setting(tmp_path: Path):
     variables = {name: value for shell in SHELLS.values() for name, value in shell.items()}
-    kept = set(python(START, str(tmp_path), **variables).split())
-    assert kept & variables.keys() - OWN == {"LC_ALL", "LANG", "TZ", "TERM", "NO_COLOR", "COLUMNS"}
+    remaining = set(python(START, str(tmp_path), **variables).split())
+    assert remaining & variables.keys() - OWN == {"LC_ALL", "LANG", "TZ", "TERM", "NO_COLOR", "COLUMNS"}
 
 
 def test_the_tests_keep_only_variables_that_they_name():
     variables = {name: value for shell in SHELLS.values() for name, value in shell.items()}
-    kept = python("import os, pytest, tests; print(*os.environ)", **variables, CI="true", PYTEST_ADDOPTS="-x")
+    remaining = python(
+        "import os, pytest, tests; print(*os.environ)", **variables, CI="true", PYTEST_ADDOPTS="-x"
+    )
     named = {"PATH", "HOME", "CI", "PYTEST_ADDOPTS", "LC_ALL", "LANG", "TZ", "TERM", "NO_COLOR", "COLUMNS"}
     # Those of tests that install packages have another name.
-    proxies_left = {name for name in kept.split() if name.startswith("PYTEST_INSTALL_")}
-    assert set(kept.split()) - proxies_left - {"LC_CTYPE"} == named
+    proxies_left = {name for name in remaining.split() if name.startswith("PYTEST_INSTALL_")}
+    assert set(remaining.split()) - proxies_left - {"LC_CTYPE"} == named
 
 
 def run(folder: Path, *arguments: str, **variables: str) -> str:
