@@ -29,7 +29,7 @@ UNLIMITED = {
 @dataclass(frozen=True)
 class BenchStack:
     stack: Stack
-    core: Services
+    services: Services
 
     def token(self) -> str:
         return self.stack.token(USER_EMAIL)
@@ -42,12 +42,12 @@ def start_bench_stack(console: Console) -> Iterator[BenchStack]:
         stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
-            core = make_services(stack)
+            services = make_services(stack)
             try:
-                ingest_files(core, demo_files(), principals_of(stack), console)
-                yield BenchStack(stack, core)
+                ingest_files(services, demo_files(), principals_of(stack), console)
+                yield BenchStack(stack, services)
             finally:
-                core.close()
+                services.close()
         finally:
             stack.remove()
 

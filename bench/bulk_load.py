@@ -31,8 +31,8 @@ def measure(console: Console) -> list[Figure]:
         stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
-            with closing(make_services(stack)) as core:
-                bench = BenchStack(stack, core)
+            with closing(make_services(stack)) as services:
+                bench = BenchStack(stack, services)
                 accept_model(bench)
                 with serve_app(bench, "bench.served_indexes:app", environment(bench)) as server:
                     indexed = index(server.url, stack.token(ASKER), iter(words)).elapsed

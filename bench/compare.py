@@ -96,9 +96,11 @@ def compare(
             statement = sql.SQL("update rag.settings set {} = %s").format(sql.Identifier(column))
             connection.execute(statement, [value])
     values = {name.lower(): value for name, value in changed.settings.items()}
-    settings = Settings.model_validate({**ingested.core.settings.model_dump(exclude_unset=True), **values})
-    with closing(Services(settings)) as core:
-        return before, measure(replace(ingested, core=core), labelled_set, changed.mode, limit)
+    settings = Settings.model_validate(
+        {**ingested.services.settings.model_dump(exclude_unset=True), **values}
+    )
+    with closing(Services(settings)) as services:
+        return before, measure(replace(ingested, services=services), labelled_set, changed.mode, limit)
 
 
 def measure(ingested: IngestedSet, labelled_set: LabelledSet, mode: Mode, limit: int) -> Measures:
@@ -107,7 +109,7 @@ def measure(ingested: IngestedSet, labelled_set: LabelledSet, mode: Mode, limit:
     results: Measures = {}
     for item in labelled_set.questions[:limit]:
         query = Query(item.text, CHUNKS, Filters(), mode)
-        result = pipeline.search_and_judge(ingested.core, ingested.reader, query)
+        result = pipeline.search_and_judge(ingested.services, ingested.reader, query)
         key = f"{labelled_set.name} {item.id}"
         relevant = labelled_set.relevant.get(item.id, {})
         if relevant:

@@ -41,7 +41,7 @@ def measure(bench: BenchStack) -> list[Figure]:
         environment = {
             "OPENAI_API_KEY": "none",
             "RAG_EMBEDDING_URL": f"{models.url}/v1",
-            "RAG_EMBEDDING_MODEL": bench.core.embedder.model,
+            "RAG_EMBEDDING_MODEL": bench.services.embedder.model,
             "RAG_LLM_API_KEY": "none",
             "RAG_LLM_URL": f"{models.url}/v1",
             # Each round embeds its questions again.

@@ -157,8 +157,8 @@ def _add_documents(tenants: TenantDatabase, console: Console) -> tuple[list[Ques
     draw, prose, number = random.Random(7), Prose(set()), 0  # noqa: S311  # not a secret
     questions: list[Question] = []
     embedder, started = local_embedder(), perf_counter()
-    with closing(make_services(tenants.stack)) as core:
-        core.database._address = tenants.postgrest
+    with closing(make_services(tenants.stack)) as services:
+        services.database._address = tenants.postgrest
         for org in ORGS:
             tenants.connection.execute("insert into rag.orgs (id, name) values (%s, 'Org')", [org.id])
             user = tenants.user(f"member-{org.number}", [org])
@@ -173,7 +173,7 @@ def _add_documents(tenants: TenantDatabase, console: Console) -> tuple[list[Ques
                         NewDocument(str(org.id), document.title, "\n\n".join(document.chunks), str(number))
                     )
                 caller = Principal(str(user), token)
-                stored = ingest_many(core.database, embedder, caller, "default", documents)
+                stored = ingest_many(services.database, embedder, caller, "default", documents)
                 chunks += sum(document.chunks for document in stored if document)
                 token = tenants.token(user)
             questions += _questions(tenants, org, token, draw)

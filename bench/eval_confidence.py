@@ -159,8 +159,8 @@ def errors(observations: Sequence[Observation], calibration: Calibration) -> dic
 
 def model_of(ingested: IngestedSet) -> str:
     """The name of the calibration that fits the observations."""
-    reranker = ingested.core.reranker
-    return calibration_name(ingested.core.embedder.model, reranker.model if reranker else None)
+    reranker = ingested.services.reranker
+    return calibration_name(ingested.services.embedder.model, reranker.model if reranker else None)
 
 
 def report(
@@ -240,10 +240,10 @@ def _sample(items: Iterable[Item], limit: int | None = None) -> list[Item]:
 def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
     """More matches than are judged: hidden questions need others in the place of removed ones."""
     query = replace(
-        pipeline.confidence_query(text[:MAX_CHARACTERS], Filters(), ingested.core.reranker is not None),
+        pipeline.confidence_query(text[:MAX_CHARACTERS], Filters(), ingested.services.reranker is not None),
         top_k=2 * JUDGED_MATCHES,
     )
-    return pipeline.search(ingested.core, ingested.reader, query).matches
+    return pipeline.search(ingested.services, ingested.reader, query).matches
 
 
 def _observation(kind: str, question: str, matches: Sequence[Match]) -> Observation:

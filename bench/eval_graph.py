@@ -135,17 +135,17 @@ def _run_searches(
 
 
 def search_of(ingested: IngestedSet, method: str) -> Search:
-    """As the search API's router has it, or as the core is told. Nothing is reranked."""
+    """As the search API's router has it, or as the caller of the search states. Nothing is reranked."""
 
     def routed(text: str) -> SearchOutcome:
         request = SearchRequest(text, top_k=CHUNKS, rerank=False, with_highlights=False)
-        chunks = retrieve(ingested.core, ingested.reader, request, place=Place(ingested.org_id, None))
+        chunks = retrieve(ingested.services, ingested.reader, request, place=Place(ingested.org_id, None))
         return SearchOutcome(chunks.matches, chunks.route.graph, chunks.graph.is_seeded)
 
     def summary(text: str) -> SearchOutcome:
         mode = Mode.GRAPH if method == GRAPH else Mode.HYBRID
         query = Query(text, CHUNKS, mode=mode, rerank=False, graph=method == ENHANCED)
-        result = pipeline.search(ingested.core, ingested.reader, query)
+        result = pipeline.search(ingested.services, ingested.reader, query)
         request = result.graph is not None
         return SearchOutcome(result.matches, request, result.graph is not None and result.graph.is_seeded)
 

@@ -109,7 +109,7 @@ def hits(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:
 
 def documents(ingested: IngestedSet, text: str, mode: Mode) -> list[str]:
     """Names of the documents in the order of their best passages."""
-    matches = pipeline.search(ingested.core, ingested.reader, Query(text, PASSAGES, mode=mode)).matches
+    matches = pipeline.search(ingested.services, ingested.reader, Query(text, PASSAGES, mode=mode)).matches
     return list(dict.fromkeys(ingested.names[match.document_id] for match in matches))
 
 
@@ -117,8 +117,8 @@ def judged(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:
     answered: dict[str | None, list[bool]] = {ANSWERABLE: [], "out_of_corpus": []}
     for item in labelled.questions:
         query = pipeline.confidence_query(item.text, Filters())
-        matches = pipeline.search(ingested.core, ingested.reader, query).matches
-        judgement = pipeline.judge_matches(ingested.core, ingested.reader, matches, item.text)
+        matches = pipeline.search(ingested.services, ingested.reader, query).matches
+        judgement = pipeline.judge_matches(ingested.services, ingested.reader, matches, item.text)
         answered[item.label].append(judgement.confidence is not Confidence.LOW)
     return {"refused": 1 - fmean(answered[ANSWERABLE]), "foreign_answered": fmean(answered["out_of_corpus"])}
 

@@ -84,7 +84,7 @@ def searches(ingested: IngestedSet, labelled_set: LabelledSet) -> dict[str, Sear
         HYBRID: pipeline_search(ingested, Mode.HYBRID),
         HIERARCHICAL: pipeline_search(ingested, Mode.HIERARCHICAL),
     }
-    if reranker := ingested.core.reranker:
+    if reranker := ingested.services.reranker:
         methods[RERANKED + reranker.model] = pipeline_search(ingested, Mode.HYBRID, rerank=True)
     return methods
 
@@ -92,7 +92,7 @@ def searches(ingested: IngestedSet, labelled_set: LabelledSet) -> dict[str, Sear
 def pipeline_search(ingested: IngestedSet, mode: Mode, *, rerank: bool = False) -> Search:
     def search(text: str) -> list[str]:
         query = Query(text, top_k=RERANK_CANDIDATES if rerank else CHUNKS, mode=mode, rerank=rerank)
-        result = pipeline.search(ingested.core, ingested.reader, query)
+        result = pipeline.search(ingested.services, ingested.reader, query)
         if result.rerank_failed:
             raise RuntimeError("the reranker failed, so the run would not measure it")
         return by_best_chunk(ingested.names[match.document_id] for match in result.matches)
@@ -151,7 +151,7 @@ def lines(ingested: IngestedSet, labelled_set: LabelledSet, runs: Runs) -> list[
             "chunks": ingested.chunks,
             "questions": len(run.by_question),
             "of": sum(bool(labelled_set.relevant.get(item.id)) for item in labelled_set.questions),
-            "model": ingested.core.embedder.model,
+            "model": ingested.services.embedder.model,
             "search": method,
             **{name: round(run.mean(name), 2) for name in next(iter(run.by_question.values()))},
             "p50_ms": round(1000 * median(run.seconds), 1),

@@ -47,12 +47,12 @@ def measure(tenants: TenantDatabase, corpus: TextCorpus, console: Console) -> li
     user_id = tenants.user("naming", [corpus.org])
     caller = Principal(str(user_id), tenants.token(user_id))
     figures: list[Figure] = []
-    with closing(make_services(tenants.stack)) as core:
+    with closing(make_services(tenants.stack)) as services:
         for what, documents in (
             ("demo", demo_documents(corpus.org)),
             ("made up", synthetic_documents(corpus)),
         ):
-            timings = time_documents(core, caller, documents)
+            timings = time_documents(services, caller, documents)
             results = figures_of(what, timings)
             console.print(
                 f"{what}, {len(documents)} documents: "
@@ -74,16 +74,18 @@ def synthetic_documents(corpus: TextCorpus) -> list[NewDocument]:
     ]
 
 
-def time_documents(core: Services, caller: Principal, documents: Sequence[NewDocument]) -> IngestionTimings:
+def time_documents(
+    services: Services, caller: Principal, documents: Sequence[NewDocument]
+) -> IngestionTimings:
     """Every document both ways, the first one by turns; the first few once more, before, and not counted."""
     timings = IngestionTimings()
     for turn, document in enumerate([*documents[:WARM], *documents]):
-        seconds = {method: put_document(core, caller, document, method) for method in _turns(turn)}
+        seconds = {method: put_document(services, caller, document, method) for method in _turns(turn)}
         if turn < min(WARM, len(documents)):
             continue
         for method, whole in seconds.items():
             timings.whole[method].append(whole)
-        _time_steps(core, document, timings)
+        _time_steps(services, document, timings)
     return timings
 
 
@@ -91,26 +93,26 @@ def _turns(turn: int) -> tuple[str, str]:
     return (NAMED, NAMELESS) if turn % 2 else (NAMELESS, NAMED)
 
 
-def put_document(core: Services, caller: Principal, document: NewDocument, method: str) -> float:
+def put_document(services: Services, caller: Principal, document: NewDocument, method: str) -> float:
     """As shared/ingest.ingest does it, under a name of its own."""
     started = perf_counter()
     config = replace(DEFAULT_CHUNKING, is_graph_enabled=method == NAMED)
-    (row,) = chunk_and_embed(core.embedder, [replace(document, external_id=uuid4().hex)], config)
+    (row,) = chunk_and_embed(services.embedder, [replace(document, external_id=uuid4().hex)], config)
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}
     arguments = {"document": {**row, **own}, "chunks": chunks}
-    core.database.call(caller, "rag_put_document", arguments, long_timeout=True)
+    services.database.call(caller, "rag_put_document", arguments, long_timeout=True)
     return perf_counter() - started
 
 
-def _time_steps(core: Services, document: NewDocument, timings: IngestionTimings) -> None:
-    (row,) = chunk_and_embed(core.embedder, [document])
+def _time_steps(services: Services, document: NewDocument, timings: IngestionTimings) -> None:
+    (row,) = chunk_and_embed(services.embedder, [document])
     texts = [chunk["content"] for chunk in row["chunks"]]
     started = perf_counter()
     named = extract(row["title"], texts)
     timings.reading.append(perf_counter() - started)
     started = perf_counter()
-    embed(core.embedder, [f"{row['title']}\n{text}" for text in texts])
+    embed(services.embedder, [f"{row['title']}\n{text}" for text in texts])
     timings.embedding.append(perf_counter() - started)
     timings.chunks += len(texts)
     timings.names += sum(len(one.names) for one in named)

@@ -87,10 +87,10 @@ def run_answer_clients(url: str, token: str) -> Outcome:
 
 def server_environment(bench: BenchStack) -> dict[str, str]:
     """The environment of bench.served_rag_search: the question's vector, embedded beforehand."""
-    (vector,) = embed(bench.core.embedder, [QUESTION])
+    (vector,) = embed(bench.services.embedder, [QUESTION])
     return {
         "BENCH_VECTOR": json.dumps(vector),
-        "BENCH_MODEL": bench.core.embedder.model,
+        "BENCH_MODEL": bench.services.embedder.model,
         "BENCH_POSTGREST": f"http://127.0.0.1:{bench.stack.state.postgrest_port}",
         # Any key keeps the local model out of the process, as in a deployment; nothing is asked of it.
         "OPENAI_API_KEY": "none",
@@ -108,7 +108,7 @@ def run_search_clients(url: str, clients: int, requests: int, token: str) -> Out
 
 def round_trips(bench: BenchStack) -> Iterator[Figure]:
     """Requests to PostgREST, counted where they leave the process."""
-    send = bench.core.database._session._send
+    send = bench.services.database._session._send
     for function, path in ((rag_search, "/api/rag/search"), (rag_answer, "/api/rag/answer")):
         sent: list[object] = []
 
@@ -117,8 +117,8 @@ def round_trips(bench: BenchStack) -> Iterator[Figure]:
             response: httpx.Response = send(request)
             return response
 
-        bench.core.database._session._send = count
-        function.app.dependency_overrides[services_dependency] = lambda: bench.core
+        bench.services.database._session._send = count
+        function.app.dependency_overrides[services_dependency] = lambda: bench.services
         try:
             headers = {"Authorization": f"Bearer {bench.token()}"}
             client = TestClient(function.app)
@@ -128,5 +128,5 @@ def round_trips(bench: BenchStack) -> Iterator[Figure]:
             client.post(path, json=BODY, headers=headers).raise_for_status()
         finally:
             function.app.dependency_overrides.clear()
-            bench.core.database._session._send = send
+            bench.services.database._session._send = send
         yield Figure(f"database round trips of {path}", len(sent), "", goal="<= 2")

@@ -36,8 +36,8 @@ def measure(console: Console) -> list[Figure]:
         stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
-            with closing(make_services(stack)) as core:
-                return run(BenchStack(stack, core), console)
+            with closing(make_services(stack)) as services:
+                return run(BenchStack(stack, services), console)
         finally:
             stack.remove()
 

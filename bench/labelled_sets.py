@@ -72,7 +72,7 @@ class IngestedSet:
     `small`: the small corpus in an org of its own, where there are published rankings of it;
     `database_url`: of the stack."""
 
-    core: Services
+    services: Services
     reader: Principal
     names: Mapping[str, str]
     chunks: int
@@ -146,15 +146,15 @@ def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[Ingested
     """The corpus through the real ingestion path into a temporary stack."""
     # Quality is measured, not time: a slow reranker or a rate limit is waited for.
     reranking.RERANK_SECONDS = 60
-    with temporary_services() as (stack, core):
+    with temporary_services() as (stack, services):
         some = labelled_set.documents[: SMALL if labelled_set.published else 0]
-        small = _put(stack, core, some, SMALL_ORG, SMALL_READER, console) if some else None
-        whole = _put(stack, core, labelled_set.documents, ORG, READER, console)
+        small = _put(stack, services, some, SMALL_ORG, SMALL_READER, console) if some else None
+        whole = _put(stack, services, labelled_set.documents, ORG, READER, console)
         yield replace(whole, small=small, database_url=stack.database_url())
 
 
 def _put(
-    stack: Stack, core: Services, items: Sequence[Item], org_id: str, reader: str, console: Console
+    stack: Stack, services: Services, items: Sequence[Item], org_id: str, reader: str, console: Console
 ) -> IngestedSet:
     """By hundreds, two of them at a time: while the database stores one, the next is embedded."""
     principal = principals_of(stack)(reader)
@@ -165,14 +165,14 @@ def _put(
     hundreds = [documents[first : first + 100] for first in range(0, len(documents), 100)]
 
     def put(some: Sequence[NewDocument]) -> int:
-        stored = ingest_many(core.database, core.embedder, principal, COLLECTION, some)
+        stored = ingest_many(services.database, services.embedder, principal, COLLECTION, some)
         return sum(one.chunks for one in stored if one is not None)
 
     started = perf_counter()
     with ThreadPoolExecutor(2) as pool:
         chunks = sum(pool.map(put, hundreds))
     console.print(f"{len(items):,} documents, {chunks:,} chunks in {perf_counter() - started:.0f} s")
-    return IngestedSet(core, principal, _names(stack, org_id), chunks, org_id)
+    return IngestedSet(services, principal, _names(stack, org_id), chunks, org_id)
 
 
 def _names(stack: Stack, org_id: str) -> dict[str, str]:

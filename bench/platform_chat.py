@@ -71,8 +71,8 @@ def first_tokens(bench: BenchStack, ours: Server, model: Server) -> list[Figure]
 def prompt(bench: BenchStack) -> dict[str, Any]:
     """What our function asks the model: the same passages, the same words around them."""
     principal = principals_of(bench.stack)(USER_EMAIL)
-    result = pipeline.search(bench.core, principal, Query(QUESTION, 5, neighbours=1))
-    settings = bench.core.settings
+    result = pipeline.search(bench.services, principal, Query(QUESTION, 5, neighbours=1))
+    settings = bench.services.settings
     request, _ = chat_request(
         Request(message=QUESTION).turn(),
         "m",

@@ -49,8 +49,8 @@ def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
             "BENCH_ORG": json.dumps([org.number, org.chunks, org.topics]),
         }
         token = tenants.token(tenants.user("searching", [org]))
-        with closing(make_services(tenants.stack)) as core:
-            bench = BenchStack(tenants.stack, core)
+        with closing(make_services(tenants.stack)) as services:
+            bench = BenchStack(tenants.stack, services)
             with serve_app(bench, "bench.served_search:app", environment) as server:
                 figures = [
                     figure

@@ -53,12 +53,12 @@ functions = Functions(["indexes", "index-query"])
 
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    core = get_services()
-    core.embedder = HashEmbedder()
-    vars(core)["extractive"] = InstantModel()
-    core.database._address = os.environ["BENCH_POSTGREST"]
+    services = get_services()
+    services.embedder = HashEmbedder()
+    vars(services)["extractive"] = InstantModel()
+    services.database._address = os.environ["BENCH_POSTGREST"]
     yield
-    core.close()
+    services.close()
 
 
 app = Starlette(lifespan=_lifespan)

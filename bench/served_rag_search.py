@@ -46,11 +46,11 @@ class NoRecorder(RequestRecorder):
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    core = get_services()
-    core.embedder = FixedEmbedder()
-    core.database._address = POSTGREST
+    services = get_services()
+    services.embedder = FixedEmbedder()
+    services.database._address = POSTGREST
     if os.environ.get("BENCH_RECORDS") == "none":
-        core.recorder = NoRecorder()
+        services.recorder = NoRecorder()
     yield
     get_services().close()
 

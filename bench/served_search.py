@@ -87,11 +87,11 @@ def similar(body: dict[str, Any], authorization: Authorization) -> dict[str, Any
 
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    core = get_services()
-    core.embedder = _embedder
-    core.database._address = POSTGREST
+    services = get_services()
+    services.embedder = _embedder
+    services.database._address = POSTGREST
     yield
-    core.close()
+    services.close()
 
 
 app = Starlette(lifespan=_lifespan)

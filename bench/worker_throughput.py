@@ -80,7 +80,7 @@ class WorkerBench:
     """Who brings documents, and what works on them."""
 
     tenants: TenantDatabase
-    core: Services
+    services: Services
     prose: Prose
     number: int = FIRST_NUMBER
 
@@ -101,13 +101,13 @@ class WorkerBench:
         caller, collection = member
         return [
             documents.add(
-                self.core.database, caller, collection, NewUpload(data, title, content_type="text/plain")
+                self.services.database, caller, collection, NewUpload(data, title, content_type="text/plain")
             )["id"]
             for title, data in self.texts(count)
         ]  # fmt: skip
 
     def worker(self, embedder: Embedder) -> Worker:
-        return Worker(Jobs(self.core.database, self.core.require_signer()), embedder)
+        return Worker(Jobs(self.services.database, self.services.require_signer()), embedder)
 
 
 def measure(console: Console) -> list[Figure]:
@@ -116,9 +116,9 @@ def measure(console: Console) -> list[Figure]:
         index_words(tenants, corpus)
         tenants.add([SMALL_ORG])
         tenants.with_index()
-        with closing(make_services(tenants.stack)) as core:
-            core.database._address = tenants.postgrest
-            worker_bench = WorkerBench(tenants, core, corpus.prose)
+        with closing(make_services(tenants.stack)) as services:
+            services.database._address = tenants.postgrest
+            worker_bench = WorkerBench(tenants, services, corpus.prose)
             member = worker_bench.member(LARGE_ORG)
             figures = [
                 *throughput(worker_bench, member, console),

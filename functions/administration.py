@@ -38,8 +38,8 @@ UNHEALTHY: dict[int | str, dict[str, Any]] = {
 
 @app.get("/api/v1/health", response_model=wire.Health, responses=UNHEALTHY)
 @app.get("/v1/health", response_model=wire.Health, responses=UNHEALTHY)
-def health(caller: OptionalCaller, core: Core) -> Response:
-    report = check(core, caller)
+def health(caller: OptionalCaller, services: Core) -> Response:
+    report = check(services, caller)
     status = 503 if report.status is State.UNHEALTHY else 200
     body = wire.Health.of(report).model_dump_json()
     return Response(body, status, media_type="application/json")
@@ -47,34 +47,34 @@ def health(caller: OptionalCaller, core: Core) -> Response:
 
 @app.post("/api/v1/auth/register", status_code=201, dependencies=[registration_only])
 @app.post("/v1/auth/register", status_code=201, dependencies=[registration_only])
-def register(core: Core, body: wire.NewUser) -> wire.RegisteredUser:
+def register(services: Core, body: wire.NewUser) -> wire.RegisteredUser:
     password = body.password.get_secret_value()
-    user = registration.register(core.auth, core.verifier, core.database, body.email, password)
+    user = registration.register(services.auth, services.verifier, services.database, body.email, password)
     return wire.RegisteredUser.of(user)
 
 
 @app.get("/api/v1/stats")
 @app.get("/v1/stats")
-def stats(caller: Admin, core: Core) -> wire.Stats:
-    return wire.Stats.of(org_statistics(core.database, caller))
+def stats(caller: Admin, services: Core) -> wire.Stats:
+    return wire.Stats.of(org_statistics(services.database, caller))
 
 
 @app.get("/api/v1/orgs")
 @app.get("/v1/orgs")
-def orgs(caller: AnyCaller, core: Core) -> wire.Orgs:
-    return wire.Orgs.of({"data": list_orgs(core.database, caller)})
+def orgs(caller: AnyCaller, services: Core) -> wire.Orgs:
+    return wire.Orgs.of({"data": list_orgs(services.database, caller)})
 
 
 @app.get("/api/v1/usage")
 @app.get("/v1/usage")
-def usage(caller: Admin, core: Core, days: wire.Days = 30) -> wire.Usage:
-    return wire.Usage.of({"data": list_usage(core.database, caller, days)})
+def usage(caller: Admin, services: Core, days: wire.Days = 30) -> wire.Usage:
+    return wire.Usage.of({"data": list_usage(services.database, caller, days)})
 
 
 @app.get("/api/v1/members")
 @app.get("/v1/members")
-def members(caller: Admin, core: Core, limit: Limit = 20, offset: Offset = 0) -> wire.Members:
-    rows, total = list_members(core.database, caller, limit, offset)
+def members(caller: Admin, services: Core, limit: Limit = 20, offset: Offset = 0) -> wire.Members:
+    rows, total = list_members(services.database, caller, limit, offset)
     return wire.Members(
         data=[wire.Member(**row) for row in rows], pagination=Pagination.of(total, limit, offset)
     )
@@ -83,30 +83,30 @@ def members(caller: Admin, core: Core, limit: Limit = 20, offset: Offset = 0) ->
 @app.get("/api/v1/jobs")
 @app.get("/v1/jobs")
 def jobs(
-    caller: Admin, core: Core, limit: Limit = 20, offset: Offset = 0, state: wire.JobState | None = None
+    caller: Admin, services: Core, limit: Limit = 20, offset: Offset = 0, state: wire.JobState | None = None
 ) -> wire.Jobs:
-    rows, total = ingestion_jobs.list_jobs(core.database, caller, state, limit, offset)
+    rows, total = ingestion_jobs.list_jobs(services.database, caller, state, limit, offset)
     return wire.Jobs(data=[wire.Job(**row) for row in rows], pagination=Pagination.of(total, limit, offset))
 
 
 @app.post("/api/v1/jobs/retry", status_code=202)
 @app.post("/v1/jobs/retry", status_code=202)
-def retry_jobs(caller: Admin, core: Core, body: wire.JobIds) -> wire.RetriedJobs:
+def retry_jobs(caller: Admin, services: Core, body: wire.JobIds) -> wire.RetriedJobs:
     ids = [str(job_id) for job_id in body.job_ids]
-    return wire.RetriedJobs(job_ids=ingestion_jobs.retry(core.database, caller, ids))
+    return wire.RetriedJobs(job_ids=ingestion_jobs.retry(services.database, caller, ids))
 
 
 @app.get("/api/v1/events")
 @app.get("/v1/events")
 def events(
     caller: Admin,
-    core: Core,
+    services: Core,
     limit: Limit = 20,
     offset: Offset = 0,
     namespace: wire.Namespace | None = None,
     event: wire.EventName | None = None,
 ) -> wire.Events:
-    rows, total = list_events(core.database, caller, limit, offset, namespace, event)
+    rows, total = list_events(services.database, caller, limit, offset, namespace, event)
     return wire.Events(
         data=[wire.Event(**row) for row in rows], pagination=Pagination.of(total, limit, offset)
     )

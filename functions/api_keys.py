@@ -23,37 +23,37 @@ KeysOn = Annotated[ApiKeyAuthenticator, Depends(require_keys)]
 
 
 @app.post("/api/keys", status_code=201)
-def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> wire.CreatedKey:
-    return wire.CreatedKey(**api_keys.create(core.database, caller, body.kind, body.to_request()))
+def create(caller: Manager, _: KeysOn, services: Core, body: wire.NewKeyRequest) -> wire.CreatedKey:
+    return wire.CreatedKey(**api_keys.create(services.database, caller, body.kind, body.to_request()))
 
 
 @app.get("/api/keys")
-def index(caller: Manager, core: Core) -> wire.Keys:
-    return wire.Keys.of({"keys": api_keys.list_keys(core.database, caller)})
+def index(caller: Manager, services: Core) -> wire.Keys:
+    return wire.Keys.of({"keys": api_keys.list_keys(services.database, caller)})
 
 
 @app.post("/api/keys/{key_id}/rotate", status_code=201)
 def rotate(
     caller: Manager,
     _: KeysOn,
-    core: Core,
+    services: Core,
     key_id: UUID,
     body: Annotated[wire.RotateRequest | None, Body()] = None,
 ) -> wire.CreatedKey:
     overlap = body.overlap_seconds if body else 0
-    return wire.CreatedKey(**api_keys.rotate(core.database, caller, str(key_id), overlap))
+    return wire.CreatedKey(**api_keys.rotate(services.database, caller, str(key_id), overlap))
 
 
 @app.delete("/api/keys/{key_id}", status_code=204)
-def revoke(caller: Manager, core: Core, key_id: UUID) -> Response:
-    api_keys.revoke(core.database, caller, str(key_id))
+def revoke(caller: Manager, services: Core, key_id: UUID) -> Response:
+    api_keys.revoke(services.database, caller, str(key_id))
     return Response(status_code=204)
 
 
 @app.get("/api/keys/health")
-def health(core: Core) -> dict[str, str]:
+def health(services: Core) -> dict[str, str]:
     """Whether API keys are enabled, and their signing method. Needs no token."""
-    return {"api_keys": core.api_key_authenticator.algorithm if core.api_key_authenticator else "off"}
+    return {"api_keys": services.api_key_authenticator.algorithm if services.api_key_authenticator else "off"}
 
 
 handler = lambda_handler(app)

@@ -44,8 +44,8 @@ Id = Annotated[str, Depends(_id_of_path)]
 
 @app.post("/api/v1/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
 @app.post("/v1/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
-async def chat(caller: Asker, fresh_caller: FreshCaller, core: Core, body: wire.Request) -> Response:
-    turn = converse(core, fresh_caller, body.turn())
+async def chat(caller: Asker, fresh_caller: FreshCaller, services: Core, body: wire.Request) -> Response:
+    turn = converse(services, fresh_caller, body.turn())
     if not body.stream:
         return chat_response.response(body, caller.user_id, await last_event(turn, TurnDone))
     encode = partial(chat_response.encode_event, body, caller.user_id)
@@ -54,9 +54,12 @@ async def chat(caller: Asker, fresh_caller: FreshCaller, core: Core, body: wire.
 
 @app.get("/api/v1/chat/sessions")
 @app.get("/v1/chat/sessions")
-def index(caller: Asker, core: Core, limit: Limit = 20, offset: Offset = 0) -> list[chat_sessions.Session]:
+def index(
+    caller: Asker, services: Core, limit: Limit = 20, offset: Offset = 0
+) -> list[chat_sessions.Session]:
     return [
-        chat_sessions.Session.of(row) for row in sessions.list_sessions(core.database, caller, limit, offset)
+        chat_sessions.Session.of(row)
+        for row in sessions.list_sessions(services.database, caller, limit, offset)
     ]
 
 
@@ -64,23 +67,23 @@ def index(caller: Asker, core: Core, limit: Limit = 20, offset: Offset = 0) -> l
 @app.get("/v1/chat/sessions/{session_id}/messages", response_model_exclude_none=True)
 def messages(
     caller: Asker,
-    core: Core,
+    services: Core,
     session: Id,
     limit: chat_sessions.MessageLimit = 1000,
     offset: Offset = 0,
 ) -> list[chat_sessions.SessionMessage]:
-    rows = sessions.messages(core.database, caller, session, limit, offset)
+    rows = sessions.messages(services.database, caller, session, limit, offset)
     return [chat_sessions.SessionMessage.of(row) for row in rows]
 
 
 @app.post("/api/v1/chat/sessions", status_code=201, response_model=chat_sessions.SessionReference)
 @app.post("/v1/chat/sessions", status_code=201, response_model=chat_sessions.SessionReference)
 def create(
-    caller: Asker, core: Core, once: Once, body: chat_sessions.NewSession
+    caller: Asker, services: Core, once: Once, body: chat_sessions.NewSession
 ) -> chat_sessions.SessionReference | Response:
     def make() -> chat_sessions.SessionReference:
-        session = sessions.open_session(core.database, caller, None, body.collection_id)
-        session_id = sessions.save_turn(core.database, caller, session, body.stored())
+        session = sessions.open_session(services.database, caller, None, body.collection_id)
+        session_id = sessions.save_turn(services.database, caller, session, body.stored())
         return chat_sessions.SessionReference(session_id=session_id)
 
     content = body.model_dump(mode="json")
@@ -96,10 +99,10 @@ def create(
     "/v1/chat/sessions/{session_id}/messages", status_code=201, response_model=chat_sessions.SessionReference
 )
 def add_messages(
-    caller: Asker, core: Core, session: Id, once: Once, body: chat_sessions.NewMessages
+    caller: Asker, services: Core, session: Id, once: Once, body: chat_sessions.NewMessages
 ) -> chat_sessions.SessionReference | Response:
     def make() -> chat_sessions.SessionReference:
-        sessions.add_messages(core.database, caller, session, body.stored())
+        sessions.add_messages(services.database, caller, session, body.stored())
         return chat_sessions.SessionReference(session_id=session)
 
     return once.make(IdempotentRequest(Scope.CHAT_READ, [session, body.model_dump(mode="json")]), make)
@@ -107,8 +110,8 @@ def add_messages(
 
 @app.delete("/api/v1/chat/sessions/{session_id}", status_code=204)
 @app.delete("/v1/chat/sessions/{session_id}", status_code=204)
-def delete(caller: Asker, core: Core, session: Id) -> Response:
-    sessions.delete(core.database, caller, session)
+def delete(caller: Asker, services: Core, session: Id) -> Response:
+    sessions.delete(services.database, caller, session)
     return Response(status_code=204)
 
 

@@ -29,23 +29,23 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, 
 
 @app.post("/v1/chat/completions", response_model=wire.CompletionResponse, responses={200: DESCRIBED})
 async def complete(
-    caller: Asker, fresh_caller: FreshCaller, core: Core, body: wire.CompletionRequest
+    caller: Asker, fresh_caller: FreshCaller, services: Core, body: wire.CompletionRequest
 ) -> Response:
     conversation = body.to_request()
     if conversation.bypasses_documents:
         require_scope(caller, Scope.CHAT_READ)
     if conversation.streams:
-        stream = await completions.stream(core, fresh_caller, conversation)
+        stream = await completions.stream(services, fresh_caller, conversation)
         return EventStream(
             events(stream.parts, wire.encode_part, wire.encode_error, wire.DONE), stream.cleanup
         )
-    answer, sources = await completions.complete(core, fresh_caller, conversation)
+    answer, sources = await completions.complete(services, fresh_caller, conversation)
     return Response(wire.encode_answer(answer, sources), media_type="application/json")
 
 
 @app.get("/v1/models")
-def models(caller: Asker, core: Core) -> wire.Models:
-    return wire.Models(data=[wire.Model(**model) for model in available_models.models(core, caller)])
+def models(caller: Asker, services: Core) -> wire.Models:
+    return wire.Models(data=[wire.Model(**model) for model in available_models.models(services, caller)])
 
 
 handler = lambda_handler(app)

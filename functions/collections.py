@@ -38,68 +38,72 @@ Id = Annotated[str, Depends(_id_of_path)]
 
 @app.post("/api/v1/collections", status_code=201, response_model=wire.Collection)
 @app.post("/v1/collections", status_code=201, response_model=wire.Collection)
-def create(caller: Manager, core: Core, once: Once, body: wire.NewCollection) -> wire.Collection | Response:
+def create(
+    caller: Manager, services: Core, once: Once, body: wire.NewCollection
+) -> wire.Collection | Response:
     fields = body.to_request()
     request = IdempotentRequest(Scope.COLLECTIONS_MANAGE, fields, org_id=fields.get("org_id"))
-    return once.make(request, partial(_create, core, caller, body))
+    return once.make(request, partial(_create, services, caller, body))
 
 
 @app.get("/api/v1/collections")
 @app.get("/v1/collections")
 def index(
     caller: Reader,
-    core: Core,
+    services: Core,
     limit: Limit = 20,
     offset: Offset = 0,
     sort_by: wire.CollectionOrder = "created_at",
     order: Order = "desc",
 ) -> wire.Collections:
-    rows, total = collections.list_collections(core.database, caller, limit, offset, sort_by, order)
+    rows, total = collections.list_collections(services.database, caller, limit, offset, sort_by, order)
     return wire.Collections(
-        data=list(readable(rows, partial(_to_wire, core))),
+        data=list(readable(rows, partial(_to_wire, services))),
         pagination=Pagination.of(total, limit, offset),
     )
 
 
 @app.get("/api/v1/collections/{collection_id}")
 @app.get("/v1/collections/{collection_id}")
-def get(caller: Reader, core: Core, collection: Id) -> wire.Collection:
-    return _to_wire(core, collections.get(core.database, caller, collection))
+def get(caller: Reader, services: Core, collection: Id) -> wire.Collection:
+    return _to_wire(services, collections.get(services.database, caller, collection))
 
 
 @app.patch("/api/v1/collections/{collection_id}")
 @app.patch("/v1/collections/{collection_id}")
-def update(caller: Manager, core: Core, collection: Id, body: wire.CollectionChanges) -> wire.Collection:
-    _require_model(core, body.config)
-    return _to_wire(core, collections.update(core.database, caller, collection, body.changes()))
+def update(caller: Manager, services: Core, collection: Id, body: wire.CollectionChanges) -> wire.Collection:
+    _require_model(services, body.config)
+    return _to_wire(services, collections.update(services.database, caller, collection, body.changes()))
 
 
 @app.delete("/api/v1/collections/{collection_id}", status_code=204)
 @app.delete("/v1/collections/{collection_id}", status_code=204)
-def delete(caller: Manager, core: Core, collection: Id, cascade: bool = False) -> Response:
-    collections.delete(core.database, caller, collection, cascade=cascade)
+def delete(caller: Manager, services: Core, collection: Id, cascade: bool = False) -> Response:
+    collections.delete(services.database, caller, collection, cascade=cascade)
     return Response(status_code=204)
 
 
 @app.post("/api/v1/collections/{collection_id}/graph", status_code=202)
 @app.post("/v1/collections/{collection_id}/graph", status_code=202)
-def build_graph(caller: Writer, core: Core, collection: Id, body: wire.GraphBuild) -> wire.GraphBuildQueued:
-    queued = collections.build_graph(core.database, caller, collection, again=body.again)
+def build_graph(
+    caller: Writer, services: Core, collection: Id, body: wire.GraphBuild
+) -> wire.GraphBuildQueued:
+    queued = collections.build_graph(services.database, caller, collection, again=body.again)
     return wire.GraphBuildQueued(collection_id=collection, queued=queued)
 
 
-def _create(core: Core, caller: Principal, body: wire.NewCollection) -> wire.Collection:
-    _require_model(core, body.config)
-    return _to_wire(core, collections.create(core.database, caller, body.to_request()))
+def _create(services: Core, caller: Principal, body: wire.NewCollection) -> wire.Collection:
+    _require_model(services, body.config)
+    return _to_wire(services, collections.create(services.database, caller, body.to_request()))
 
 
-def _to_wire(core: Core, row: collections.Row) -> wire.Collection:
-    return wire.Collection.of(row, model_of(core.settings), core.embedder_limits)
+def _to_wire(services: Core, row: collections.Row) -> wire.Collection:
+    return wire.Collection.of(row, model_of(services.settings), services.embedder_limits)
 
 
-def _require_model(core: Core, config: wire.Config | None) -> None:
+def _require_model(services: Core, config: wire.Config | None) -> None:
     """Raises InvalidRequest for an embedding model that the deployment does not have."""
-    model = model_of(core.settings)
+    model = model_of(services.settings)
     if config and config.embedding_model not in (None, model):
         raise InvalidRequest(
             f"config.embedding_model: {model} is the only model of this deployment",

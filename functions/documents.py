@@ -49,7 +49,7 @@ Id = Annotated[str, Depends(_id_of_path)]
 @app.post("/v1/documents", status_code=202, response_model=wire.Document)
 def upload(
     caller: Writer,
-    core: Core,
+    services: Core,
     once: Once,
     collection_id: Annotated[str, Form()],
     file: Annotated[UploadFile, File()],
@@ -60,12 +60,12 @@ def upload(
     values = wire.parse_metadata(metadata)
     name = documents.file_name(file.filename)
     new = NewUpload(file.file.read(), None, name, file.content_type, external_id, private, values)
-    return _add_document(core, caller, once, collection_id, new)
+    return _add_document(services, caller, once, collection_id, new)
 
 
 @app.post("/api/v1/documents/text", status_code=202, response_model=wire.Document)
 @app.post("/v1/documents/text", status_code=202, response_model=wire.Document)
-def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Document | Response:
+def write(caller: Writer, services: Core, once: Once, body: wire.NewText) -> wire.Document | Response:
     metadata = body.metadata or {}
     title = documents.title_of(body.title, metadata) or documents.first_words(body.content)
     new = NewUpload(
@@ -76,35 +76,39 @@ def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Do
         private=body.private,
         metadata=metadata,
     )
-    return _add_document(core, caller, once, body.collection_id, new)
+    return _add_document(services, caller, once, body.collection_id, new)
 
 
 @app.post("/api/v1/documents/url", status_code=202, response_model=wire.Document)
 @app.post("/v1/documents/url", status_code=202, response_model=wire.Document)
-def address(caller: Writer, core: Core, once: Once, body: wire.NewUrlDocument) -> wire.Document | Response:
+def address(
+    caller: Writer, services: Core, once: Once, body: wire.NewUrlDocument
+) -> wire.Document | Response:
     with error_details(field="url"):
-        url = core.networks.require_url(body.url)
+        url = services.networks.require_url(body.url)
     collection = id_of(body.collection_id, "collection")
     page = NewUpload(b"", body.title, private=body.private, metadata=body.metadata or {}, url=url)
     operation = IdempotentRequest(Scope.DOCUMENTS_WRITE, page, collection)
     add = documents.add_from_url
-    return once.make(operation, lambda: wire.Document.of(add(core.database, caller, collection, page)))
+    return once.make(operation, lambda: wire.Document.of(add(services.database, caller, collection, page)))
 
 
 @app.post("/api/v1/documents/upload", status_code=201)
 @app.post("/v1/documents/upload", status_code=201)
-def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Upload:
+def begin_upload(caller: Writer, services: Core, body: wire.NewUpload) -> wire.Upload:
     fields = body.model_dump(exclude={"collection_id", "size_bytes", "content_hash"}, exclude_none=True)
     collection, new = id_of(body.collection_id, "collection"), NewUpload(b"", **fields)
-    return wire.Upload(**_uploads(core).begin(caller, collection, body.size_bytes, new, body.content_hash))
+    return wire.Upload(
+        **_uploads(services).begin(caller, collection, body.size_bytes, new, body.content_hash)
+    )
 
 
 @app.post("/api/v1/documents/uploaded", status_code=202, response_model=wire.Document)
 @app.post("/v1/documents/uploaded", status_code=202, response_model=wire.Document)
 def finish_upload(
-    caller: Writer, core: Core, once: Once, body: wire.UploadTicket
+    caller: Writer, services: Core, once: Once, body: wire.UploadTicket
 ) -> wire.Document | Response:
-    uploads = _uploads(core)
+    uploads = _uploads(services)
     collection, content = uploads.idempotent_content(caller, body.upload)
     operation = IdempotentRequest(Scope.DOCUMENTS_WRITE, content, collection)
     return once.make(operation, lambda: wire.Document.of(uploads.finish(caller, body.upload)))
@@ -114,7 +118,7 @@ def finish_upload(
 @app.get("/v1/documents")
 def index(
     caller: Reader,
-    core: Core,
+    services: Core,
     collection_id: str,
     limit: Limit = 20,
     offset: Offset = 0,
@@ -125,7 +129,7 @@ def index(
 ) -> wire.Documents:
     collection = id_of(collection_id, "collection")
     rows, total = documents.list_documents(
-        core.database, caller, collection, limit, offset, status, sort_by, order, name
+        services.database, caller, collection, limit, offset, status, sort_by, order, name
     )
     return wire.Documents(
         data=list(readable(rows, wire.Document.of)), pagination=Pagination.of(total, limit, offset)
@@ -134,30 +138,30 @@ def index(
 
 @app.get("/api/v1/documents/{document_id}")
 @app.get("/v1/documents/{document_id}")
-def get(caller: Reader, core: Core, document: Id) -> wire.Document:
-    return wire.Document.of(documents.get(core.database, caller, document))
+def get(caller: Reader, services: Core, document: Id) -> wire.Document:
+    return wire.Document.of(documents.get(services.database, caller, document))
 
 
 @app.get("/api/v1/documents/{document_id}/status")
 @app.get("/v1/documents/{document_id}/status")
-def status(caller: Reader, core: Core, document: Id) -> wire.DocumentStatus:
-    return wire.DocumentStatus.of(documents.get(core.database, caller, document))
+def status(caller: Reader, services: Core, document: Id) -> wire.DocumentStatus:
+    return wire.DocumentStatus.of(documents.get(services.database, caller, document))
 
 
 @app.get("/api/v1/documents/{document_id}/url")
 @app.get("/v1/documents/{document_id}/url")
 def url(
     caller: Reader,
-    core: Core,
+    services: Core,
     document: Id,
     request: Request,
     public_url: PublicUrl,
     expires_in: wire.Lifetime = LIFETIME_SECONDS,
 ) -> wire.DocumentUrl:
-    row = documents.get(core.database, caller, document)
+    row = documents.get(services.database, caller, document)
     link = new_link(caller, row, expires_in)
     folder = request.url.path.removesuffix("/url").rpartition("/")[0]
-    token = link_to(core.require_signer(), link)
+    token = link_to(services.require_signer(), link)
     return wire.DocumentUrl(
         url=f"{public_url}{folder}/{document}/original?token={token}",
         expires_in=expires_in,
@@ -168,46 +172,46 @@ def url(
 
 @app.get("/api/v1/documents/{document_id}/original")
 @app.get("/v1/documents/{document_id}/original")
-def original(caller: LinkCaller, core: Core, document: Id) -> Response:
-    content = documents.original(core.database, caller, document)
+def original(caller: LinkCaller, services: Core, document: Id) -> Response:
+    content = documents.original(services.database, caller, document)
     if content.path is not None:
-        link = documents.object_link(core.require_storage(), caller, content)
+        link = documents.object_link(services.require_storage(), caller, content)
         return RedirectResponse(link, headers=wire.NO_STORE)
     return Response(content.data, headers=wire.download_headers(content.filename, content.content_type))
 
 
 @app.patch("/api/v1/documents/{document_id}")
 @app.patch("/v1/documents/{document_id}")
-def update(caller: Writer, core: Core, document: Id, body: wire.DocumentChanges) -> wire.Document:
-    row = documents.update(core.database, caller, document, body.title, body.metadata)
+def update(caller: Writer, services: Core, document: Id, body: wire.DocumentChanges) -> wire.Document:
+    row = documents.update(services.database, caller, document, body.title, body.metadata)
     return wire.Document.of(row)
 
 
 @app.delete("/api/v1/documents/{document_id}", status_code=204)
 @app.delete("/v1/documents/{document_id}", status_code=204)
-def delete(caller: Writer, core: Core, document: Id) -> Response:
-    documents.delete(core.database, caller, document)
+def delete(caller: Writer, services: Core, document: Id) -> Response:
+    documents.delete(services.database, caller, document)
     return Response(status_code=204)
 
 
 @app.post("/api/v1/documents/delete")
 @app.post("/v1/documents/delete")
-def delete_several(caller: Writer, core: Core, body: wire.DocumentIds) -> wire.DeletedDocuments:
+def delete_several(caller: Writer, services: Core, body: wire.DocumentIds) -> wire.DeletedDocuments:
     ids = [id_of(text, "document") for text in body.document_ids]
-    return wire.DeletedDocuments(document_ids=documents.delete_several(core.database, caller, ids))
+    return wire.DeletedDocuments(document_ids=documents.delete_several(services.database, caller, ids))
 
 
-def _uploads(core: Core) -> Uploads:
-    return Uploads(core.database, core.require_storage(), core.require_signer())
+def _uploads(services: Core) -> Uploads:
+    return Uploads(services.database, services.require_storage(), services.require_signer())
 
 
 def _add_document(
-    core: Core, caller: Principal, once: Once, collection_id: str, new: NewUpload
+    services: Core, caller: Principal, once: Once, collection_id: str, new: NewUpload
 ) -> wire.Document | Response:
     collection = id_of(collection_id, "collection")
     operation = IdempotentRequest(Scope.DOCUMENTS_WRITE, new, collection)
     add = documents.add
-    return once.make(operation, lambda: wire.Document.of(add(core.database, caller, collection, new)))
+    return once.make(operation, lambda: wire.Document.of(add(services.database, caller, collection, new)))
 
 
 handler = lambda_handler(app)

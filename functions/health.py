@@ -11,8 +11,8 @@ app = create_app(rag, "health", errors=(500,))
 
 
 @app.get("/health", responses={503: {"description": "The same report, of a database that is gone"}})
-def health(core: Core) -> JSONResponse:
-    reachable, body = deployment(core)
+def health(services: Core) -> JSONResponse:
+    reachable, body = deployment(services)
     return JSONResponse(body, 200 if reachable else 503)
 
 

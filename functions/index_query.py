@@ -18,22 +18,22 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 
 
 @app.post("/query")
-async def query(caller: Asker, core: Core, body: wire.QueryRequest) -> wire.QueryResponse:
-    async with timed_async(core.database, caller, "query"):
+async def query(caller: Asker, services: Core, body: wire.QueryRequest) -> wire.QueryResponse:
+    async with timed_async(services.database, caller, "query"):
         search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
-        answer = await pipeline.answer(core, caller, search_query, body.sampling())
-        await request_records.record_answer(core, caller, search_query, answer)
+        answer = await pipeline.answer(services, caller, search_query, body.sampling())
+        await request_records.record_answer(services, caller, search_query, answer)
         return wire.QueryResponse.of(body.query, answer)
 
 
 @app.post("/retrieve")
-def retrieve(caller: Asker, core: Core, body: wire.RetrieveRequest) -> wire.RetrieveResponse:
-    with timed(core.database, caller, "retrieve"):
+def retrieve(caller: Asker, services: Core, body: wire.RetrieveRequest) -> wire.RetrieveResponse:
+    with timed(services.database, caller, "retrieve"):
         if not body.query.strip():
             raise InvalidRequest("query: must not be blank")
         filters = Filters(collection=body.index_name, metadata=body.metadata_filter)
         search_query = Query(body.query, body.max_node_count, filters, Mode.HYBRID)
-        return wire.RetrieveResponse.of(body.query, pipeline.search(core, caller, search_query))
+        return wire.RetrieveResponse.of(body.query, pipeline.search(services, caller, search_query))
 
 
 handler = lambda_handler(app)

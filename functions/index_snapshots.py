@@ -34,29 +34,31 @@ Name = Annotated[CollectionName, Path()]
 @app.post("/persist/{index_name:path}")
 def persist(
     caller: Writer,
-    core: Core,
+    services: Core,
     fresh_caller: FreshCaller,
     index_name: Name,
     path: wire.SnapshotPath = DEFAULT,
 ) -> wire.Confirmation:
-    with timed(core.database, fresh_caller, "persist"):
-        place = persist_snapshot(core.database, core.require_snapshots(), fresh_caller, index_name, path)
+    with timed(services.database, fresh_caller, "persist"):
+        place = persist_snapshot(
+            services.database, services.require_snapshots(), fresh_caller, index_name, path
+        )
         return wire.Confirmation(message=f"Successfully persisted index {index_name} to {place}.")
 
 
 @app.post("/load/{index_name:path}")
 def load(
     caller: Loader,
-    core: Core,
+    services: Core,
     fresh_caller: FreshCaller,
     index_name: Name,
     path: wire.SnapshotPath | None = None,
     overwrite: bool = False,
 ) -> wire.Confirmation:
-    with timed(core.database, fresh_caller, "load"):
-        store, model = core.require_snapshots(), model_of(core.settings)
+    with timed(services.database, fresh_caller, "load"):
+        store, model = services.require_snapshots(), model_of(services.settings)
         place = load_snapshot(
-            core.database, store, fresh_caller, index_name, path, model=model, overwrite=overwrite
+            services.database, store, fresh_caller, index_name, path, model=model, overwrite=overwrite
         )
         return wire.Confirmation(message=f"Successfully loaded index {index_name} from {place}.")
 

@@ -38,13 +38,13 @@ Name = Annotated[CollectionName, Path()]
 
 @app.post("/index", response_model=list[wire.Document])
 def create(
-    caller: Writer, fresh_caller: FreshCaller, core: Core, guard: WriteGuard, body: wire.IndexRequest
+    caller: Writer, fresh_caller: FreshCaller, services: Core, guard: WriteGuard, body: wire.IndexRequest
 ) -> Any:
-    with timed(core.database, fresh_caller, "index"):
+    with timed(services.database, fresh_caller, "index"):
         texts = [IndexDocument.new(document.text, document.metadata) for document in body.documents]
         rows = indexes.add(
-            core.database,
-            core.embedder_of_org(fresh_caller),
+            services.database,
+            services.embedder_of_org(fresh_caller),
             fresh_caller,
             body.index_name,
             texts,
@@ -54,25 +54,25 @@ def create(
 
 
 @app.get("/indexes", response_model=list[str])
-def index(caller: Reader, core: Core) -> Any:
-    with timed(core.database, caller, "indexes"):
-        return JSONResponse(named_collections.names(core.database, caller))
+def index(caller: Reader, services: Core) -> Any:
+    with timed(services.database, caller, "indexes"):
+        return JSONResponse(named_collections.names(services.database, caller))
 
 
 @app.get("/indexes/{index_name:path}/documents")
 def documents(
     caller: Reader,
-    core: Core,
+    services: Core,
     index_name: Name,
     limit: Limit = 10,
     offset: Offset = 0,
     max_text_length: wire.MaxTextLength = 1000,
     metadata_filter: str | None = None,
 ) -> wire.Documents:
-    with timed(core.database, caller, "indexes_document"):
+    with timed(services.database, caller, "indexes_document"):
         filters = wire.filters_of(metadata_filter)
         rows, total = named_collections.documents(
-            core.database, caller, index_name, limit, offset, max_text_length, filters
+            services.database, caller, index_name, limit, offset, max_text_length, filters
         )
         entries = list(readable(rows, wire.Document.of))
         return wire.Documents(documents=entries, count=len(entries), total_items=total)
@@ -82,19 +82,24 @@ def documents(
 def change(
     caller: Writer,
     fresh_caller: FreshCaller,
-    core: Core,
+    services: Core,
     guard: WriteGuard,
     index_name: Name,
     body: wire.UpdateRequest,
 ) -> wire.UpdateResponse:
-    with timed(core.database, fresh_caller, "indexes_update_document"):
+    with timed(services.database, fresh_caller, "indexes_update_document"):
         texts = [
             IndexDocument(document.doc_id or "", document.text, document.metadata)
             for document in body.documents
         ]
         with_id = [text for text in texts if text.name]
         changed = indexes.change(
-            core.database, core.embedder_of_org(fresh_caller), fresh_caller, index_name, with_id, guard
+            services.database,
+            services.embedder_of_org(fresh_caller),
+            fresh_caller,
+            index_name,
+            with_id,
+            guard,
         )
         absent = [*changed.absent, *(text.row() for text in texts if not text.name)]
         return wire.UpdateResponse(
@@ -106,17 +111,17 @@ def change(
 
 @app.post("/indexes/{index_name:path}/documents/delete")
 def delete_documents(
-    caller: Writer, core: Core, index_name: Name, body: wire.DeleteRequest
+    caller: Writer, services: Core, index_name: Name, body: wire.DeleteRequest
 ) -> wire.DeleteResponse:
-    with timed(core.database, caller, "indexes_delete_document"):
-        deleted = named_collections.delete(core.database, caller, index_name, body.doc_ids)
+    with timed(services.database, caller, "indexes_delete_document"):
+        deleted = named_collections.delete(services.database, caller, index_name, body.doc_ids)
         return wire.DeleteResponse.of(body, deleted)
 
 
 @app.delete("/indexes/{index_name:path}")
-def delete(caller: Manager, core: Core, index_name: Name) -> wire.Confirmation:
-    with timed(core.database, caller, "delete_index"):
-        indexes.delete(core.database, caller, index_name)
+def delete(caller: Manager, services: Core, index_name: Name) -> wire.Confirmation:
+    with timed(services.database, caller, "delete_index"):
+        indexes.delete(services.database, caller, index_name)
         return wire.Confirmation(message=f"Successfully deleted index {index_name}.")
 
 

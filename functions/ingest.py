@@ -46,18 +46,26 @@ class WorkReport(BaseModel):
 
 
 @app.post("/functions/v1/ingest", dependencies=[worker_only])
-def ingest(core: Core) -> WorkReport:
-    return _work(core)
+def ingest(services: Core) -> WorkReport:
+    return _work(services)
 
 
-def _work(core: Core) -> WorkReport:
-    signer = core.require_signer()
-    jobs = Jobs(core.database, signer)
-    worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage, core.embedder_of_org)
-    sender = WebhookSender(core.database, signer, core.networks, message_of)
+def _work(services: Core) -> WorkReport:
+    signer = services.require_signer()
+    jobs = Jobs(services.database, signer)
+    worker = Worker(
+        jobs,
+        services.embedder,
+        services.networks,
+        services.transcriber,
+        services.storage,
+        services.embedder_of_org,
+    )
+    sender = WebhookSender(services.database, signer, services.networks, message_of)
     graph_worker = GraphWorker(jobs)
     source_worker = SourceWorker(
-        jobs, partial(open_source, networks=core.networks, endpoints=core.settings.rag_source_endpoints)
+        jobs,
+        partial(open_source, networks=services.networks, endpoints=services.settings.rag_source_endpoints),
     )
     # In parallel, so that documents do not wait for slow receivers, nor these for long documents.
     finished = Event()
@@ -72,10 +80,10 @@ def _work(core: Core) -> WorkReport:
         deliveries, _ = delivery.result()
         extractions, all_extracted = extraction.result()
         listings, all_listed = listing.result()
-    remove_old_rows(core.database, signer)
-    extend_hnsw(core.database, signer)
-    if core.storage:
-        remove_due(core.database, signer, core.storage)
+    remove_old_rows(services.database, signer)
+    extend_hnsw(services.database, signer)
+    if services.storage:
+        remove_due(services.database, signer, services.storage)
     return WorkReport(
         completed=documents.completed,
         failed=documents.failed,

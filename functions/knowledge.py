@@ -47,22 +47,22 @@ def alive() -> wire.HealthStatus:
 
 
 @app.get("/readyz", responses={503: {"description": "The database is unavailable"}})
-def ready(core: Core) -> JSONResponse:
-    reachable = core.is_reachable()
+def ready(services: Core) -> JSONResponse:
+    reachable = services.is_reachable()
     status = wire.HealthStatus(status="ok" if reachable else "unavailable")
     return JSONResponse(status.model_dump(), 200 if reachable else 503)
 
 
 @app.get(f"{PREFIX}/namespaces")
-def namespaces(caller: Reader, core: Core) -> wire.Namespaces:
-    return wire.Namespaces(namespaces=named_collections.names(core.database, caller))
+def namespaces(caller: Reader, services: Core) -> wire.Namespaces:
+    return wire.Namespaces(namespaces=named_collections.names(services.database, caller))
 
 
 @app.post(PREFIX + "/{namespace:path}/documents", status_code=201)
 def ingest(
     caller: Writer,
     fresh_caller: FreshCaller,
-    core: Core,
+    services: Core,
     guard: WriteGuard,
     namespace: Namespace,
     body: wire.IngestRequest,
@@ -71,44 +71,44 @@ def ingest(
         NewText(document.document_id, document.text, document.metadata, document.source, document.title)
         for document in body.documents
     ]
-    return wire.IngestResponse.of(knowledge.ingest(core, fresh_caller, namespace, texts, guard))
+    return wire.IngestResponse.of(knowledge.ingest(services, fresh_caller, namespace, texts, guard))
 
 
 @app.get(PREFIX + "/{namespace:path}/documents")
 def documents(
     caller: Reader,
-    core: Core,
+    services: Core,
     namespace: Namespace,
     limit: wire.Limit = 100,
     offset: Offset = 0,
 ) -> wire.Documents:
-    rows, total = knowledge.documents(core, caller, namespace, limit, offset)
+    rows, total = knowledge.documents(services, caller, namespace, limit, offset)
     return wire.Documents(documents=list(readable(rows, wire.Document.of)), total=total)
 
 
 @app.delete(PREFIX + "/{namespace:path}/documents/{document_id:path}", status_code=204)
 def delete(
-    caller: Writer, core: Core, namespace: Namespace, document_id: Annotated[DocumentName, Path()]
+    caller: Writer, services: Core, namespace: Namespace, document_id: Annotated[DocumentName, Path()]
 ) -> Response:
-    knowledge.delete(core, caller, namespace, document_id)
+    knowledge.delete(services, caller, namespace, document_id)
     return Response(status_code=204)
 
 
 @app.post(PREFIX + "/{namespace:path}/retrieve")
 def retrieve(
-    caller: Retriever, core: Core, namespace: Namespace, body: wire.RetrieveRequest
+    caller: Retriever, services: Core, namespace: Namespace, body: wire.RetrieveRequest
 ) -> wire.RetrieveResponse:
     request = Query(body.query, body.top_k, Filters(metadata=body.filters))
-    passages = knowledge.retrieve(core, caller, [namespace], request)
+    passages = knowledge.retrieve(services, caller, [namespace], request)
     return wire.RetrieveResponse(chunks=wire.chunks_of(passages, with_citations=body.include_citations))
 
 
 @app.post(PREFIX + "/{namespace:path}/query")
 async def query(
-    caller: Asker, core: Core, namespace: Namespace, body: wire.QueryRequest
+    caller: Asker, services: Core, namespace: Namespace, body: wire.QueryRequest
 ) -> wire.QueryResponse:
     request = Query(body.question, body.top_k, Filters(metadata=body.filters))
-    draft, judgement, passages = await knowledge.query(core, caller, namespace, request)
+    draft, judgement, passages = await knowledge.query(services, caller, namespace, request)
     chunks = wire.chunks_of(passages, with_citations=body.include_citations)
     return wire.QueryResponse.of(body.question, draft, judgement, chunks)
 

@@ -33,51 +33,55 @@ Agent = Annotated[Principal, with_scope(*Scope)]
 
 
 @app.post(PATH, dependencies=CHALLENGE, openapi_extra=MESSAGE)
-async def respond(caller: Agent, core: Core, request: Request) -> Response:
-    return await server.respond(request, core, caller)
+async def respond(caller: Agent, services: Core, request: Request) -> Response:
+    return await server.respond(request, services, caller)
 
 
 @app.get(WELL_KNOWN)
 @app.get(f"{WELL_KNOWN}{PATH}")
-def metadata(core: Core, public_url: PublicUrl) -> wire.ResourceMetadata:
-    return wire.ResourceMetadata(resource=f"{public_url}{PATH}", authorization_servers=[core.settings.issuer])
+def metadata(services: Core, public_url: PublicUrl) -> wire.ResourceMetadata:
+    return wire.ResourceMetadata(
+        resource=f"{public_url}{PATH}", authorization_servers=[services.settings.issuer]
+    )
 
 
 @server.tool(Scope.RETRIEVALS_READ, Scope.CHAT_READ)
-def search(core: Services, caller: Principal, arguments: wire.SearchArguments) -> wire.SearchResult:
+def search(services: Services, caller: Principal, arguments: wire.SearchArguments) -> wire.SearchResult:
     """Search the documents. Returns the passages that fit best, best first, with document ids."""
-    result = pipeline.search(core, caller, arguments.to_query())
+    result = pipeline.search(services, caller, arguments.to_query())
     return wire.SearchResult(passages=list(map(wire.Passage.of, result.matches)))
 
 
 @server.tool(Scope.CHAT_READ)
-async def answer(core: Services, caller: Principal, arguments: wire.AnswerArguments) -> wire.AnswerResult:
+async def answer(services: Services, caller: Principal, arguments: wire.AnswerArguments) -> wire.AnswerResult:
     """Answer a question from the documents alone, with numbered sources and a confidence."""
     query = arguments.to_query()
-    result = await pipeline.answer(core, caller, query)
-    await request_records.record_answer(core, caller, query, result)
+    result = await pipeline.answer(services, caller, query)
+    await request_records.record_answer(services, caller, query, result)
     return wire.AnswerResult.of(query.text, result)
 
 
 @server.tool(*READING)
-def read_document(core: Services, caller: Principal, arguments: wire.ReadArguments) -> wire.DocumentPart:
+def read_document(services: Services, caller: Principal, arguments: wire.ReadArguments) -> wire.DocumentPart:
     """Read a part of a document's text, from an offset on."""
     document = id_of(arguments.document_id, "document")
-    row = documents.read(core.database, caller, document, arguments.offset, arguments.characters)
+    row = documents.read(services.database, caller, document, arguments.offset, arguments.characters)
     return wire.DocumentPart.of(row, arguments.offset)
 
 
 @server.tool(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE)
-def list_collections(core: Services, caller: Principal, arguments: wire.ListArguments) -> wire.CollectionList:
+def list_collections(
+    services: Services, caller: Principal, arguments: wire.ListArguments
+) -> wire.CollectionList:
     """List the collections of documents, by name."""
     rows, total = collections.list_collections(
-        core.database, caller, arguments.limit, arguments.offset, "name", "asc"
+        services.database, caller, arguments.limit, arguments.offset, "name", "asc"
     )
     return wire.CollectionList(collections=list(readable(rows, wire.Collection.of)), total=total)
 
 
 @server.tool(Scope.DOCUMENTS_WRITE)
-def add_text(core: Services, caller: Principal, arguments: wire.AddArguments) -> wire.AddedDocument:
+def add_text(services: Services, caller: Principal, arguments: wire.AddArguments) -> wire.AddedDocument:
     """Add a text to a collection as a new document. It is searchable after its processing."""
     collection = id_of(arguments.collection_id, "collection")
     title = arguments.title or documents.first_words(arguments.text)
@@ -88,7 +92,7 @@ def add_text(core: Services, caller: Principal, arguments: wire.AddArguments) ->
         external_id=arguments.external_id,
         private=arguments.private,
     )
-    row = documents.add(core.database, caller, collection, new)
+    row = documents.add(services.database, caller, collection, new)
     return wire.AddedDocument(document_id=row["id"], status=row["status"])
 
 

@@ -12,8 +12,8 @@ app = create_app(rag, "metrics", searches=False, errors=(401, 404, 500, 503))
 
 
 @app.get("/metrics", dependencies=[operators_only])
-def metrics(core: Core) -> Response:
-    content, media_type = exposition(core)
+def metrics(services: Core) -> Response:
+    content, media_type = exposition(services)
     return Response(content, media_type=media_type)
 
 

@@ -11,10 +11,10 @@ app = create_app(rag, "rag-answer", errors=(400, 401, 413, 429, 500, 503))
 
 @app.post("/api/rag/answer")
 @app.post("/functions/v1/rag-answer")
-async def answer(caller: Caller, core: Core, body: rag.Request) -> rag.AnswerResponse:
+async def answer(caller: Caller, services: Core, body: rag.Request) -> rag.AnswerResponse:
     query = body.to_query()
-    result = await rag_rule.answer(core, caller, query)
-    await request_records.record_answer(core, caller, query, result)
+    result = await rag_rule.answer(services, caller, query)
+    await request_records.record_answer(services, caller, query, result)
     return rag.AnswerResponse.of(body, result)
 
 

@@ -11,8 +11,8 @@ app = create_app(rag, "rag-search", errors=(400, 401, 413, 429, 500, 503))
 
 @app.post("/api/rag/search")
 @app.post("/functions/v1/rag-search")
-def search(caller: Caller, core: Core, body: rag.Request) -> rag.SearchResponse:
-    return rag.SearchResponse.of(body, pipeline.search(core, caller, body.to_query()))
+def search(caller: Caller, services: Core, body: rag.Request) -> rag.SearchResponse:
+    return rag.SearchResponse.of(body, pipeline.search(services, caller, body.to_query()))
 
 
 handler = lambda_handler(app)

@@ -34,7 +34,7 @@ RecordId = Annotated[wire.RecordId, Path()]
 @app.get("/v1/records")
 def index(
     caller: Admin,
-    core: Core,
+    services: Core,
     limit: Limit = 20,
     offset: Offset = 0,
     sort_by: wire.SortBy = "created_at",
@@ -43,7 +43,7 @@ def index(
     labelled: bool | None = None,
 ) -> wire.Records:
     rows, total = records.list_records(
-        core.database,
+        services.database,
         caller,
         limit=limit,
         offset=offset,
@@ -58,57 +58,57 @@ def index(
 
 @app.get("/api/v1/records/summary")
 @app.get("/v1/records/summary")
-def summary(caller: Admin, core: Core, days: wire.Days = 30) -> wire.Summary:
-    return wire.Summary.of(records.summary(core.database, caller, days))
+def summary(caller: Admin, services: Core, days: wire.Days = 30) -> wire.Summary:
+    return wire.Summary.of(records.summary(services.database, caller, days))
 
 
 @app.get("/api/v1/records/settings")
 @app.get("/v1/records/settings")
-def settings(caller: Asker, core: Core, org_id: UUID | None = None) -> wire.Settings:
-    return wire.Settings.of(records.settings(core.database, caller, str(org_id) if org_id else None))
+def settings(caller: Asker, services: Core, org_id: UUID | None = None) -> wire.Settings:
+    return wire.Settings.of(records.settings(services.database, caller, str(org_id) if org_id else None))
 
 
 @app.patch("/api/v1/records/settings")
 @app.patch("/v1/records/settings")
-def update_settings(caller: Admin, core: Core, body: wire.NewSettings) -> wire.Settings:
+def update_settings(caller: Admin, services: Core, body: wire.NewSettings) -> wire.Settings:
     org_id = str(body.org_id) if body.org_id else None
-    changed = records.update_settings(core.database, caller, org_id, body.retention_days)
-    core.recorder.reset()
+    changed = records.update_settings(services.database, caller, org_id, body.retention_days)
+    services.recorder.reset()
     return wire.Settings.of(changed)
 
 
 @app.get("/api/v1/records/{record_id}")
 @app.get("/v1/records/{record_id}")
-def get(caller: Reader, core: Core, record_id: RecordId) -> wire.Record:
-    return wire.Record.of(records.get(core.database, caller, record_id))
+def get(caller: Reader, services: Core, record_id: RecordId) -> wire.Record:
+    return wire.Record.of(records.get(services.database, caller, record_id))
 
 
 @app.post("/api/v1/records/{record_id}/replay")
 @app.post("/v1/records/{record_id}/replay")
-async def replay(caller: Reader, core: Core, record_id: RecordId) -> wire.Replay:
-    record = await run_in_threadpool(records.get, core.database, caller, record_id)
-    return wire.Replay.of(record, await request_replay.replay(core, caller, record))
+async def replay(caller: Reader, services: Core, record_id: RecordId) -> wire.Replay:
+    record = await run_in_threadpool(records.get, services.database, caller, record_id)
+    return wire.Replay.of(record, await request_replay.replay(services, caller, record))
 
 
 @app.post("/api/v1/records/{record_id}/feedback", status_code=204)
 @app.post("/v1/records/{record_id}/feedback", status_code=204)
-def rate(caller: Asker, core: Core, record_id: RecordId, body: wire.Feedback) -> Response:
-    records.rate(core.database, caller, record_id, body.rating, body.reason)
+def rate(caller: Asker, services: Core, record_id: RecordId, body: wire.Feedback) -> Response:
+    records.rate(services.database, caller, record_id, body.rating, body.reason)
     return Response(status_code=204)
 
 
 @app.post("/api/v1/records/{record_id}/label", status_code=204)
 @app.post("/v1/records/{record_id}/label", status_code=204)
-def label(caller: Admin, core: Core, record_id: RecordId, body: wire.Label) -> Response:
+def label(caller: Admin, services: Core, record_id: RecordId, body: wire.Label) -> Response:
     ids = [id_of(document_id, "document") for document_id in body.document_ids]
-    records.label(core.database, caller, record_id, body.verdict, ids)
+    records.label(services.database, caller, record_id, body.verdict, ids)
     return Response(status_code=204)
 
 
 @app.delete("/api/v1/records")
 @app.delete("/v1/records")
-def delete(caller: Admin, core: Core, user_id: UUID | None = None) -> wire.Deleted:
-    return wire.Deleted(deleted=records.delete(core.database, caller, str(user_id) if user_id else None))
+def delete(caller: Admin, services: Core, user_id: UUID | None = None) -> wire.Deleted:
+    return wire.Deleted(deleted=records.delete(services.database, caller, str(user_id) if user_id else None))
 
 
 handler = lambda_handler(app)

@@ -20,12 +20,12 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ)]
 
 @app.post("/api/v1/retrievals")
 @app.post("/v1/retrievals")
-def retrieve(caller: Searcher, core: Core, body: wire.Request) -> wire.Response:
+def retrieve(caller: Searcher, services: Core, body: wire.Request) -> wire.Response:
     collection = id_of(body.collection_id, "collection") if body.collection_id else None
-    result = pipeline.search(core, caller, body.to_request(collection))
+    result = pipeline.search(services, caller, body.to_request(collection))
     if collection and not result.matches:
         # An empty result may mean that the collection does not exist: then this raises NotFound.
-        collections.get(core.database, caller, collection)
+        collections.get(services.database, caller, collection)
     return wire.Response.of(body, result, graph_context(result.graph or Graph()))
 
 

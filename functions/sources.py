@@ -32,47 +32,47 @@ Id = Annotated[str, Depends(_id_of_path)]
 
 @app.post("/api/v1/sources", status_code=201)
 @app.post("/v1/sources", status_code=201)
-def create(caller: Manager, core: Core, body: wire.NewSource) -> wire.Source:
+def create(caller: Manager, services: Core, body: wire.NewSource) -> wire.Source:
     fields = body.model_dump(mode="json", exclude_none=True)
     fields["collection_id"] = id_of(body.collection_id, "collection")
     if body.kind == "website":
         with error_details(field="address"):
-            fields["address"] = core.networks.require_url(body.address)
-    elif body.endpoint and body.endpoint not in core.settings.rag_source_endpoints:
+            fields["address"] = services.networks.require_url(body.address)
+    elif body.endpoint and body.endpoint not in services.settings.rag_source_endpoints:
         raise EndpointRefused(details={"field": "endpoint"})
-    return wire.Source(**sources.create(core.database, caller, fields))
+    return wire.Source(**sources.create(services.database, caller, fields))
 
 
 @app.get("/api/v1/sources")
 @app.get("/v1/sources")
-def index(caller: Manager, core: Core) -> wire.Sources:
-    return wire.Sources(data=[wire.Source(**row) for row in sources.list_sources(core.database, caller)])
+def index(caller: Manager, services: Core) -> wire.Sources:
+    return wire.Sources(data=[wire.Source(**row) for row in sources.list_sources(services.database, caller)])
 
 
 @app.get("/api/v1/sources/{source_id}")
 @app.get("/v1/sources/{source_id}")
-def get(caller: Manager, core: Core, source: Id) -> wire.Source:
-    return wire.Source(**sources.get(core.database, caller, source))
+def get(caller: Manager, services: Core, source: Id) -> wire.Source:
+    return wire.Source(**sources.get(services.database, caller, source))
 
 
 @app.patch("/api/v1/sources/{source_id}")
 @app.patch("/v1/sources/{source_id}")
-def update(caller: Manager, core: Core, source: Id, body: wire.SourceChanges) -> wire.Source:
+def update(caller: Manager, services: Core, source: Id, body: wire.SourceChanges) -> wire.Source:
     changes = body.model_dump(mode="json", exclude_none=True)
-    return wire.Source(**sources.update(core.database, caller, source, changes))
+    return wire.Source(**sources.update(services.database, caller, source, changes))
 
 
 @app.delete("/api/v1/sources/{source_id}", status_code=204)
 @app.delete("/v1/sources/{source_id}", status_code=204)
-def delete(caller: Manager, core: Core, source: Id, documents: bool = False) -> Response:
-    sources.delete(core.database, caller, source, documents=documents)
+def delete(caller: Manager, services: Core, source: Id, documents: bool = False) -> Response:
+    sources.delete(services.database, caller, source, documents=documents)
     return Response(status_code=204)
 
 
 @app.post("/api/v1/sources/{source_id}/run", status_code=202)
 @app.post("/v1/sources/{source_id}/run", status_code=202)
-def run(caller: Manager, core: Core, source: Id) -> wire.Source:
-    return wire.Source(**sources.run(core.database, caller, source))
+def run(caller: Manager, services: Core, source: Id) -> wire.Source:
+    return wire.Source(**sources.run(services.database, caller, source))
 
 
 handler = lambda_handler(app)

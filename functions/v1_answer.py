@@ -35,14 +35,14 @@ async def answer(
     once: Once,
     caller: Asker,
     fresh_caller: FreshCaller,
-    core: Core,
+    services: Core,
     body: wire.Request,
     x_workspace_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     request = body.to_request(x_workspace_id)
 
     def operation() -> IdempotentRequest:
-        place = locate(core.database, fresh_caller(), request.search.workspace, request.search.org)
+        place = locate(services.database, fresh_caller(), request.search.workspace, request.search.org)
         lease = round(STREAM_SECONDS) + LEASE_SECONDS
         content = [place.collection_id, body.fingerprint()]
         return IdempotentRequest(Scope.CHAT_READ, content, org_id=place.org_id, lease_seconds=lease)
@@ -50,7 +50,7 @@ async def answer(
     def stored(event: Event) -> tuple[Any, set[str]] | None:
         return (wire.body(body, event), event.chunk_ids) if isinstance(event, AnswerDone) else None
 
-    outcome = await once.stream(operation, cited.answer(core, fresh_caller, request), stored)
+    outcome = await once.stream(operation, cited.answer(services, fresh_caller, request), stored)
     if isinstance(outcome, StoredResponse):
         return wire.replay(outcome, streams=body.stream)
     if not body.stream:

@@ -27,11 +27,11 @@ Reader = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ,
 
 @app.post("/v1/contents")
 def contents(
-    caller: Reader, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
+    caller: Reader, services: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
-    place = locate(core.database, caller, body.workspace(x_workspace_id), body.organization_id)
+    place = locate(services.database, caller, body.workspace(x_workspace_id), body.organization_id)
     result = hydrate(
-        core.database,
+        services.database,
         caller,
         place,
         body.references(),

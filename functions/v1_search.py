@@ -21,9 +21,12 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_REA
 
 @app.post("/v1/search")
 def search(
-    caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
+    caller: Searcher,
+    services: Core,
+    body: wire.Request,
+    x_workspace_id: Annotated[str | None, Header()] = None,
 ) -> wire.Response:
-    return wire.Response.of(body, retrieve(core, caller, body.to_request(x_workspace_id)))
+    return wire.Response.of(body, retrieve(services, caller, body.to_request(x_workspace_id)))
 
 
 handler = lambda_handler(app)

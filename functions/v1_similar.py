@@ -21,10 +21,13 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_REA
 
 @app.post("/v1/similar")
 def similar(
-    caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
+    caller: Searcher,
+    services: Core,
+    body: wire.Request,
+    x_workspace_id: Annotated[str | None, Header()] = None,
 ) -> wire.Response:
     request = body.to_request(x_workspace_id)
-    return wire.Response.of(body, find_similar(core, caller, request, body.to_subject(), body.by))
+    return wire.Response.of(body, find_similar(services, caller, request, body.to_subject(), body.by))
 
 
 handler = lambda_handler(app)

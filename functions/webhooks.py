@@ -38,57 +38,59 @@ DeliveryId = Annotated[str, Depends(_delivery_of_path)]
 
 @app.post("/api/v1/webhooks", status_code=201)
 @app.post("/v1/webhooks", status_code=201)
-def create(caller: Manager, core: Core, body: wire.NewWebhook) -> wire.CreatedWebhook:
+def create(caller: Manager, services: Core, body: wire.NewWebhook) -> wire.CreatedWebhook:
     fields = body.model_dump(mode="json", exclude_none=True)
-    fields["url"] = _require_public(core, body.url)
+    fields["url"] = _require_public(services, body.url)
     if body.collection_id is not None:
         fields["collection_id"] = id_of(body.collection_id, "collection")
-    return wire.CreatedWebhook(**webhooks.create(core.database, caller, fields))
+    return wire.CreatedWebhook(**webhooks.create(services.database, caller, fields))
 
 
 @app.get("/api/v1/webhooks")
 @app.get("/v1/webhooks")
-def index(caller: Manager, core: Core) -> wire.Webhooks:
-    return wire.Webhooks(data=[wire.Webhook(**row) for row in webhooks.list_webhooks(core.database, caller)])
+def index(caller: Manager, services: Core) -> wire.Webhooks:
+    return wire.Webhooks(
+        data=[wire.Webhook(**row) for row in webhooks.list_webhooks(services.database, caller)]
+    )
 
 
 @app.get("/api/v1/webhooks/{webhook_id}")
 @app.get("/v1/webhooks/{webhook_id}")
-def get(caller: Manager, core: Core, webhook: Id) -> wire.Webhook:
-    return wire.Webhook(**webhooks.get(core.database, caller, webhook))
+def get(caller: Manager, services: Core, webhook: Id) -> wire.Webhook:
+    return wire.Webhook(**webhooks.get(services.database, caller, webhook))
 
 
 @app.patch("/api/v1/webhooks/{webhook_id}")
 @app.patch("/v1/webhooks/{webhook_id}")
-def update(caller: Manager, core: Core, webhook: Id, body: wire.WebhookChanges) -> wire.Webhook:
+def update(caller: Manager, services: Core, webhook: Id, body: wire.WebhookChanges) -> wire.Webhook:
     changes = body.model_dump(mode="json", exclude_none=True)
     if body.url is not None:
-        changes["url"] = _require_public(core, body.url)
-    return wire.Webhook(**webhooks.update(core.database, caller, webhook, changes))
+        changes["url"] = _require_public(services, body.url)
+    return wire.Webhook(**webhooks.update(services.database, caller, webhook, changes))
 
 
 @app.delete("/api/v1/webhooks/{webhook_id}", status_code=204)
 @app.delete("/v1/webhooks/{webhook_id}", status_code=204)
-def delete(caller: Manager, core: Core, webhook: Id) -> Response:
-    webhooks.delete(core.database, caller, webhook)
+def delete(caller: Manager, services: Core, webhook: Id) -> Response:
+    webhooks.delete(services.database, caller, webhook)
     return Response(status_code=204)
 
 
 @app.post("/api/v1/webhooks/{webhook_id}/rotate", status_code=201)
 @app.post("/v1/webhooks/{webhook_id}/rotate", status_code=201)
 def rotate(
-    caller: Manager, core: Core, webhook: Id, body: Annotated[wire.Rotation | None, Body()] = None
+    caller: Manager, services: Core, webhook: Id, body: Annotated[wire.Rotation | None, Body()] = None
 ) -> wire.CreatedWebhook:
     overlap = (body or wire.Rotation()).overlap_seconds
-    return wire.CreatedWebhook(**webhooks.rotate(core.database, caller, webhook, overlap))
+    return wire.CreatedWebhook(**webhooks.rotate(services.database, caller, webhook, overlap))
 
 
 @app.get("/api/v1/webhooks/{webhook_id}/deliveries")
 @app.get("/v1/webhooks/{webhook_id}/deliveries")
 def deliveries(
-    caller: Manager, core: Core, webhook: Id, limit: Limit = 20, offset: Offset = 0
+    caller: Manager, services: Core, webhook: Id, limit: Limit = 20, offset: Offset = 0
 ) -> wire.Deliveries:
-    rows, total = webhooks.deliveries(core.database, caller, webhook, limit, offset)
+    rows, total = webhooks.deliveries(services.database, caller, webhook, limit, offset)
     return wire.Deliveries(
         data=[wire.Delivery(**row) for row in rows], pagination=Pagination.of(total, limit, offset)
     )
@@ -96,15 +98,15 @@ def deliveries(
 
 @app.post("/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/repeat", status_code=202)
 @app.post("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/repeat", status_code=202)
-def repeat(caller: Manager, core: Core, webhook: Id, delivery: DeliveryId) -> Response:
-    webhooks.repeat(core.database, caller, webhook, delivery)
+def repeat(caller: Manager, services: Core, webhook: Id, delivery: DeliveryId) -> Response:
+    webhooks.repeat(services.database, caller, webhook, delivery)
     return Response(status_code=202)
 
 
-def _require_public(core: Core, url: str) -> str:
+def _require_public(services: Core, url: str) -> str:
     """Raises AddressRefused for an address in a private network."""
     with error_details(field="url"):
-        return core.networks.require_url(url)
+        return services.networks.require_url(url)
 
 
 handler = lambda_handler(app)

@@ -31,7 +31,7 @@ from shared.services import Services
 from tests.actors import Actor, Org, World, client
 from tests.databases import LONG_TIME_OUTS, ProcessStack, Run
 from tests.external_programs import chromium
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.stand_in_server import StandIn
 from tests.storage_server import BUCKET, StorageServer
 from tests.upload_client import Uploads
@@ -161,7 +161,7 @@ def settings(stack: Stack) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def core(settings: Settings) -> Iterator[Services]:
+def services(settings: Settings) -> Iterator[Services]:
     pipeline = Services(settings)
     yield pipeline
     pipeline.close()
@@ -224,8 +224,8 @@ def uploading(
             "rag_storage_bucket": BUCKET,
             "rag_public_url": "http://testserver",
         }
-        with services(settings, **changes) as core, client_of(documents.app, core) as app:
-            yield Uploads(server, core, app, embedder, world)
+        with services_with(settings, **changes) as services, client_of(documents.app, services) as app:
+            yield Uploads(server, services, app, embedder, world)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ CHUNKS = {
 
 
 def put(
-    core: Services,
+    services: Services,
     actor: Actor,
     title: str,
     *texts: NamedText,
@@ -70,7 +70,7 @@ def put(
 ) -> str:
     """A document with these chunks; its id."""
     assert actor.org is not None
-    vectors = embed(core.embedder, [f"{title}\n{chunk.text}" for chunk in texts])
+    vectors = embed(services.embedder, [f"{title}\n{chunk.text}" for chunk in texts])
     chunks, start = list[dict[str, Any]](), 0
     for chunk, vector in zip(texts, vectors, strict=True):
         chunks.append(chunk.row(start, vector))
@@ -79,7 +79,7 @@ def put(
         "org_id": actor.org.id,
         "title": title,
         "content": "\n".join(chunk.text for chunk in texts),
-        "embedding_model": core.embedder.model,
+        "embedding_model": services.embedder.model,
         "collection": collection,
         **fields,
     }
@@ -89,9 +89,9 @@ def put(
     return document_id
 
 
-def put_all(core: Services, actor: Actor, collection: str = "default", **fields: Any) -> dict[str, str]:
+def put_all(services: Services, actor: Actor, collection: str = "default", **fields: Any) -> dict[str, str]:
     """All of them; their ids by their titles."""
     return {
-        title: put(core, actor, title, chunks, collection=collection, **fields)
+        title: put(services, actor, title, chunks, collection=collection, **fields)
         for title, chunks in CHUNKS.items()
     }

@@ -14,7 +14,7 @@ from shared.config import Settings
 from shared.documents.snapshots.manifest import Manifest
 from shared.services import Services
 from tests.actors import Actor, World, vector
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 
 OF_DOCUMENTS = """
     select external_id, source_type, title, uri, lang, occurred_at, origin, author, state, labels,
@@ -40,7 +40,7 @@ class Snapshots:
     """The function, and its caller."""
 
     app: TestClient
-    core: Services
+    services: Services
     world: World
     url: str
 
@@ -71,7 +71,7 @@ class Snapshots:
 
     def folder(self, who: Actor, *segments: str) -> SnapshotFolder:
         assert who.org
-        return self.core.require_snapshots().folder(who.org.id, segments)
+        return self.services.require_snapshots().folder(who.org.id, segments)
 
     def data(self, who: Actor, *segments: str) -> list[str]:
         """The names of the files of data in a snapshot's folder."""
@@ -80,8 +80,11 @@ class Snapshots:
 
 @contextmanager
 def snapshot_client(settings: Settings, world: World, url: str) -> Iterator[Snapshots]:
-    with services(settings, rag_snapshot_url=url) as core, client_of(index_snapshots.app, core) as app:
-        yield Snapshots(app, core, world, url)
+    with (
+        services_with(settings, rag_snapshot_url=url) as services,
+        client_of(index_snapshots.app, services) as app,
+    ):
+        yield Snapshots(app, services, world, url)
 
 
 def message(answer: Any) -> str:

@@ -26,7 +26,7 @@ def page(text: str, padding: int = 0) -> bytes:
 @dataclass(frozen=True)
 class Uploads:
     server: StorageServer
-    core: Services
+    services: Services
     app: TestClient
     embedder: Embedder
     world: World
@@ -66,11 +66,15 @@ class Uploads:
         return body
 
     def work(self) -> BatchResult:
-        core = self.core
-        return Worker(Jobs(core.database, core.require_signer()), self.embedder, storage=core.storage).work()
+        services = self.services
+        return Worker(
+            Jobs(services.database, services.require_signer()), self.embedder, storage=services.storage
+        ).work()
 
     def remove(self) -> int:
-        return remove_due(self.core.database, self.core.require_signer(), self.core.require_storage())
+        return remove_due(
+            self.services.database, self.services.require_signer(), self.services.require_storage()
+        )
 
     def path_of(self, row: Row) -> str:
         """Of the document's object."""

@@ -63,7 +63,7 @@ class NewText:
 
 
 def ingest(
-    core: Services,
+    services: Services,
     caller: PrincipalSource,
     namespace: str,
     texts: Sequence[NewText],
@@ -72,46 +72,48 @@ def ingest(
     """Store documents, which are searchable when this returns; their names, in order, generated if missing. A
     document replaces the one with its name. Creates a new namespace. Raises Forbidden for another user's
     namespace, and as store_many."""
-    collection = named_collections.find_or_none(core.database, caller, namespace)
+    collection = named_collections.find_or_none(services.database, caller, namespace)
     config = ChunkingConfig.of_collection(collection)
     names = [text.name or text.generated_name() for text in texts]
     documents = {
-        name: text.document(name, denied_keys(core))
+        name: text.document(name, denied_keys(services))
         for name, text in dict(zip(names, texts, strict=True)).items()
     }
 
     def put(names: Sequence[str], *, only_present: bool) -> list[str]:
         """The names of documents that were not stored."""
         chosen = [rows[name] for name in names]
-        stored = store_many(core.database, caller, namespace, chosen, only_present=only_present)
+        stored = store_many(services.database, caller, namespace, chosen, only_present=only_present)
         return [name for name, document in zip(names, stored, strict=True) if document is None]
 
     # The name of a document from another API is its id.
     ids = [text.name for text in texts if collection and text.name and _is_id(text.name)]
     existing = (
-        list(named_collections.existing_documents(core.database, caller, namespace, ids)) if ids else []
+        list(named_collections.existing_documents(services.database, caller, namespace, ids)) if ids else []
     )
-    with _record_failure(core, caller, "knowledge.ingest", namespace):
-        chunked = chunk_and_embed(core.embedder_of_org(caller), list(documents.values()), config, guard)
+    with _record_failure(services, caller, "knowledge.ingest", namespace):
+        chunked = chunk_and_embed(services.embedder_of_org(caller), list(documents.values()), config, guard)
         rows = dict(zip(documents, chunked, strict=True))
         deleted = put(existing, only_present=True) if existing else []
         put([name for name in documents if name not in existing or name in deleted], only_present=False)
     measure = Measure("gateway_knowledge_documents_ingested_total", len(documents))
-    record_event(core.database, caller, "knowledge.ingest", namespace, measure, documents=len(documents))
+    record_event(services.database, caller, "knowledge.ingest", namespace, measure, documents=len(documents))
     return names
 
 
 def documents(
-    core: Services, caller: Principal, namespace: str, limit: int, offset: int
+    services: Services, caller: Principal, namespace: str, limit: int, offset: int
 ) -> tuple[list[Row], int]:
     """A page of the namespace's documents, the oldest first, and their total; empty for an unknown namespace.
     Raises Forbidden for another user's namespace."""
-    denied = denied_keys(core)
+    denied = denied_keys(services)
     needs_new_title = not denied.isdisjoint(TITLE_KEYS)
     try:
         # A new title needs the beginning of the text.
         characters = TITLE_CHARACTERS + 1 if needs_new_title else 0
-        page, total = named_collections.documents(core.database, caller, namespace, limit, offset, characters)
+        page, total = named_collections.documents(
+            services.database, caller, namespace, limit, offset, characters
+        )
     except NotFound as error:
         if error.code != "collection_not_found":
             raise
@@ -128,83 +130,85 @@ def documents(
     return list(readable(page, redact)), total
 
 
-def delete(core: Services, caller: Principal, namespace: str, name: str) -> None:
+def delete(services: Services, caller: Principal, namespace: str, name: str) -> None:
     """Raises NotFound for an unknown document or namespace; Forbidden for another user's namespace."""
-    if not named_collections.delete(core.database, caller, namespace, [name]):
+    if not named_collections.delete(services.database, caller, namespace, [name]):
         raise NotFound(code="document_not_found")
     measure = Measure("gateway_knowledge_documents_deleted_total", 1)
-    record_event(core.database, caller, "knowledge.delete", namespace, measure, documents=1)
+    record_event(services.database, caller, "knowledge.delete", namespace, measure, documents=1)
 
 
 def retrieve(
-    core: Services, caller: Principal, namespaces: Sequence[str], request: Query
+    services: Services, caller: Principal, namespaces: Sequence[str], request: Query
 ) -> tuple[Passage, ...]:
     """The best passages of a hybrid search in the namespaces; none if they are unknown. Raises Forbidden for
     another user's namespace, or another RagError."""
-    collection_ids = _collection_ids(core, caller, namespaces)
+    collection_ids = _collection_ids(services, caller, namespaces)
     matches: tuple[Match, ...] = ()
     if any(collection_ids.values()):
-        result = pipeline.search(core, caller, _hybrid(request, collection_ids))
-        matches = tuple(map(redaction(denied_keys(core)), result.matches))
+        result = pipeline.search(services, caller, _hybrid(request, collection_ids))
+        matches = tuple(map(redaction(denied_keys(services)), result.matches))
     measures = [Measure("gateway_knowledge_chunks_retrieved_total", len(matches))]
     if matches:
         measures.append(Measure("gateway_knowledge_retrieval_score", matches[0].score))
     for namespace, collection_id in collection_ids.items():
-        _record(core, caller, "knowledge.retrieve", namespace, collection_id, matches, measures)
+        _record(services, caller, "knowledge.retrieve", namespace, collection_id, matches, measures)
         # Only the first event has the measures.
         measures = []
-    return tuple(passage_of(match, denied_keys(core)) for match in matches)
+    return tuple(passage_of(match, denied_keys(services)) for match in matches)
 
 
 async def query(
-    core: Services, caller: Principal, namespace: str, request: Query
+    services: Services, caller: Principal, namespace: str, request: Query
 ) -> tuple[GeneratedText | None, Judgement, tuple[Passage, ...]]:
     """An answer, None if confidence is low or nothing matches, the confidence, and the passages. Raises
     AnswersOff, Forbidden for another user's namespace, or another RagError."""
-    if not core.settings.rag_knowledge_query_enabled:
+    if not services.settings.rag_knowledge_query_enabled:
         raise AnswersOff
-    event, denied = "knowledge.query", denied_keys(core)
-    collection_ids = await run_in_threadpool(_collection_ids, core, caller, [namespace])
+    event, denied = "knowledge.query", denied_keys(services)
+    collection_ids = await run_in_threadpool(_collection_ids, services, caller, [namespace])
     draft: GeneratedText | None = None
     matches: tuple[Match, ...] = ()
     if any(collection_ids.values()):
         search_query = _hybrid(request, collection_ids)
         try:
-            searched = await run_in_threadpool(_search_and_judge, core, caller, search_query, denied)
-            answer = await pipeline.write_answer(core, search_query, searched)
-            await request_records.record_answer(core, caller, search_query, answer)
+            searched = await run_in_threadpool(_search_and_judge, services, caller, search_query, denied)
+            answer = await pipeline.write_answer(services, search_query, searched)
+            await request_records.record_answer(services, caller, search_query, answer)
         except RagError:
-            await run_in_threadpool(record_event, core.database, caller, event, namespace)
+            await run_in_threadpool(record_event, services.database, caller, event, namespace)
             raise
         draft, judgement, matches = answer.draft, answer.judgement, answer.matches
     else:
-        judgement = await run_in_threadpool(pipeline.judge_matches, core, caller, (), request.text)
+        judgement = await run_in_threadpool(pipeline.judge_matches, services, caller, (), request.text)
     measures: list[Measure] = []
     if draft:
         tokens = {"prompt": draft.usage.prompt_tokens, "completion": draft.usage.completion_tokens}
         measures = [Measure("gateway_knowledge_query_tokens_total", n, kind) for kind, n in tokens.items()]
     await run_in_threadpool(
-        _record, core, caller, event, namespace, collection_ids[namespace], matches, measures
+        _record, services, caller, event, namespace, collection_ids[namespace], matches, measures
     )
     return draft, judgement, tuple(passage_of(match, denied) for match in matches)
 
 
 def _search_and_judge(
-    core: Services, caller: Principal, query: Query, denied: frozenset[str]
+    services: Services, caller: Principal, query: Query, denied: frozenset[str]
 ) -> JudgedSearch:
     """Denied metadata is neither judged nor seen by the model."""
     redact = redaction(denied)
-    result = pipeline.search_for_answer(core, caller, query)
+    result = pipeline.search_for_answer(services, caller, query)
     matches, judged = tuple(map(redact, result.matches)), tuple(map(redact, result.judged))
-    return pipeline.judge_search(core, caller, query, replace(result, matches=matches, judged=judged))
+    return pipeline.judge_search(services, caller, query, replace(result, matches=matches, judged=judged))
 
 
 @contextmanager
-def _record_failure(core: Services, caller: PrincipalSource, event: str, namespace: str) -> Iterator[None]:
+def _record_failure(
+    services: Services, caller: PrincipalSource, event: str, namespace: str
+) -> Iterator[None]:
     try:
         yield
     except RagError:
-        record_event(core.database, caller, event, namespace)
+        record_event(services.database, caller, event, namespace)
         raise
 
 
@@ -215,9 +219,11 @@ def _is_id(name: str) -> bool:
         return False
 
 
-def _collection_ids(core: Services, caller: Principal, namespaces: Sequence[str]) -> dict[str, str | None]:
+def _collection_ids(
+    services: Services, caller: Principal, namespaces: Sequence[str]
+) -> dict[str, str | None]:
     """The collections' ids by namespace, None for an unknown one."""
-    rows = {name: named_collections.find_or_none(core.database, caller, name) for name in namespaces}
+    rows = {name: named_collections.find_or_none(services.database, caller, name) for name in namespaces}
     return {name: row["id"] if row else None for name, row in rows.items()}
 
 
@@ -227,7 +233,7 @@ def _hybrid(query: Query, collection_ids: Mapping[str, str | None]) -> Query:
 
 
 def _record(
-    core: Services,
+    services: Services,
     caller: Principal,
     event: str,
     namespace: str,
@@ -237,7 +243,7 @@ def _record(
 ) -> None:
     own = [match for match in matches if match.collection_id == collection_id]
     record_event(
-        core.database,
+        services.database,
         caller,
         event,
         namespace,

@@ -60,8 +60,8 @@ def redaction(denied: frozenset[str]) -> Callable[[Match], Match]:
     return redact
 
 
-def denied_keys(core: Services) -> frozenset[str]:
-    return core.settings.rag_metadata_denylists.get("knowledge", frozenset())
+def denied_keys(services: Services) -> frozenset[str]:
+    return services.settings.rag_metadata_denylists.get("knowledge", frozenset())
 
 
 def without_keys(denied: frozenset[str], metadata: Row) -> Row:

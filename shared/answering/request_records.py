@@ -83,7 +83,7 @@ def queries() -> TypeAdapter[Query]:
     return TypeAdapter(Query)
 
 
-def record(core: Services, caller: PrincipalSource, answered: AnsweredRequest) -> bool:
+def record(services: Services, caller: PrincipalSource, answered: AnsweredRequest) -> bool:
     """Record the current request, if its org records requests; whether it was. Raises nothing."""
     trace = current.get()
     if trace is None:
@@ -91,15 +91,15 @@ def record(core: Services, caller: PrincipalSource, answered: AnsweredRequest) -
     org_ids = {match.org_id for match in answered.matches}
     org_ids |= {query.filters.org_id for query in answered.queries if query.filters.org_id}
     milliseconds = (trace.now() - trace.started) // 1_000_000
-    return core.recorder.record(
-        core.database,
+    return services.recorder.record(
+        services.database,
         caller,
         sorted(org_ids),
         lambda: answered.row(trace.request_id, trace.function, milliseconds),
     )
 
 
-async def record_answer(core: Services, caller: Principal, query: Query, answer: Answer) -> None:
+async def record_answer(services: Services, caller: Principal, query: Query, answer: Answer) -> None:
     """Record an answer of the pipeline. Raises nothing."""
     answered = of_generated(
         query.text,
@@ -109,7 +109,7 @@ async def record_answer(core: Services, caller: Principal, query: Query, answer:
         answer.draft.text if answer.draft else None,
         answer.generated,
     )
-    await run_in_threadpool(record, core, caller, answered)
+    await run_in_threadpool(record, services, caller, answered)
 
 
 def of_generated(

@@ -40,18 +40,18 @@ class Replay:
     changes: tuple[RankChange, ...]
 
 
-async def replay(core: Services, caller: Principal, record: Row) -> Replay:
+async def replay(services: Services, caller: Principal, record: Row) -> Replay:
     """Repeat the record's searches as the caller, and answer from them. Nothing is recorded. Raises Conflict
     for a record without valid queries, or another RagError."""
     searches = _searches(record)
     if len(searches) == 1:
         of_rag = record["function"] == "rag-answer"
-        answer = await (rag_rule if of_rag else pipeline).answer(core, caller, searches[0])
+        answer = await (rag_rule if of_rag else pipeline).answer(services, caller, searches[0])
         text = answer.draft.text if answer.draft else None
         return Replay(answer.judgement, text is not None, text, _changes(record, answer.matches))
     results, judgements = SubQueryResults(), []
     for query in searches:
-        result, judgement = await run_in_threadpool(_search, core, caller, query)
+        result, judgement = await run_in_threadpool(_search, services, caller, query)
         results.by_query[query.text] = result
         judgements.append(judgement)
     return Replay(median(judgements), None, None, _changes(record, results.by_score()))
@@ -69,9 +69,9 @@ def _searches(record: Row) -> list[Query]:
     return [replace(query, filters=replace(query.filters, org_id=record["org_id"])) for query in searches]
 
 
-def _search(core: Services, caller: Principal, query: Query) -> tuple[SearchResult, Judgement]:
-    result = pipeline.search_for_answer(core, caller, query)
-    return result, pipeline.judge_search(core, caller, query, result).judgement
+def _search(services: Services, caller: Principal, query: Query) -> tuple[SearchResult, Judgement]:
+    result = pipeline.search_for_answer(services, caller, query)
+    return result, pipeline.judge_search(services, caller, query, result).judgement
 
 
 def _changes(record: Row, matches: Sequence[Match]) -> tuple[RankChange, ...]:

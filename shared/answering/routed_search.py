@@ -30,7 +30,7 @@ SUMMARIES = frozenset(KINDS[Family.SUMMARIES])
 
 
 def retrieve(
-    core: Services,
+    services: Services,
     caller: Principal,
     request: SearchRequest,
     subject: SimilarTo | None = None,
@@ -44,20 +44,20 @@ def retrieve(
     """
     started = time.perf_counter()
     with step("locate"):
-        place = place or locate(core.database, caller, request.workspace, request.org)
-    moderator = require_moderator(core.moderator) if request.is_moderated else None
+        place = place or locate(services.database, caller, request.workspace, request.org)
+    moderator = require_moderator(services.moderator) if request.is_moderated else None
     if moderator and moderator.flagged([request.text])[0]:
         raise ContentFlagged
     with step("route"):
-        plan = _plan(core, request, place, is_question=subject is None)
-    search = Search(core, caller, request, place, plan, subject, kind)
+        plan = _plan(services, request, place, is_question=subject is None)
+    search = Search(services, caller, request, place, plan, subject, kind)
     search.run()
     extend(search)
     matches, graph = search.result.matches, search.result.graph
     judged = search.judged_matches() if request.is_judged and matches else ()
     if request.neighbours:
         with step("match"):
-            matches = widen(core.database, caller, matches, request.neighbours)
+            matches = widen(services.database, caller, matches, request.neighbours)
     if graph is not None:
         _add_graph_rules(search, graph)
     if moderator and matches:
@@ -83,8 +83,8 @@ def _flagged(moderator: Moderator, matches: Sequence[Match]) -> set[str]:
     return {chunk_id for chunk_id, flag in zip(texts, flags, strict=True) if flag}
 
 
-def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: bool) -> Route:
-    reranks = core.settings.rag_rerank_enabled if request.rerank is None else request.rerank
+def _plan(services: Services, request: SearchRequest, place: Place, *, is_question: bool) -> Route:
+    reranks = services.settings.rag_rerank_enabled if request.rerank is None else request.rerank
     router_input = RouterInput(
         request.text,
         request.mode,
@@ -93,10 +93,10 @@ def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: 
         has_filters=request.filters != NO_FILTERS,
         has_workspace=place.collection_id is not None,
         # Without a reranker the order remains that of the search, which knows dates.
-        reranks=reranks and core.reranker is not None,
+        reranks=reranks and services.reranker is not None,
         is_question=is_question,
     )
-    return route(router_input, core.clock(), HALF_LIFE_DAYS)
+    return route(router_input, services.clock(), HALF_LIFE_DAYS)
 
 
 def _add_graph_rules(search: Search, graph: Graph) -> None:
@@ -134,7 +134,7 @@ def _routed_result(
     )
     request, text = search.request, search.route.text
     highlights = [highlight(match, text) if request.with_highlights else None for match in matches]
-    budget = search.core.settings.rag_context_tokens
+    budget = search.services.settings.rag_context_tokens
     return RoutedResult(
         search.query(),
         matches,
@@ -145,7 +145,7 @@ def _routed_result(
         search.scope,
         tuple(search.rules),
         search.time_range,
-        search.core.embedder.model if is_embedded else None,
+        search.services.embedder.model if is_embedded else None,
         contributions(matches),
         stages,
         milliseconds_since(started),

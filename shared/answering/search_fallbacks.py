@@ -26,7 +26,7 @@ from shared.types import (
 class Search:
     """A search in progress, with its current parameters and the results so far."""
 
-    core: Services
+    services: Services
     caller: Principal
     request: SearchRequest
     place: Place
@@ -54,9 +54,9 @@ class Search:
 
     def run(self) -> None:
         if self.subject is None:
-            result = pipeline.search(self.core, self.caller, self.query())
+            result = pipeline.search(self.services, self.caller, self.query())
         else:
-            result = pipeline.similar(self.core, self.caller, self.subject, self.query(), self.kind)
+            result = pipeline.similar(self.services, self.caller, self.subject, self.query(), self.kind)
         self.results.append(result)
 
     def judged_matches(self) -> tuple[Match, ...]:
@@ -64,7 +64,7 @@ class Search:
         filters = narrow_filters(self.request.filters, self.place, self.scope)
         query = pipeline.confidence_query(self.request.text, filters, self.request.rerank)
         # The result stays the last of the results.
-        self.results.insert(0, pipeline.search(self.core, self.caller, query, self.vector))
+        self.results.insert(0, pipeline.search(self.services, self.caller, query, self.vector))
         return self.results[0].matches
 
     def query(self) -> Query:
@@ -139,7 +139,7 @@ def _low_recall(search: Search) -> str | None:
     if all(match.similarity is None for match in matches):
         return None
     matches = matches[:JUDGED_MATCHES]
-    judgement = pipeline.judge_matches(search.core, search.caller, matches, search.request.text)
+    judgement = pipeline.judge_matches(search.services, search.caller, matches, search.request.text)
     return "confidence is low" if judgement.confidence is Confidence.LOW else None
 
 

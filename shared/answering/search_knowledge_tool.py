@@ -52,9 +52,14 @@ class SearchKnowledge:
     """The tool for one turn of one caller. Thread-safe."""
 
     def __init__(
-        self, core: Services, caller: Principal, namespace: str, *others: str, inline_citations: bool = False
+        self,
+        services: Services,
+        caller: Principal,
+        namespace: str,
+        *others: str,
+        inline_citations: bool = False,
     ) -> None:
-        self._core = core
+        self._core = services
         self._caller = caller
         self._namespaces = (namespace, *others)
         self._inline = inline_citations

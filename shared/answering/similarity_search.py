@@ -16,16 +16,16 @@ SUBJECT_CHARACTERS = 8000
 
 
 def find_similar(
-    core: Services, caller: Principal, request: SearchRequest, subject: SimilarTo, kind: ResultKind
+    services: Services, caller: Principal, request: SearchRequest, subject: SimilarTo, kind: ResultKind
 ) -> RoutedResult:
     """The subject's id is as the client writes it. Raises NotFound for a subject, workspace or org that the
     caller cannot see, or another RagError."""
     if subject.kind == "text":
-        return retrieve(core, caller, request, subject, kind)
-    place = locate(core.database, caller, request.workspace, request.org)
+        return retrieve(services, caller, request, subject, kind)
+    place = locate(services.database, caller, request.workspace, request.org)
     # The subject may be outside the workspace that is searched.
     ids = [(subject.kind, subject.value)]
-    contents = hydrate(core.database, caller, place, ids, chunks=False, text=True, whole_org=True)
+    contents = hydrate(services.database, caller, place, ids, chunks=False, text=True, whole_org=True)
     if contents.missing:
         raise NotFound(
             "There is no such subject. Check its id.", code="subject_not_found", details={"field": "subject"}
@@ -38,4 +38,4 @@ def find_similar(
     # A stored subject has a vector and is no question, so the router has nothing to infer.
     mode = SearchMode.NEURAL if request.mode in (SearchMode.AUTO, SearchMode.FAST) else request.mode
     request = replace(request, text=text[:SUBJECT_CHARACTERS], mode=mode, expands=False)
-    return retrieve(core, caller, request, SimilarTo(subject.kind, subject_id), kind, place)
+    return retrieve(services, caller, request, SimilarTo(subject.kind, subject_id), kind, place)

@@ -212,25 +212,25 @@ def _described(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 @asynccontextmanager
 async def _start(app: FastAPI) -> AsyncIterator[None]:
     """A wrong or missing setting stops the start, not the first request."""
-    core = _started(app)
-    gateway = core.chat_gateway
+    services = _started(app)
+    gateway = services.chat_gateway
     async with gateway.keeping_connections() if gateway else nullcontext():
         yield
-    core.close()
+    services.close()
     opentelemetry.start(None)
     # A later start in this process creates new services.
     get_services.cache_clear()
 
 
 def _started(app: FastAPI) -> Services:
-    core = get_services()
+    services = get_services()
     if app.state.searches:
-        core.prepare()
+        services.prepare()
     else:
         # Invalid settings of the other services stop the start, too.
-        _ = core.signer, core.snapshots
-    _ = core.allows_anonymous
-    return core
+        _ = services.signer, services.snapshots
+    _ = services.allows_anonymous
+    return services
 
 
 def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, Any]]:

@@ -39,12 +39,12 @@ from shared.types import Principal, Scope
 Authorization = Annotated[str | None, Header()]
 
 
-def _rag_caller(request: Request, core: Core, authorization: Authorization = None) -> Principal:
+def _rag_caller(request: Request, services: Core, authorization: Authorization = None) -> Principal:
     with step("authenticate"):
         if is_key(bearer(authorization)):
             raise Unauthorized("This route takes no API keys. Send a signed-in user's token.")
-        caller = core.verifier.principal(authorization)
-    _limit(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
+        caller = services.verifier.principal(authorization)
+    _limit(request, services, caller, "rag", services.settings.rag_rate_limit_rag)
     return caller
 
 
@@ -71,12 +71,12 @@ def with_scope(
     credential, if the settings do. Raises Forbidden and the errors of `Caller`."""
 
     def allowed(
-        request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
+        request: Request, services: Core, credential: Annotated[str | None, Depends(credential)]
     ) -> Principal:
         with step("authenticate"):
-            caller = _anonymous(core, request, credential) if anonymous else None
-            caller = caller or _key_or_user(core, credential)
-        _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
+            caller = _anonymous(services, request, credential) if anonymous else None
+            caller = caller or _key_or_user(services, credential)
+        _limit(request, services, caller, "api", services.settings.rag_rate_limit_api)
         require_scope(caller, *scopes)
         if besides:
             require_scope(caller, besides)
@@ -93,13 +93,13 @@ def require_scope(caller: Principal, *scopes: Scope) -> None:
         )
 
 
-def _anonymous(core: Services, request: Request, credential: str | None) -> Principal | None:
+def _anonymous(services: Services, request: Request, credential: str | None) -> Principal | None:
     """The caller of a request without a credential, if the settings allow it. A request of a web page needs
     an allowed origin, since a browser in the private network also opens pages of other origins."""
     origin = request.headers.get("origin")
-    if credential is not None or (origin is not None and origin not in core.settings.rag_cors_origins):
+    if credential is not None or (origin is not None and origin not in services.settings.rag_cors_origins):
         return None
-    return anonymous_principal(core.settings, core.signer)
+    return anonymous_principal(services.settings, services.signer)
 
 
 def refreshing_caller(credential: Any) -> Any:
@@ -108,9 +108,9 @@ def refreshing_caller(credential: Any) -> Any:
     Unauthorized after the user's token has expired or the key was revoked."""
 
     def source(
-        request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
+        request: Request, services: Core, credential: Annotated[str | None, Depends(credential)]
     ) -> Callable[[], Principal]:
-        return lambda: _anonymous(core, request, credential) or _key_or_user(core, credential)
+        return lambda: _anonymous(services, request, credential) or _key_or_user(services, credential)
 
     return Depends(source)
 
@@ -119,12 +119,12 @@ def refreshing_caller(credential: Any) -> Any:
 FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_authorization)]
 
 
-def _optional_caller(core: Core, authorization: Authorization = None) -> Principal | None:
+def _optional_caller(services: Core, authorization: Authorization = None) -> Principal | None:
     if authorization is None:
         return None
     try:
         with step("authenticate"):
-            return _key_or_user(core, authorization)
+            return _key_or_user(services, authorization)
     except (DatabaseFailed, DatabaseTimedOut, KeysUnavailable, ApiKeysOff):
         return None
 
@@ -134,12 +134,12 @@ def _optional_caller(core: Core, authorization: Authorization = None) -> Princip
 OptionalCaller = Annotated[Principal | None, Depends(_optional_caller)]
 
 
-def _link_caller(request: Request, core: Core, document_id: str, token: str) -> Principal:
-    if core.signer is None:
+def _link_caller(request: Request, services: Core, document_id: str, token: str) -> Principal:
+    if services.signer is None:
         raise NotFound
     with step("authenticate"):
-        caller = principal_of(core.signer, token, id_of(document_id, "document"))
-    _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
+        caller = principal_of(services.signer, token, id_of(document_id, "document"))
+    _limit(request, services, caller, "api", services.settings.rag_rate_limit_api)
     return caller
 
 
@@ -147,14 +147,16 @@ def _link_caller(request: Request, core: Core, document_id: str, token: str) -> 
 LinkCaller = Annotated[Principal, Depends(_link_caller)]
 
 
-def _operator(core: Core, authorization: Authorization = None) -> None:
+def _operator(services: Core, authorization: Authorization = None) -> None:
     _require(
-        core.settings.rag_metrics_token, authorization, "The bearer token RAG_METRICS_TOKEN is required."
+        services.settings.rag_metrics_token, authorization, "The bearer token RAG_METRICS_TOKEN is required."
     )
 
 
-def _schedule(core: Core, authorization: Authorization = None) -> None:
-    _require(core.settings.rag_worker_token, authorization, "The bearer token RAG_WORKER_TOKEN is required.")
+def _schedule(services: Core, authorization: Authorization = None) -> None:
+    _require(
+        services.settings.rag_worker_token, authorization, "The bearer token RAG_WORKER_TOKEN is required."
+    )
 
 
 def _require(expected: SecretStr | None, authorization: str | None, message: str) -> None:
@@ -171,14 +173,14 @@ operators_only = Depends(_operator)
 worker_only = Depends(_schedule)
 
 
-def _registration(request: Request, core: Core) -> None:
-    if not core.settings.rag_registration_enabled:
+def _registration(request: Request, services: Core) -> None:
+    if not services.settings.rag_registration_enabled:
         raise NotFound
-    window = core.registrations.count(request.client.host if request.client else "")
+    window = services.registrations.count(request.client.host if request.client else "")
     request.state.rate_limit = window
     if not window.admitted:
         raise RateLimited(headers=window.retry_after)
-    require_keys(core)
+    require_keys(services)
 
 
 # For the route that registers users, which takes no credential. Raises NotFound unless the settings allow it,
@@ -186,27 +188,27 @@ def _registration(request: Request, core: Core) -> None:
 registration_only = Depends(_registration)
 
 
-def require_keys(core: Core) -> ApiKeyAuthenticator:
+def require_keys(services: Core) -> ApiKeyAuthenticator:
     """Raises ApiKeysOff without a key to sign with."""
-    if core.api_key_authenticator is None:
+    if services.api_key_authenticator is None:
         raise ApiKeysOff
-    return core.api_key_authenticator
+    return services.api_key_authenticator
 
 
-def _key_or_user(core: Services, authorization: str | None) -> Principal:
+def _key_or_user(services: Services, authorization: str | None) -> Principal:
     credential = bearer(authorization)
     if is_key(credential):
-        return require_keys(core).principal(credential)
+        return require_keys(services).principal(credential)
     if not is_token(credential):
         raise Unauthorized(
             "A valid user token or API key is required: Authorization: Bearer <JWT or API key>."
         )
-    return core.verifier.principal(authorization)
+    return services.verifier.principal(authorization)
 
 
-def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
-    request.state.recording_target = core.database, partial(principal_at_end, core.signer, caller)
-    check = RateLimitCheck(core.database, caller, request.app.state.function, bucket, parse(rate))
+def _limit(request: Request, services: Services, caller: Principal, bucket: str, rate: str) -> None:
+    request.state.recording_target = services.database, partial(principal_at_end, services.signer, caller)
+    check = RateLimitCheck(services.database, caller, request.app.state.function, bucket, parse(rate))
     with step("limit"):
-        check_rate_limit(request, check, core.refusals)
+        check_rate_limit(request, check, services.refusals)
     request.state.token_usage.exceeded = check.exceeded_quotas

@@ -27,12 +27,12 @@ async def services_dependency() -> Services:
 Core = Annotated[Services, Depends(services_dependency)]
 
 
-async def public_url_of(request: Request, core: Core) -> str:
+async def public_url_of(request: Request, services: Core) -> str:
     """Raises PublicUrlUnset."""
     # Mangum passes the event of API Gateway or of a function URL.
     context = request.scope.get("aws.event", {}).get("requestContext", {})
     host = request.headers.get("host", "")
-    return public_url(core.settings, request.url.scheme, host, context.get("domainName"))
+    return public_url(services.settings, request.url.scheme, host, context.get("domainName"))
 
 
 # The base URL of links. Raises PublicUrlUnset.

@@ -35,41 +35,45 @@ class Report:
     details: dict[str, Any] | None
 
 
-def check(core: Services, caller: Principal | None, clock: Callable[[], float] = time.monotonic) -> Report:
+def check(
+    services: Services, caller: Principal | None, clock: Callable[[], float] = time.monotonic
+) -> Report:
     """The state of each service, with details for admins. Raises nothing."""
-    status = probes.DATABASE.at(core, clock)
-    embedding, gateway = probes.EMBEDDINGS.at(core, clock), probes.GATEWAYS.at(core, clock)
-    of_worker = probes.WORKERS.at(core, clock) if status in REACHABLE else None
-    of_caller = probes.database_health(core, caller) if caller and status in REACHABLE else None
+    status = probes.DATABASE.at(services, clock)
+    embedding, gateway = probes.EMBEDDINGS.at(services, clock), probes.GATEWAYS.at(services, clock)
+    of_worker = probes.WORKERS.at(services, clock) if status in REACHABLE else None
+    of_caller = probes.database_health(services, caller) if caller and status in REACHABLE else None
     of_admin = of_caller if of_caller and of_caller.is_admin else None
     health = of_worker or of_admin
-    services = {
+    states = {
         **_by_status(status, has_health=health is not None),
         **_by_functions_secret(health),
-        **_by_health(core, health, status),
+        **_by_health(services, health, status),
         "embedding_service": embedding.state,
         "gateway": gateway,
     }
-    details = _details(core, status, embedding, of_admin) if of_admin else None
-    return Report(VERSION, _overall(status, services, core), services, datetime.now(UTC), details)
+    details = _details(services, status, embedding, of_admin) if of_admin else None
+    return Report(VERSION, _overall(status, states, services), states, datetime.now(UTC), details)
 
 
-def deployment(core: Services) -> tuple[bool, dict[str, Any]]:
+def deployment(services: Services) -> tuple[bool, dict[str, Any]]:
     """Whether the database is reachable, and the body of GET /health, which lists the deployment's parts."""
-    reachable, settings = core.is_reachable(), core.settings
+    reachable, settings = services.is_reachable(), services.settings
     return reachable, {
         # KAITO's values; its clients expect `detail` too.
         "status": "Healthy" if reachable else "Unhealthy",
         "detail": None if reachable else "The database does not answer.",
         "database": "reachable" if reachable else "unreachable",
-        "embedder": _embedder(settings, core.embedder.model),
+        "embedder": _embedder(settings, services.embedder.model),
         "generator": _generator(settings),
         "reranker": {**reranker_details(settings), "enabled": settings.rag_rerank_enabled},
         # Deployed by itself, this function has no signing key. Then /api/v1/health reports the queue, and
         # /api/keys/health the keys.
-        "queue": _queue(core, probes.WORKERS.at(core, time.monotonic)) if reachable else State.UNKNOWN,
-        "api_keys": core.api_key_authenticator.algorithm
-        if core.api_key_authenticator
+        "queue": _queue(services, probes.WORKERS.at(services, time.monotonic))
+        if reachable
+        else State.UNKNOWN,
+        "api_keys": services.api_key_authenticator.algorithm
+        if services.api_key_authenticator
         else "not in this process",
     }
 
@@ -89,15 +93,15 @@ def _generator(settings: Settings) -> dict[str, Any]:
     return {"model": model, "source": _source(settings.rag_llm_api_key, settings.rag_llm_url)}
 
 
-def _overall(status: DatabaseStatus, services: dict[str, State], core: Services) -> State:
+def _overall(status: DatabaseStatus, states: dict[str, State], services: Services) -> State:
     """Unhealthy where calls of users do not reach the database. PostgREST may refuse the project's own key
     and accept users' tokens: with a signing key, a call as the worker shows whether it does."""
     if status not in REACHABLE:
         return State.UNHEALTHY
-    if services["database"] is not State.HEALTHY and core.signer:
+    if states["database"] is not State.HEALTHY and services.signer:
         return State.UNHEALTHY
     faults = {State.DEGRADED, State.UNHEALTHY}
-    return State.HEALTHY if faults.isdisjoint(services.values()) else State.DEGRADED
+    return State.HEALTHY if faults.isdisjoint(states.values()) else State.DEGRADED
 
 
 def _by_status(status: DatabaseStatus, *, has_health: bool) -> dict[str, State]:
@@ -118,23 +122,23 @@ def _by_functions_secret(health: DatabaseHealth | None) -> dict[str, State]:
     return {} if health is None or health.functions_secret == "ok" else {"database": State.UNHEALTHY}  # noqa: S105  # a state
 
 
-def _by_health(core: Services, health: DatabaseHealth | None, status: DatabaseStatus) -> dict[str, State]:
+def _by_health(services: Services, health: DatabaseHealth | None, status: DatabaseStatus) -> dict[str, State]:
     """A database without rag_health has an older schema, or none of ours."""
     if health is None or health.version is None:
         unknown = dict.fromkeys(("migrations", "pgvector", "queue"), State.UNKNOWN)
         missing = status is DatabaseStatus.NO_SCHEMA or (
-            status is DatabaseStatus.SERVES and core.signer is not None
+            status is DatabaseStatus.SERVES and services.signer is not None
         )
         return unknown | ({"migrations": State.UNHEALTHY} if missing else {})
     behind = State.UNHEALTHY if health.version < SCHEMA_VERSION else State.DEGRADED
     return {
         "migrations": State.HEALTHY if health.version == SCHEMA_VERSION else behind,
         "pgvector": State.HEALTHY if health.pgvector else State.UNHEALTHY,
-        "queue": _queue(core, health),
+        "queue": _queue(services, health),
     }
 
 
-def _queue(core: Services, health: DatabaseHealth | None) -> State:
+def _queue(services: Services, health: DatabaseHealth | None) -> State:
     """Unhealthy where work has been due for longer than a running worker leaves it. Unknown without a signing
     key, or while the database does not answer."""
     if health is None or health.queues is None:
@@ -144,7 +148,7 @@ def _queue(core: Services, health: DatabaseHealth | None) -> State:
 
 
 def _details(
-    core: Services, status: DatabaseStatus, embedding: Embedding, health: DatabaseHealth
+    services: Services, status: DatabaseStatus, embedding: Embedding, health: DatabaseHealth
 ) -> dict[str, Any]:
     return {
         "database": {
@@ -156,10 +160,10 @@ def _details(
             "functions_secret": health.functions_secret,
         },
         "embedding": {
-            **_embedder(core.settings, embedding.model),
+            **_embedder(services.settings, embedding.model),
             "dimensions": embedding.dimensions,
             "window": embedding.window,
         },
-        "gateway": _generator(core.settings),
+        "gateway": _generator(services.settings),
         "queue": health.queues,
     }

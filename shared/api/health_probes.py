@@ -60,23 +60,23 @@ class DatabaseHealth:
     functions_secret: str = "ok"  # noqa: S105  # a state
 
 
-def database_health(core: Services, caller: Principal | None) -> DatabaseHealth | None:
+def database_health(services: Services, caller: Principal | None) -> DatabaseHealth | None:
     """As the caller, or else as the worker, whose role sees all queues; None after a failure, or where there
     is neither."""
-    principal = caller or (worker_principal(core.signer) if core.signer else None)
+    principal = caller or (worker_principal(services.signer) if services.signer else None)
     if principal is None:
         return None
     try:
         with deadline(CHECK_SECONDS):
-            (row,) = core.database.call(principal, "rag_health", {}, idempotent=True)
+            (row,) = services.database.call(principal, "rag_health", {}, idempotent=True)
         return DatabaseHealth(**row)
     except (RagError, TypeError, ValueError):
         return None
 
 
-def _database(core: Services) -> DatabaseStatus:
+def _database(services: Services) -> DatabaseStatus:
     with deadline(CHECK_SECONDS):
-        status = core.database_status()
+        status = services.database_status()
     if status is not DatabaseStatus.SERVES:
         # In the log, since details are for admins, who cannot be authenticated now.
         log.warning(
@@ -85,24 +85,24 @@ def _database(core: Services) -> DatabaseStatus:
     return status
 
 
-def _embedding(core: Services) -> Embedding:
+def _embedding(services: Services) -> Embedding:
     model = None
     try:
-        model = core.embedder.model
+        model = services.embedder.model
         with deadline(CHECK_SECONDS):
-            (vector,) = core.embedder.embed(["health"])
-            window = core.embedder.window
+            (vector,) = services.embedder.embed(["health"])
+            window = services.embedder.window
         padded(vector)
     except (RagError, ConfigurationError, ValueError):
         return Embedding(State.UNHEALTHY, model, None, None)
-    expected = requested_dimensions(model, core.settings.rag_embedding_dimensions) or len(vector)
+    expected = requested_dimensions(model, services.settings.rag_embedding_dimensions) or len(vector)
     state = State.HEALTHY if len(vector) == expected else State.UNHEALTHY
     return Embedding(state, model, len(vector), window)
 
 
-def _gateway(core: Services) -> State:
+def _gateway(services: Services) -> State:
     """Unknown for an endpoint that lists no models, which may or may not answer chats."""
-    settings = core.settings
+    settings = services.settings
     if settings.rag_llm_api_key is None:
         return State.NOT_CONFIGURED
     headers = {"Authorization": f"Bearer {settings.rag_llm_api_key.get_secret_value()}"}
@@ -124,5 +124,6 @@ DATABASE: CachedProbe[Services, DatabaseStatus] = CachedProbe(_database, lambda 
 EMBEDDINGS: CachedProbe[Services, Embedding] = CachedProbe(_embedding, lambda _: FRESH_SECONDS)
 GATEWAYS: CachedProbe[Services, State] = CachedProbe(_gateway, lambda _: FRESH_SECONDS)
 WORKERS: CachedProbe[Services, DatabaseHealth | None] = CachedProbe(
-    lambda core: database_health(core, None), lambda health: FRESH_SECONDS if health else AGAIN_SECONDS
+    lambda services: database_health(services, None),
+    lambda health: FRESH_SECONDS if health else AGAIN_SECONDS,
 )

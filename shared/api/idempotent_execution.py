@@ -53,7 +53,7 @@ class IdempotentExecutor:
     async def of(
         cls,
         request: Request,
-        core: Core,
+        services: Core,
         caller: FreshCaller,
         idempotency_key: Annotated[str | None, Header()] = None,
     ) -> Self:
@@ -62,7 +62,7 @@ class IdempotentExecutor:
         route = request.scope["route"]
         name = f"{request.app.state.function} {route.name}"
         status = route.status_code or 200
-        return cls(core.database, caller, idempotency_key or None, name, status, trace.request_id)
+        return cls(services.database, caller, idempotency_key or None, name, status, trace.request_id)
 
     def make(self, operation: IdempotentRequest, make: Callable[[], Made]) -> Made | Response:
         """The result of `make`, or the stored response. Failures are not stored. Without a key only `make` is

@@ -27,13 +27,13 @@ def guard_from(credential: Any, writer: Any) -> Any:
 
     async def guard(
         request: Request,
-        core: Core,
+        services: Core,
         source: Annotated[Callable[[], Principal], refreshing_caller(credential)],
         principal: Annotated[Principal, writer],
     ) -> AsyncIterator[Guard]:
         def admit(text_bytes: int) -> None:
-            function, limit = request.app.state.function, core.settings.rag_ingest_bytes_per_minute
-            check_text_limit(core.database, source, function, text_bytes, limit)
+            function, limit = request.app.state.function, services.settings.rag_ingest_bytes_per_minute
+            check_text_limit(services.database, source, function, text_bytes, limit)
 
         async def require_client() -> None:
             # Lambda never reports a disconnection.
@@ -48,7 +48,7 @@ def guard_from(credential: Any, writer: Any) -> Any:
                 from_thread.run(require_client)
                 polled_at = monotonic()
 
-        async with core.ingestions.slot(principal.user_id, INGESTION_WAIT_SECONDS, require_client):
+        async with services.ingestions.slot(principal.user_id, INGESTION_WAIT_SECONDS, require_client):
             yield Guard(admit, lambda: from_thread.run(require_client), poll_client)
 
     # The slot ends with the handler: a client may read the response slowly.

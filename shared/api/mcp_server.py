@@ -106,7 +106,7 @@ class Tool:
             ),
         )
 
-    async def call(self, core: Services, caller: Principal, arguments: Mapping[str, Any]) -> BaseModel:
+    async def call(self, services: Services, caller: Principal, arguments: Mapping[str, Any]) -> BaseModel:
         """Raises a RagError."""
         require_scope(caller, *self.scopes)
         try:
@@ -114,9 +114,9 @@ class Tool:
         except ValidationError as invalid:
             raise InvalidRequest(validation_message(invalid)) from None
         if iscoroutinefunction(self.function):
-            result: BaseModel = await self.function(core, caller, request)
+            result: BaseModel = await self.function(services, caller, request)
         else:
-            result = await run_in_threadpool(self.function, core, caller, request)
+            result = await run_in_threadpool(self.function, services, caller, request)
         return result
 
 
@@ -136,17 +136,17 @@ class ToolServer:
 
         return add
 
-    async def respond(self, request: Request, core: Services, caller: Principal) -> Response:
+    async def respond(self, request: Request, services: Services, caller: Principal) -> Response:
         """The response to the JSON-RPC message in the request. Raises BodyTooLarge."""
         server: Server[Any] = Server(
             PRODUCT,
             version=VERSION,
             instructions=self._instructions,
             on_list_tools=partial(self._list, caller),
-            on_call_tool=partial(self._call, core, caller),
+            on_call_tool=partial(self._call, services, caller),
             on_list_resources=_list_resources,
             on_list_resource_templates=_list_templates,
-            on_read_resource=partial(self._read, core, caller),
+            on_read_resource=partial(self._read, services, caller),
             # The tools have no arguments that clients repeat in headers.
             get_tool_input_schema=lambda _: None,
         )
@@ -160,7 +160,7 @@ class ToolServer:
         return protocol.ListToolsResult(tools=usable)
 
     async def _call(
-        self, core: Services, caller: Principal, _: Context, call: protocol.CallToolRequestParams
+        self, services: Services, caller: Principal, _: Context, call: protocol.CallToolRequestParams
     ) -> protocol.CallToolResult:
         tool = self.tools.get(call.name)
         if tool is None:
@@ -168,12 +168,12 @@ class ToolServer:
                 protocol.INVALID_PARAMS, "There is no such tool. Choose one of those in tools/list."
             )
         try:
-            return _result(await tool.call(core, caller, call.arguments or {}))
+            return _result(await tool.call(services, caller, call.arguments or {}))
         except Exception as fault:
             return _result(ToolError.of(_error(fault)), is_error=True)
 
     async def _read(
-        self, core: Services, caller: Principal, _: Context, read: protocol.ReadResourceRequestParams
+        self, services: Services, caller: Principal, _: Context, read: protocol.ReadResourceRequestParams
     ) -> protocol.ReadResourceResult:
         try:
             if not (uri := _DOCUMENT.fullmatch(read.uri)):
@@ -181,7 +181,7 @@ class ToolServer:
             offset: str = uri["offset"] or "0"
             number = int(offset) if offset.isdecimal() and len(offset) < 10 else offset
             arguments = {"document_id": uri["id"], "offset": number}
-            part: Any = await self.tools["read_document"].call(core, caller, arguments)
+            part: Any = await self.tools["read_document"].call(services, caller, arguments)
         except Exception as fault:
             error = _error(fault)
             code = protocol.INTERNAL_ERROR if error.status >= 500 else protocol.INVALID_PARAMS

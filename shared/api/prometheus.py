@@ -135,11 +135,11 @@ def _histogram(name: str, family: _Family, rows: list[Row]) -> Metric:
     return metric
 
 
-def exposition(core: Services) -> tuple[bytes, str]:
+def exposition(services: Services) -> tuple[bytes, str]:
     """All metrics and their content type. Raises a RagError, ApiKeysOff without a key to sign with."""
-    signer = core.require_signer()
-    rows = call_with_claims_only(core.database, signer, "rag_metrics", metrics=True)
-    (health,) = core.database.call(worker_principal(signer), "rag_health", {}, idempotent=True)
+    signer = services.require_signer()
+    rows = call_with_claims_only(services.database, signer, "rag_metrics", metrics=True)
+    (health,) = services.database.call(worker_principal(signer), "rag_health", {}, idempotent=True)
     registry = CollectorRegistry()
     registry.register(_Rows(rows, health["queues"]))
     return generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4

@@ -11,12 +11,12 @@ from shared.errors import Forbidden, PublicUrlUnset, Unauthorized
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
-async def _challenge(request: Request, core: Core) -> AsyncIterator[None]:
+async def _challenge(request: Request, services: Core) -> AsyncIterator[None]:
     try:
         yield
     except Unauthorized as refusal:
         try:
-            address = await public_url_of(request, core)
+            address = await public_url_of(request, services)
         except PublicUrlUnset:
             raise refusal from None
         metadata = f"{address}{WELL_KNOWN}{request.scope['route'].path}"
@@ -24,8 +24,8 @@ async def _challenge(request: Request, core: Core) -> AsyncIterator[None]:
         raise
 
 
-def _check_origin(core: Core, origin: Annotated[str | None, Header()] = None) -> None:
-    allowed = core.settings.rag_cors_origins
+def _check_origin(services: Core, origin: Annotated[str | None, Header()] = None) -> None:
+    allowed = services.settings.rag_cors_origins
     if origin is not None and "*" not in allowed and origin not in allowed:
         raise Forbidden(
             "Web pages of this origin may not call this route. Add the origin to RAG_CORS_ORIGINS."

@@ -45,28 +45,30 @@ SET = LabelledSet(
 )
 
 
-def ingested(core: Services, people: People) -> IngestedSet:
+def ingested(services: Services, people: People) -> IngestedSet:
     names = {}
     for item in SET.documents:
         document = NewDocument(people.acme.id, item.title, item.text, external_id=item.id, lang="en")
-        names[ingest(core.database, core.embedder, people.ann.principal, document).document_id] = item.id
-    return IngestedSet(core, people.ann.principal, names, len(names), people.acme.id)
+        names[ingest(services.database, services.embedder, people.ann.principal, document).document_id] = (
+            item.id
+        )
+    return IngestedSet(services, people.ann.principal, names, len(names), people.acme.id)
 
 
 def test_a_fitted_calibration_is_written_with_its_errors_and_used(
-    stack: Stack, core: Services, people: People, world: World
+    stack: Stack, services: Services, people: People, world: World
 ):
-    own = ingested(core, people)
+    own = ingested(services, people)
     model = eval_confidence.model_of(own)
     summary = eval_confidence.report({SET.name: eval_confidence.observe(own, SET, [])}, model, budget=0.2)
     calibrate.write(stack.database_url(), f"{model} + reranker", summary)
     calibrate.write(stack.database_url(), model, summary)
     try:
         ((written,),) = world.sql("select calibrations from rag.settings")
-        with closing(make_services(stack)) as services:
-            used = services.calibration(people.ann.principal, services.embedder.model, is_reranked=False)
+        with closing(make_services(stack)) as calibrated:
+            used = calibrated.calibration(people.ann.principal, calibrated.embedder.model, is_reranked=False)
             query = Query("At how many degrees does the kettle switch off?")
-            answer = asyncio.run(pipeline.answer(services, people.ann.principal, query))
+            answer = asyncio.run(pipeline.answer(calibrated, people.ann.principal, query))
     finally:
         world.sql("update rag.settings set calibrations = '{}'")
     assert set(written) == {model, f"{model} + reranker"}
@@ -78,4 +80,4 @@ def test_a_fitted_calibration_is_written_with_its_errors_and_used(
     assert about["sets"] == summary["sets"]
     assert used == Calibration.of(summary["calibration"])
     assert answer.judgement.thresholds == used.thresholds
-    assert used != core.calibration(people.ann.principal, core.embedder.model, is_reranked=False)
+    assert used != services.calibration(people.ann.principal, services.embedder.model, is_reranked=False)

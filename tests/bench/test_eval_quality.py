@@ -31,12 +31,14 @@ SET = LabelledSet(
 RERANKED = f"hybrid, reranked by {MODEL}"
 
 
-def measure(core: Services, people: People) -> tuple[IngestedSet, eval_quality.Runs]:
+def measure(services: Services, people: People) -> tuple[IngestedSet, eval_quality.Runs]:
     names = {}
     for item in SET.documents:
         document = NewDocument(people.acme.id, item.title, item.text, external_id=item.id, lang="en")
-        names[ingest(core.database, core.embedder, people.ann.principal, document).document_id] = item.id
-    ingested = IngestedSet(core, people.ann.principal, names, len(names))
+        names[ingest(services.database, services.embedder, people.ann.principal, document).document_id] = (
+            item.id
+        )
+    ingested = IngestedSet(services, people.ann.principal, names, len(names))
     return ingested, eval_quality.measure(ingested, SET, 10, Console(file=io.StringIO()))
 
 
@@ -46,8 +48,8 @@ def test_the_reranker_of_the_environment_is_measured_beside_hybrid_search(
     with hosted_reranker("potter burnt") as reranker:
         for name, value in reranker.items():
             monkeypatch.setenv(name.upper(), value)
-        with closing(make_services(stack)) as core:
-            ingested, runs = measure(core, people)
+        with closing(make_services(stack)) as services:
+            ingested, runs = measure(services, people)
     assert list(runs) == [*eval_quality.METHODS, RERANKED]
     hybrid, reranked = runs["hybrid"].mean("nDCG@10"), runs[RERANKED].mean("nDCG@10")
     assert hybrid < reranked == 100
@@ -58,8 +60,8 @@ def test_the_reranker_of_the_environment_is_measured_beside_hybrid_search(
     assert figure.holds
 
 
-def test_without_a_reranker_nothing_is_reranked(core: Services, people: People):
-    _, runs = measure(core, people)
+def test_without_a_reranker_nothing_is_reranked(services: Services, people: People):
+    _, runs = measure(services, people)
     assert list(runs) == list(eval_quality.METHODS)
     assert not [figure for figure in eval_quality.goals({"pottery": runs}) if "reranked" in figure.name]
 
@@ -70,8 +72,8 @@ def test_a_failed_reranker_ends_the_measurement(
     with hosted_reranker("potter burnt") as reranker:
         for name, value in reranker.items():
             monkeypatch.setenv(name.upper(), value)
-    with closing(make_services(stack)) as core, pytest.raises(RuntimeError, match="the reranker failed"):
-        measure(core, people)
+    with closing(make_services(stack)) as services, pytest.raises(RuntimeError, match="the reranker failed"):
+        measure(services, people)
 
 
 def test_results_of_another_reranker_remain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

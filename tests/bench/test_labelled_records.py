@@ -17,10 +17,10 @@ from tests.functions.test_records import KETTLE, QUESTION, UNANSWERABLE, ask, la
 
 
 @pytest.fixture
-def members(people: People, core: Services) -> People:
+def members(people: People, services: Services) -> People:
     record_requests(people.ada)
-    manual = put(core, people.ann, "club", "Kettle manual", KETTLE)
-    diary = put(core, people.ann, "club", "Diary", "The kettle is mine.", private=True)
+    manual = put(services, people.ann, "club", "Kettle manual", KETTLE)
+    diary = put(services, people.ann, "club", "Diary", "The kettle is mine.", private=True)
     for question, verdict, documents in (
         (QUESTION, "right", [manual]),
         (UNANSWERABLE, "right", []),
@@ -78,12 +78,16 @@ SET = LabelledSet(
 )
 
 
-def test_two_configurations_are_compared_on_the_same_questions(people: People, core: Services, world: World):
+def test_two_configurations_are_compared_on_the_same_questions(
+    people: People, services: Services, world: World
+):
     names = {}
     for item in SET.documents:
         document = NewDocument(people.acme.id, item.title, item.text, external_id=item.id, lang="en")
-        names[ingest(core.database, core.embedder, people.ann.principal, document).document_id] = item.id
-    ingested = IngestedSet(core, people.ann.principal, names, 2, database_url=world.stack.database_url())
+        names[ingest(services.database, services.embedder, people.ann.principal, document).document_id] = (
+            item.id
+        )
+    ingested = IngestedSet(services, people.ann.principal, names, 2, database_url=world.stack.database_url())
     # Another fit of confidence answers nothing.
     fit = (
         '{"all-MiniLM-L6-v2": {"slope": 1, "intercept": -900, "high": 0.9, "medium": 0.8, '

@@ -17,8 +17,8 @@ SCRIPT = CLIENTS / "ai_sdk.mjs"
 
 
 @pytest.fixture
-def url(core: Services) -> Iterator[str]:
-    with live(chat_completions.app, core) as address:
+def url(services: Services) -> Iterator[str]:
+    with live(chat_completions.app, services) as address:
         yield address
 
 
@@ -27,8 +27,8 @@ def test_the_documentation_has_the_route_that_is_tested():
     assert f"```js\n{(CLIENTS / 'ai_sdk_route.mjs').read_text()}```" in page
 
 
-def test_a_route_streams_an_answer_with_its_passages(url: str, people: People, core: Services):
-    index(core, people.ann, "kettles", KETTLE)
+def test_a_route_streams_an_answer_with_its_passages(url: str, people: People, services: Services):
+    index(services, people.ann, "kettles", KETTLE)
     token = people.ann.headers()["Authorization"].removeprefix("Bearer ")
     answer = run_node(SCRIPT, {"url": url, "token": token, "question": QUESTION})
     assert answer["errors"] == []
@@ -38,8 +38,8 @@ def test_a_route_streams_an_answer_with_its_passages(url: str, people: People, c
     assert answer["metadata"]["confidence_detail"]["level"] == "high"
 
 
-def test_a_user_of_another_org_gets_an_error_and_no_text(url: str, people: People, core: Services):
-    index(core, people.ann, "kettles", KETTLE)
+def test_a_user_of_another_org_gets_an_error_and_no_text(url: str, people: People, services: Services):
+    index(services, people.ann, "kettles", KETTLE)
     token = people.bob.headers()["Authorization"].removeprefix("Bearer ")
     answer = run_node(SCRIPT, {"url": url, "token": token, "question": QUESTION})
     assert answer["text"] == ""

@@ -63,9 +63,9 @@ REPLIES = [
 
 
 @pytest.fixture
-def url(people: People, core: Services, settings: Settings) -> Iterator[str]:
+def url(people: People, services: Services, settings: Settings) -> Iterator[str]:
     """A deployment with a model and an index of ann's."""
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     with StandIn() as gateway:
         gateway.replies(*REPLIES)
         with with_model(settings, gateway) as modelled, live(chat_completions.app, modelled) as address:

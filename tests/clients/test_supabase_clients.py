@@ -28,8 +28,8 @@ def given_for(actor: Actor, **more: Any) -> dict[str, Any]:
     return {"url": stack.url, "anonKey": stack.anon_key, "token": actor.token(), **more}
 
 
-def test_supabase_js_works_unmodified(people: People, core: Services):
-    tell(core, people.ann, "Kettle manual", KETTLE)
+def test_supabase_js_works_unmodified(people: People, services: Services):
+    tell(services, people.ann, "Kettle manual", KETTLE)
     result = run_node(HERE / "supabase_js.mjs", given_for(people.ann, vector=vector(1)))
     assert result["search"]["results"][0]["source_title"] == "Kettle manual"
     assert "100 degrees" in result["answer"]["answer"]["text"]
@@ -42,10 +42,10 @@ def test_supabase_js_works_unmodified(people: People, core: Services):
 
 
 def test_the_documented_fetch_reaches_functions_outside_the_project(
-    people: People, core: Services, tmp_path: Path
+    people: People, services: Services, tmp_path: Path
 ):
     """The example of docs/frontend.md, with a project that does not answer and the stack as the functions."""
-    tell(core, people.ann, "Kettle manual", KETTLE)
+    tell(services, people.ann, "Kettle manual", KETTLE)
     page = (ROOT / "docs" / "frontend.md").read_text()
     (example,) = re.findall(r"```js\n(const PROJECT .*?)```", page, re.DOTALL)
     example = example.replace("https://<ref>.supabase.co", "http://project.invalid")
@@ -64,8 +64,8 @@ def test_the_documented_fetch_reaches_functions_outside_the_project(
     assert result["data"]["status"] in ("success", "insufficient_context")
 
 
-def test_supabase_js_of_another_org_finds_nothing(people: People, core: Services):
-    tell(core, people.ann, "Kettle manual", KETTLE)
+def test_supabase_js_of_another_org_finds_nothing(people: People, services: Services):
+    tell(services, people.ann, "Kettle manual", KETTLE)
     result = run_node(HERE / "supabase_js.mjs", given_for(people.bob, vector=vector(1)))
     assert result["search"]["results"] == []
     assert result["match"] == []
@@ -90,11 +90,11 @@ def test_supabase_js_uploads_with_a_signed_url(uploading: Uploads, people: Peopl
     assert uploading.state_of(people.ann, row)["status"] == "completed"
 
 
-def test_supabase_py_works_unmodified(people: People, core: Services):
+def test_supabase_py_works_unmodified(people: People, services: Services):
     from supabase import create_client
     from supabase.lib.client_options import SyncClientOptions
 
-    tell(core, people.ann, "Kettle manual", KETTLE)
+    tell(services, people.ann, "Kettle manual", KETTLE)
     with httpx.Client() as transport:
         bearer = {"Authorization": f"Bearer {people.ann.token()}"}
         options = SyncClientOptions(headers=bearer, auto_refresh_token=False, httpx_client=transport)
@@ -110,9 +110,9 @@ def test_supabase_py_works_unmodified(people: People, core: Services):
 
 
 def test_a_page_of_another_origin_calls_the_functions_from_chromium(
-    people: People, core: Services, browser: str
+    people: People, services: Services, browser: str
 ):
-    tell(core, people.ann, "Kettle manual", KETTLE)
+    tell(services, people.ann, "Kettle manual", KETTLE)
     page = b"<!doctype html><meta charset=utf-8><title>app</title><script>" + UMD.read_bytes() + b"</script>"
     with StandIn() as app:
         app.replies(Reply(body=page, headers={"Content-Type": "text/html"}))

@@ -17,7 +17,7 @@ from local import ROOT
 from shared.config import Settings
 from tests.actors import hit_arguments
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 
 FOLDER = ROOT / "deploy" / "monitoring"
 RULES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "alerts.yml").read_text())["groups"][0]["rules"]
@@ -59,7 +59,10 @@ def selectors(expression: str) -> list[tuple[str, set[str]]]:
 def exposed(settings: Settings, people: People) -> dict[str, set[str]]:
     """The labels of every sample that the endpoint serves after a request."""
     people.ann.rpc("rag_check_rate_limit", hit_arguments())
-    with services(settings, rag_metrics_token=TOKEN) as operated, client_of(metrics.app, operated) as client:
+    with (
+        services_with(settings, rag_metrics_token=TOKEN) as operated,
+        client_of(metrics.app, operated) as client,
+    ):
         text = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
     families = text_string_to_metric_families(text)
     return {sample.name: set(sample.labels) for family in families for sample in family.samples}

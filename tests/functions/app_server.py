@@ -45,7 +45,7 @@ def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
 
 
 @contextmanager
-def services(settings: Settings, **changes: Any) -> Iterator[Services]:
+def services_with(settings: Settings, **changes: Any) -> Iterator[Services]:
     """A pipeline with some settings changed; strings of secrets become secrets."""
     secret = {
         "openai_api_key", "rag_llm_api_key", "rag_metrics_token", "rag_rerank_api_key", "rag_signing_key",
@@ -55,17 +55,17 @@ def services(settings: Settings, **changes: Any) -> Iterator[Services]:
         name: SecretStr(value) if name in secret and value is not None else value
         for name, value in changes.items()
     }
-    core = Services(settings.model_copy(update=update))
+    services = Services(settings.model_copy(update=update))
     try:
-        yield core
+        yield services
     finally:
-        core.close()
+        services.close()
 
 
 @contextmanager
-def client_of(app: FastAPI, core: Services) -> Iterator[TestClient]:
+def client_of(app: FastAPI, services: Services) -> Iterator[TestClient]:
     """The app on that pipeline."""
-    app.dependency_overrides[services_dependency] = lambda: core
+    app.dependency_overrides[services_dependency] = lambda: services
     try:
         yield TestClient(app)
     finally:
@@ -73,9 +73,9 @@ def client_of(app: FastAPI, core: Services) -> Iterator[TestClient]:
 
 
 @contextmanager
-def live(app: FastAPI, core: Services) -> Iterator[str]:
+def live(app: FastAPI, services: Services) -> Iterator[str]:
     """The same behind a real server, whose clients see a stream as it comes and may leave; its address."""
-    with client_of(app, core), serve(app) as url:
+    with client_of(app, services), serve(app) as url:
         yield url
 
 
@@ -100,14 +100,14 @@ def invoke(handler: Callable[[Event, Any], Event], event: Event) -> Event:
 
 
 @contextmanager
-def site(core: Services) -> Iterator[str]:
+def site(services: Services) -> Iterator[str]:
     """The playground before every function, all on that pipeline; its address."""
     functions = Functions(SLUGS)
     app = Starlette(routes=list(playground_server.routes()))
     app.router.default = functions
     with ExitStack() as until:
         for function in functions.apps:
-            until.enter_context(client_of(function, core))
+            until.enter_context(client_of(function, services))
         yield until.enter_context(serve(app))
 
 

@@ -13,7 +13,7 @@ from shared.config import Settings
 from shared.documents.index_documents import IndexDocument, add
 from shared.services import Services
 from tests.actors import Actor
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.stand_in_server import Reply, StandIn
 
 PATH = "/v1/chat/completions"
@@ -43,20 +43,23 @@ MODEL_ANSWER = {
 def with_model(settings: Settings, gateway: StandIn, **changes: Any) -> Any:
     """A pipeline whose model is the stand-in."""
     address = {"rag_llm_api_key": SECRET, "rag_llm_url": f"{gateway.url}/v1"}
-    return services(settings, **{**address, **changes})
+    return services_with(settings, **{**address, **changes})
 
 
 @contextmanager
 def chat_client(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[TestClient]:
-    with with_model(settings, gateway, **changes) as core, client_of(chat_completions.app, core) as client:
+    with (
+        with_model(settings, gateway, **changes) as services,
+        client_of(chat_completions.app, services) as client,
+    ):
         yield client
 
 
-def index(core: Services, actor: Actor, name: str, *texts: str) -> list[str]:
+def index(services: Services, actor: Actor, name: str, *texts: str) -> list[str]:
     """An index of these texts; its documents' doc_ids."""
     rows = add(
-        core.database,
-        core.embedder,
+        services.database,
+        services.embedder,
         actor.principal,
         name,
         [IndexDocument.new(text, {"n": 1}) for text in texts],

@@ -9,9 +9,9 @@ from tests.functions.search_workspace import Workspace, workspace
 
 
 @pytest.fixture(scope="module")
-def shared_workspace(core: Services, shared_people: People) -> Workspace:
+def shared_workspace(services: Services, shared_people: People) -> Workspace:
     """The documents of `home`. No test changes them."""
-    return workspace(core, shared_people.ann)
+    return workspace(services, shared_people.ann)
 
 
 @pytest.fixture
@@ -21,6 +21,6 @@ def home(shared_workspace: Workspace, shared_people: People, world: World) -> Wo
 
 
 @pytest.fixture
-def own_home(core: Services, people: People) -> Workspace:
+def own_home(services: Services, people: People) -> Workspace:
     """A workspace of ann, for a test that adds or deletes documents."""
-    return workspace(core, people.ann)
+    return workspace(services, people.ann)

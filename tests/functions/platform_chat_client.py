@@ -11,7 +11,7 @@ from functions import chat
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.stand_in_server import Reply, StandIn
 
@@ -35,7 +35,7 @@ def streams(*pieces: str) -> Reply:
 def chat_client(settings: Settings, gateway: StandIn | None, **changes: Any) -> Iterator[TestClient]:
     """A deployment with that model, or without one."""
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url} if gateway else {}
-    with services(settings, **model, **changes) as core, client_of(chat.app, core) as client:
+    with services_with(settings, **model, **changes) as services, client_of(chat.app, services) as client:
         yield client
 
 
@@ -66,7 +66,7 @@ def text_of(chunks: Sequence[Row]) -> str:
     return "".join(chunk["content"] for chunk in chunks if chunk["type"] == "delta")
 
 
-def messages_of(core: Services, actor: Actor, session_id: str) -> list[tuple[str, str]]:
+def messages_of(services: Services, actor: Actor, session_id: str) -> list[tuple[str, str]]:
     """What the session has of it: who said what."""
-    rows = core.database.call(actor.principal, "rag_list_session_messages", {"session_id": session_id})
+    rows = services.database.call(actor.principal, "rag_list_session_messages", {"session_id": session_id})
     return [(row["role"], row["content"]) for row in rows]

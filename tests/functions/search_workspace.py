@@ -32,7 +32,7 @@ MENU = "The canteen serves lentil soup on Tuesdays and pancakes on Fridays. Brin
 class Workspace:
     """A collection as one actor uses it: its id and name, and the ids of its documents by title."""
 
-    core: Services
+    services: Services
     actor: Actor
     id: str
     name: str
@@ -60,7 +60,7 @@ class Workspace:
         return ok(self.actor.post("/v1/similar", {"workspaceId": self.id, "subject": subject, **body}))
 
     def put(self, title: str, text: str, *, collection: str | None = None, **fields: Any) -> str:
-        return put(self.core, self.actor, collection or self.name, title, text, **fields)
+        return put(self.services, self.actor, collection or self.name, title, text, **fields)
 
 
 def ok(answer: Any) -> Row:
@@ -84,13 +84,13 @@ def error_of(answer: Any, status: int, code: str, field: str | None = None) -> R
     return error
 
 
-def put(core: Services, actor: Actor, collection: str, title: str, text: str, **fields: Any) -> str:
+def put(services: Services, actor: Actor, collection: str, title: str, text: str, **fields: Any) -> str:
     assert actor.org is not None
     document = NewDocument(actor.org.id, title, text, collection=collection, **fields)
-    return f"doc_{ingest(core.database, core.embedder, actor.principal, document).document_id}"
+    return f"doc_{ingest(services.database, services.embedder, actor.principal, document).document_id}"
 
 
-def workspace(core: Services, actor: Actor) -> Workspace:
+def workspace(services: Services, actor: Actor) -> Workspace:
     """A workspace of its own, with an incident, a page, a ticket and what has nothing to do with them."""
     home = f"workspace {actor.id}"
     messages: dict[str, tuple[str, Row]] = {
@@ -121,9 +121,9 @@ def workspace(core: Services, actor: Actor) -> Workspace:
         "Canteen": (MENU, {}),
     }
     documents = {
-        title: put(core, actor, home, title, text, **fields) for title, (text, fields) in messages.items()
+        title: put(services, actor, home, title, text, **fields) for title, (text, fields) in messages.items()
     }
-    return Workspace(core, actor, workspace_id(actor, home), home, documents)
+    return Workspace(services, actor, workspace_id(actor, home), home, documents)
 
 
 def workspace_id(actor: Actor, name: str) -> str:
@@ -133,11 +133,11 @@ def workspace_id(actor: Actor, name: str) -> str:
 
 
 @contextmanager
-def at(core: Services, moment: datetime, app: FastAPI) -> Iterator[TestClient]:
+def at(services: Services, moment: datetime, app: FastAPI) -> Iterator[TestClient]:
     """The function, in whose deployment it is that moment."""
-    before, core.clock = core.clock, lambda: moment
+    before, services.clock = services.clock, lambda: moment
     try:
-        with client_of(app, core) as client:
+        with client_of(app, services) as client:
             yield client
     finally:
-        core.clock = before
+        services.clock = before

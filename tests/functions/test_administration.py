@@ -25,7 +25,7 @@ from shared.services import Services
 from tests import graph_documents
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of, platform_error, proxy_to, services
+from tests.functions.app_server import client_of, platform_error, proxy_to, services_with
 from tests.functions.search_workspace import OUTAGE, put
 from tests.stand_in_server import Reply, StandIn
 
@@ -39,7 +39,7 @@ ALL_WELL = dict.fromkeys(SERVICES, "healthy") | {"gateway": "not_configured"}
 
 def health(settings: Settings, actor: Actor | None = None, status: int = 200, **changes: Any) -> Row:
     """What a new process tells."""
-    with services(settings, **changes) as core, client_of(administration.app, core) as client:
+    with services_with(settings, **changes) as services, client_of(administration.app, services) as client:
         answer: Any = client.get(HEALTH, headers=actor.headers() if actor else {})
     assert answer.status_code == status, answer.text
     body: Row = answer.json()
@@ -135,7 +135,7 @@ def test_a_queue_without_a_worker_is_unhealthy_after_three_intervals(
 
 def test_public_health_reports_the_queue(settings: Settings, people: People, world: World, no_jobs: None):
     def queue(**changes: Any) -> tuple[int, str, str]:
-        with services(settings, **changes) as core, client_of(open_health.app, core) as client:
+        with services_with(settings, **changes) as services, client_of(open_health.app, services) as client:
             answer = client.get("/health")
         return answer.status_code, answer.json()["status"], answer.json()["queue"]
 
@@ -148,9 +148,9 @@ def test_public_health_reports_the_queue(settings: Settings, people: People, wor
 
 
 def test_an_overdue_extraction_is_reported_as_late(
-    settings: Settings, core: Services, people: People, world: World, no_jobs: None
+    settings: Settings, services: Services, people: People, world: World, no_jobs: None
 ):
-    put(core, people.ann, "docs", "Outage", OUTAGE)
+    put(services, people.ann, "docs", "Outage", OUTAGE)
     world.sql(
         "update rag.extractions set is_extracted = false, due_at = now() - make_interval(secs => %s)",
         MISSED_SECONDS + 60,
@@ -327,11 +327,11 @@ def test_unauthenticated_requests_cannot_cause_model_costs(
 ):
     gateway.replies(Reply(json={}))
     spent = {"rag_llm_api_key": "sk", "rag_llm_url": gateway.url}
-    with services(settings, **spent) as core, client_of(administration.app, core) as client:
+    with services_with(settings, **spent) as services, client_of(administration.app, services) as client:
         for _ in range(5):
             client.get(HEALTH)
         assert len(gateway.requests) == 1
-        looking.check(core, None, lambda: float("inf"))
+        looking.check(services, None, lambda: float("inf"))
         assert len(gateway.requests) == 2
 
 
@@ -341,7 +341,10 @@ def test_unauthenticated_requests_cannot_cause_database_probes(
     """An admin's own look is the admin's, and is limited as all that they ask."""
     with proxy_to(settings.supabase_url) as (address, requests):
         changes = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
-        with services(settings, **changes) as core, client_of(administration.app, core) as client:
+        with (
+            services_with(settings, **changes) as services,
+            client_of(administration.app, services) as client,
+        ):
             with monkeypatch.context() as slow_machine:
                 slow_machine.setattr("shared.api.health_probes.AGAIN_SECONDS", 60)
                 for _ in range(5):
@@ -351,7 +354,7 @@ def test_unauthenticated_requests_cannot_cause_database_probes(
             # What has failed meanwhile is seen soon.
             del requests[:]
             for now in (1e9, 1e9 + AGAIN_SECONDS / 2, 1e9 + AGAIN_SECONDS):
-                looking.check(core, None, partial(float, now))
+                looking.check(services, None, partial(float, now))
             assert requests.count("/rest/v1/rpc/is_org_member") == 2
 
 
@@ -368,10 +371,10 @@ def test_an_invalid_credential_is_401_on_both(people: People):
             assert (error["type"], error["code"]) == ("authentication_error", "invalid_api_key")
 
 
-def test_stats_cover_the_admin_s_org(core: Services, people: People, world: World):
-    graph_documents.put_all(core, people.ann)
-    stored = put(core, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
-    put(core, people.bob, "docs", "Theirs", OUTAGE)
+def test_stats_cover_the_admin_s_org(services: Services, people: People, world: World):
+    graph_documents.put_all(services, people.ann)
+    stored = put(services, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
+    put(services, people.bob, "docs", "Theirs", OUTAGE)
     before = stats(people.ada)
     assert set(before) == {
         "total_users", "total_collections", "total_documents", "total_chunks", "total_entities",
@@ -423,8 +426,8 @@ def test_calls_are_counted_by_day_and_org(people: People, world: World):
 
 def test_rate_limited_requests_are_not_counted_as_calls(settings: Settings, people: People):
     with (
-        services(settings, rag_rate_limit_api="2/minute") as core,
-        client_of(administration.app, core) as client,
+        services_with(settings, rag_rate_limit_api="2/minute") as services,
+        client_of(administration.app, services) as client,
     ):
         is_responding: list[Any] = [client.get(STATS, headers=people.ada.headers()) for _ in range(4)]
     assert [answer.status_code for answer in is_responding] == [200, 200, 429, 429]

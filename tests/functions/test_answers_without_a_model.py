@@ -76,10 +76,12 @@ def text_of(contract: str, body: Any) -> str:
     return results
 
 
-def test_document_text_cannot_imitate_a_citation(subtests: pytest.Subtests, people: People, core: Services):
+def test_document_text_cannot_imitate_a_citation(
+    subtests: pytest.Subtests, people: People, services: Services
+):
     for number, (title, text) in enumerate(zip(HOSTILE_TITLES, HOSTILE_TEXTS, strict=True), start=1):
         moment = datetime(2025, 3, number, tzinfo=UTC)
-        put(core, people.ann, HOME, title, text, occurred_at=moment)
+        put(services, people.ann, HOME, title, text, occurred_at=moment)
     for contract, answer, body in answers(people.ann, QUESTION):
         with subtests.test(contract=contract):
             assert "euros" in answer
@@ -113,9 +115,9 @@ OFF_TOPIC = {
 
 
 def test_a_refusal_is_in_the_question_s_language_unless_the_contract_fixes_it(
-    subtests: pytest.Subtests, people: People, core: Services
+    subtests: pytest.Subtests, people: People, services: Services
 ):
-    put(core, people.ann, HOME, "Fees", "The annual fee of the kettle club is 40 euros.")
+    put(services, people.ann, HOME, "Fees", "The annual fee of the kettle club is 40 euros.")
     fixed = next(iter(OFF_TOPIC.values()))
     for question, refusal in OFF_TOPIC.items():
         # One question to all contracts; the others to one.
@@ -130,14 +132,14 @@ def test_a_refusal_is_in_the_question_s_language_unless_the_contract_fixes_it(
     assert result_of(nowhere)["answer"] == "In diesem Namespace gibt es nichts, was diese Frage beantwortet."
 
 
-def test_a_citation_shows_the_passage_of_the_answer(people: People, core: Services):
+def test_a_citation_shows_the_passage_of_the_answer(people: People, services: Services):
     """The chunk that is most similar only asks; another one answers, behind its first 200 characters."""
     asking = "At how many degrees does the kettle switch off? When does the kettle switch off? " * 12
     filler = (
         "The lid is made of steel and the handle of cork, and both are sold as spare parts in shops. " * 3
     )
     statement = "The kettle switches off at 100 degrees."
-    source = tell(core, people.ann, "Kettle", f"# Questions\n{asking}\n\n# Answers\n{filler}{statement}")
+    source = tell(services, people.ann, "Kettle", f"# Questions\n{asking}\n\n# Answers\n{filler}{statement}")
     question = "At how many degrees does the kettle switch off?"
     results = [row for row in people.ann.search(question).json()["results"] if row["source_id"] == source]
     assert len(results) > 1

@@ -25,7 +25,7 @@ from shared.errors import DatabaseFailed, Unauthorized
 from shared.services import Services
 from tests.actors import NOBODYS, Actor, World, hit_arguments, vector
 from tests.conftest import People
-from tests.functions.app_server import client_of, proxy_to, services
+from tests.functions.app_server import client_of, proxy_to, services_with
 
 PATH = "/api/keys"
 KEY_FIELDS = {
@@ -649,11 +649,11 @@ def test_rate_limit_headers_report_the_key_s_own_limit(people: People, world: Wo
 
 
 @pytest.fixture
-def ring(core: Services) -> ApiKeyAuthenticator:
+def ring(services: Services) -> ApiKeyAuthenticator:
     """A process that has seen no key yet."""
-    signer = signer_for(core.settings)
+    signer = signer_for(services.settings)
     assert signer
-    return ApiKeyAuthenticator(core.database, signer)
+    return ApiKeyAuthenticator(services.database, signer)
 
 
 class Clock:
@@ -671,10 +671,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def clocked_ring(core: Services, clock: Clock) -> ApiKeyAuthenticator:
+def clocked_ring(services: Services, clock: Clock) -> ApiKeyAuthenticator:
     """The same with that clock."""
-    assert core.signer
-    return ApiKeyAuthenticator(core.database, core.signer, clock=clock)
+    assert services.signer
+    return ApiKeyAuthenticator(services.database, services.signer, clock=clock)
 
 
 def test_a_key_is_exchanged_for_a_one_minute_token_with_its_rights(
@@ -712,11 +712,11 @@ def test_a_cached_key_needs_no_look_up(people: People, settings: Settings):
     keys = [create(people.ann)["key"] for _ in range(2)]
     with (
         proxy_to(settings.supabase_url) as (address, requests),
-        services(settings, supabase_url=address) as core,
+        services_with(settings, supabase_url=address) as services,
     ):
-        assert core.api_key_authenticator
+        assert services.api_key_authenticator
         for key in keys * 3:
-            core.api_key_authenticator.principal(key)
+            services.api_key_authenticator.principal(key)
         assert requests == ["/rest/v1/rpc/rag_open_key"] * 2
 
 
@@ -737,23 +737,23 @@ def test_an_unknown_key_needs_a_look_up_each_time_and_is_not_cached(
     unknown = "mn_live_" + "B" * 43
     with (
         proxy_to(settings.supabase_url) as (address, requests),
-        services(settings, supabase_url=address) as core,
+        services_with(settings, supabase_url=address) as services,
     ):
-        assert core.api_key_authenticator
+        assert services.api_key_authenticator
         for number, key in enumerate([unknown, revoked["key"], expired["key"], unknown], start=1):
             with pytest.raises(Unauthorized):
-                core.api_key_authenticator.principal(key)
+                services.api_key_authenticator.principal(key)
             assert requests == ["/rest/v1/rpc/rag_open_key"] * number
         # An unknown key that comes into being works at once.
         made_now = new_key_of(people.ann, unknown)
-        assert core.api_key_authenticator.principal(unknown).key_id == made_now
+        assert services.api_key_authenticator.principal(unknown).key_id == made_now
 
 
 def test_over_http_an_unknown_key_needs_one_look_up_and_a_malformed_key_none(settings: Settings):
     with (
         proxy_to(settings.supabase_url) as (address, requests),
-        services(settings, supabase_url=address, supabase_jwt_issuer=settings.issuer) as core,
-        client_of(api_keys.app, core) as client,
+        services_with(settings, supabase_url=address, supabase_jwt_issuer=settings.issuer) as services,
+        client_of(api_keys.app, services) as client,
     ):
         for key in ("mn_live_short", UNKNOWN + "A", "x" * 51):
             assert client.get(PATH, headers={"Authorization": f"Bearer {key}"}).status_code == 401
@@ -816,12 +816,12 @@ def test_threads_with_keys_of_several_owners_never_mix_them(people: People, ring
 
 
 def test_a_full_cache_evicts_keys_and_looks_them_up_again(
-    people: People, core: Services, monkeypatch: pytest.MonkeyPatch
+    people: People, services: Services, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(api_key_authenticator, "CACHED_KEYS", 2)
-    signer = signer_for(core.settings)
+    signer = signer_for(services.settings)
     assert signer
-    small = ApiKeyAuthenticator(core.database, signer)
+    small = ApiKeyAuthenticator(services.database, signer)
     keys = [create(people.ann) for _ in range(4)]
     for key in keys * 2:
         assert small.principal(key["key"]).key_id == key["id"]
@@ -831,8 +831,8 @@ def test_a_full_cache_evicts_keys_and_looks_them_up_again(
 def test_a_database_outage_is_not_reported_as_an_invalid_key(settings: Settings):
     """A 500, and not a 401 after which a user would throw a good key away."""
     with (
-        services(settings, supabase_url="http://127.0.0.1:9") as core,
-        client_of(api_keys.app, core) as client,
+        services_with(settings, supabase_url="http://127.0.0.1:9") as services,
+        client_of(api_keys.app, services) as client,
     ):
         answer = client.get(PATH, headers={"Authorization": f"Bearer {UNKNOWN}"})
     assert_refused(answer, 500, "database_error")
@@ -844,9 +844,9 @@ def test_a_database_outage_is_not_reported_as_an_invalid_key(settings: Settings)
 @pytest.fixture
 def keyless(settings: Settings) -> Iterator[Services]:
     """A deployment that verifies users' tokens and holds nothing to sign with."""
-    with services(settings) as core:
-        core.settings = settings.model_copy(update={"supabase_jwt_secret": None})
-        yield core
+    with services_with(settings) as services:
+        services.settings = settings.model_copy(update={"supabase_jwt_secret": None})
+        yield services
 
 
 def test_without_a_signing_key_users_can_only_list_and_revoke_keys(people: People, keyless: Services):
@@ -895,10 +895,10 @@ def test_a_key_is_looked_up_again_after_a_clock_change(
             key, clock = create(people.ann)["key"], Clock()
             with (
                 proxy_to(settings.supabase_url) as (address, requests),
-                services(settings, supabase_url=address) as core,
+                services_with(settings, supabase_url=address) as services,
             ):
-                assert core.signer
-                ring = ApiKeyAuthenticator(core.database, core.signer, clock=clock)
+                assert services.signer
+                ring = ApiKeyAuthenticator(services.database, services.signer, clock=clock)
                 for _ in range(3):
                     ring.principal(key)
                 assert len(requests) == 1
@@ -909,10 +909,10 @@ def test_a_key_is_looked_up_again_after_a_clock_change(
 
 def test_a_signing_key_that_the_project_rejects_is_a_server_error(people: People, settings: Settings):
     key = create(people.ann)["key"]
-    with services(settings) as core:
+    with services_with(settings) as services:
         stranger = Signer("a secret of another project, long enough", settings.issuer, "authenticated")
         with pytest.raises(DatabaseFailed) as refused:
-            ApiKeyAuthenticator(core.database, stranger).principal(key)
+            ApiKeyAuthenticator(services.database, stranger).principal(key)
         assert refused.value.log_reason == UNTRUSTED
 
 

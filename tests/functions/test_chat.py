@@ -44,7 +44,7 @@ def request_of(gateway: StandIn) -> dict[str, Any]:
 
 
 def test_an_answer_comes_from_the_documents_and_is_stored(
-    settings: Settings, core: Services, home: Workspace, gateway: StandIn
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn
 ):
     collection = home.id.removeprefix("ws_")
     with chat_client(settings, gateway) as client:
@@ -70,7 +70,7 @@ def test_an_answer_comes_from_the_documents_and_is_stored(
         True,
     ]
     assert str(UUID(metadata["session_id"])) == metadata["session_id"]
-    assert messages_of(core, home.actor, metadata["session_id"]) == [
+    assert messages_of(services, home.actor, metadata["session_id"]) == [
         ("user", QUESTION),
         ("assistant", ANSWER),
     ]
@@ -80,7 +80,7 @@ def test_an_answer_comes_from_the_documents_and_is_stored(
 
 
 def test_an_answer_names_the_document_that_contradicts_it(
-    settings: Settings, core: Services, own_home: Workspace
+    settings: Settings, services: Services, own_home: Workspace
 ):
     for year, price in ((2025, 45), (2026, 55)):
         own_home.put(f"Prices {year}", f"The small meeting room costs {price} euros a day.")
@@ -92,7 +92,10 @@ def test_an_answer_names_the_document_that_contradicts_it(
     assert body["response"] == f"{answer}\n\n{note}"
     metadata = body["metadata"]
     assert metadata["confidence_detail"]["level"] == "medium"
-    assert messages_of(core, own_home.actor, metadata["session_id"])[-1] == ("assistant", body["response"])
+    assert messages_of(services, own_home.actor, metadata["session_id"])[-1] == (
+        "assistant",
+        body["response"],
+    )
 
 
 def test_both_request_forms_stream_by_default(settings: Settings, home: Workspace):
@@ -191,7 +194,7 @@ def test_the_request_sets_the_model_and_its_sampling(settings: Settings, home: W
 
 
 def test_the_client_s_instructions_and_history_reach_the_model_and_are_stored(
-    settings: Settings, core: Services, home: Workspace, gateway: StandIn
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn
 ):
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Answer in rhymes."},
@@ -204,14 +207,14 @@ def test_the_client_s_instructions_and_history_reach_the_model_and_are_stored(
     prompt = request_of(gateway)["messages"]
     assert [message["role"] for message in prompt] == ["system", "system", "user", "assistant", "user"]
     assert [message["content"] for message in prompt[1:4]] == [text["content"] for text in messages[:3]]
-    assert messages_of(core, home.actor, answer["metadata"]["session_id"]) == [
+    assert messages_of(services, home.actor, answer["metadata"]["session_id"]) == [
         ("user", "Which service was down?"), ("assistant", "The billing service."),
         ("user", QUESTION), ("assistant", ANSWER),
     ]  # fmt: skip
 
 
 def test_a_follow_up_question_is_completed_before_retrieval(
-    settings: Settings, core: Services, home: Workspace
+    settings: Settings, services: Services, home: Workspace
 ):
     whole = "Who was the on-call engineer of the billing outage?"
     with chat_client(settings, None) as client:
@@ -227,7 +230,7 @@ def test_a_follow_up_question_is_completed_before_retrieval(
     assert body["metadata"]["is_follow_up"] is True
     assert [message["content"] for message in writing[1:3]] == [QUESTION, before["response"]]
     assert body["usage"]["prompt_tokens"] == 100
-    assert len(messages_of(core, home.actor, session)) == 4
+    assert len(messages_of(services, home.actor, session)) == 4
 
 
 @pytest.mark.parametrize(
@@ -409,7 +412,7 @@ def test_a_missing_resource_is_404(
     ids=["busy", "refused", "broken", "silent"],
 )
 def test_a_failed_model_call_is_an_error_and_stores_nothing(
-    settings: Settings, core: Services, home: Workspace, reply: Reply, status: int, code: str
+    settings: Settings, services: Services, home: Workspace, reply: Reply, status: int, code: str
 ):
     with StandIn() as gateway, chat_client(settings, gateway) as client:
         gateway.replies(reply)
@@ -418,7 +421,7 @@ def test_a_failed_model_call_is_an_error_and_stores_nothing(
     assert error["code"] == code
     assert "sk-model" not in answer.text
     assert answer.headers.get("Retry-After") == ("7" if status == 503 else None)
-    assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
 def test_an_easy_match_of_a_sub_question_is_not_an_answer_to_the_question(
@@ -450,18 +453,18 @@ def test_deep_reasoning_answers_when_half_of_the_sub_questions_have_results(
     assert (body["response"], body["metadata"]["withheld"]) == (ANSWER, False)
 
 
-def test_a_session_stores_messages_up_to_its_limit(settings: Settings, core: Services, home: Workspace):
+def test_a_session_stores_messages_up_to_its_limit(settings: Settings, services: Services, home: Workspace):
     earlier = [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(499)]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
     with chat_client(settings, None) as client:
         answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
     assert answer["metadata"]["kept"] is True
-    assert len(messages_of(core, home.actor, answer["metadata"]["session_id"])) == 501
+    assert len(messages_of(services, home.actor, answer["metadata"]["session_id"])) == 501
 
 
-def test_the_contract_s_other_errors(settings: Settings, core: Services, own_home: Workspace):
+def test_the_contract_s_other_errors(settings: Settings, services: Services, own_home: Workspace):
     home = own_home
-    other = core.database.call(home.actor.principal, "rag_create_collection", {"name": "other"})[0]["id"]
+    other = services.database.call(home.actor.principal, "rag_create_collection", {"name": "other"})[0]["id"]
     with chat_client(settings, None) as client:
         session = result_of(say(client, home.actor, collection_id=home.id.removeprefix("ws_")))["metadata"]
         answer = say(client, home.actor, session_id=session["session_id"], collection_id=other)
@@ -476,7 +479,9 @@ def test_the_contract_s_other_errors(settings: Settings, core: Services, own_hom
     assert int(limited.headers["Retry-After"]) > 0
 
 
-def test_an_answer_survives_the_deletion_of_its_session(settings: Settings, core: Services, home: Workspace):
+def test_an_answer_survives_the_deletion_of_its_session(
+    settings: Settings, services: Services, home: Workspace
+):
     with chat_client(settings, None) as client:
         session = result_of(say(client, home.actor))["metadata"]["session_id"]
     release = Event()
@@ -485,15 +490,17 @@ def test_an_answer_survives_the_deletion_of_its_session(settings: Settings, core
         model.replies(slow)
         answering = pool.submit(say, client, home.actor, session_id=session)
         model.wait_for_requests(1)
-        core.database.call(home.actor.principal, "rag_delete_session", {"session_id": session})
+        services.database.call(home.actor.principal, "rag_delete_session", {"session_id": session})
         release.set()
         body = result_of(answering.result())
     assert (body["response"], body["metadata"]["kept"]) == (ANSWER, False)
     assert body["metadata"]["session_id"] == session
-    assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
-def test_an_answer_without_a_session_has_the_nil_uuid(settings: Settings, core: Services, home: Workspace):
+def test_an_answer_without_a_session_has_the_nil_uuid(
+    settings: Settings, services: Services, home: Workspace
+):
     """Its collection was deleted meanwhile. With the nil UUID the next turn begins a session."""
     collection = home.id.removeprefix("ws_")
     release = Event()
@@ -503,7 +510,7 @@ def test_an_answer_without_a_session_has_the_nil_uuid(settings: Settings, core: 
         answering = pool.submit(say, client, home.actor, collection_id=collection)
         model.wait_for_requests(1)
         arguments = {"collection_id": collection, "cascade": True}
-        core.database.call(home.actor.principal, "rag_delete_collection", arguments)
+        services.database.call(home.actor.principal, "rag_delete_collection", arguments)
         release.set()
         metadata = result_of(answering.result())["metadata"]
         assert (metadata["kept"], metadata["session_id"]) == (False, NIL)

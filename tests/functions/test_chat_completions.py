@@ -15,7 +15,7 @@ from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.chat_completions_client import (
     DONE,
     KETTLE,
@@ -46,9 +46,9 @@ def gateway(gateway: StandIn) -> StandIn:
 
 
 @pytest.fixture
-def local(core: Services) -> Iterator[TestClient]:
+def local(services: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
-    with client_of(chat_completions.app, core) as client:
+    with client_of(chat_completions.app, services) as client:
         yield client
 
 
@@ -88,9 +88,9 @@ BEYOND_DOCUMENTS: dict[str, Any] = {
 
 
 def test_a_request_without_a_retrieval_question_bypasses_the_index(
-    subtests: pytest.Subtests, people: People, core: Services, settings: Settings, gateway: StandIn
+    subtests: pytest.Subtests, people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     model = "google/gemini-2.5-flash"
     with chat_client(settings, gateway) as client:
         by_index = [{"index_name": "kettles"}, *({"model": f"rag{name}"} for name in ("", "/kettles", "/no"))]
@@ -102,10 +102,10 @@ def test_a_request_without_a_retrieval_question_bypasses_the_index(
 
 
 def test_with_an_index_the_model_gets_its_documents_and_the_answer_cites_them(
-    people: People, core: Services, settings: Settings, gateway: StandIn
+    people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    kettle, _ = index(core, people.ann, "kettles", KETTLE, "The toaster browns bread.")
-    index(core, people.ann, "others", "The kettle switches off at 999 degrees.")
+    kettle, _ = index(services, people.ann, "kettles", KETTLE, "The toaster browns bread.")
+    index(services, people.ann, "others", "The kettle switches off at 999 degrees.")
     with chat_client(settings, gateway) as client:
         answer = ask(client, people.ann, index_name="kettles", top_k=1, temperature=0.3, user="u-1").json()
     (node,) = answer.pop("source_nodes")
@@ -129,9 +129,9 @@ def reply(text: str) -> Reply:
 
 
 def test_the_passages_support_the_model_s_sentences_or_confidence_falls(
-    people: People, core: Services, settings: Settings
+    people: People, services: Services, settings: Settings
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     invented = "The kettle switches off at 100 degrees. The kettle was made in Norway by Jotun."
     with StandIn() as model, chat_client(settings, model) as client:
         model.replies(reply(invented), streams([*encode(piece(invented), piece()), DONE]))
@@ -145,9 +145,9 @@ def test_the_passages_support_the_model_s_sentences_or_confidence_falls(
 
 
 def test_the_reply_of_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
-    people: People, core: Services, settings: Settings
+    people: People, services: Services, settings: Settings
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     parts = encode(piece("NO_"), piece("ANSWER"), piece("."), piece())
     unended = encode(piece("NO_ANSWER"))
     with StandIn() as model, chat_client(settings, model) as client:
@@ -165,9 +165,9 @@ def test_the_reply_of_a_model_that_finds_no_answer_is_replaced_by_the_refusal(
 
 
 def test_parts_without_text_and_the_usage_survive_an_abstention(
-    people: People, core: Services, settings: Settings
+    people: People, services: Services, settings: Settings
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     usage = {"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 14}
     reasoning = piece(choices=[{"index": 0, "delta": {"reasoning": "Hm."}, "finish_reason": None}])
     parts = encode(piece("NO"), piece(""), reasoning, piece(choices=[]), piece("_ANSWER"), piece(usage=usage))
@@ -181,9 +181,9 @@ def test_parts_without_text_and_the_usage_survive_an_abstention(
 
 
 def test_several_replies_and_json_are_neither_checked_nor_replaced(
-    subtests: pytest.Subtests, people: People, core: Services, settings: Settings
+    subtests: pytest.Subtests, people: People, services: Services, settings: Settings
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     message = {"role": "assistant", "content": "NO_ANSWER"}
     choices = [{"index": place, "finish_reason": "stop", "message": message} for place in range(2)]
     several = {**MODEL_ANSWER, "choices": choices}
@@ -197,9 +197,9 @@ def test_several_replies_and_json_are_neither_checked_nor_replaced(
 
 
 def test_a_reply_that_begins_like_an_abstention_is_streamed_whole(
-    people: People, core: Services, settings: Settings
+    people: People, services: Services, settings: Settings
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     chunks = encode(piece("NO"), piece("RMALLY at 100 degrees."), piece())
     with StandIn() as model, chat_client(settings, model) as client:
         model.replies(streams([*chunks, DONE]))
@@ -213,11 +213,11 @@ OTHER = "The toaster switches off at 200 degrees."
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_model_rag_searches_everything_or_one_collection(
-    people: People, core: Services, settings: Settings, stream: bool
+    people: People, services: Services, settings: Settings, stream: bool
 ):
-    index(core, people.ann, "kettles", KETTLE)
-    index(core, people.ann, "team/toasters", OTHER)
-    index(core, people.bob, "kettles of bolt", OF_BOLT)
+    index(services, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "team/toasters", OTHER)
+    index(services, people.bob, "kettles of bolt", OF_BOLT)
     requests: list[tuple[dict[str, Any], list[str]]] = [
         ({"model": "rag"}, [KETTLE, OTHER]),
         ({"model": "rag", "index_name": "kettles"}, [KETTLE]),
@@ -233,7 +233,7 @@ def test_the_model_rag_searches_everything_or_one_collection(
             assert request["model"] == "google/gemini-2.5-flash"
             assert all(text in request["messages"][-1]["content"] for text in texts)
         assert len(model.requests) == len(requests)
-    with client_of(chat_completions.app, core) as local:
+    with client_of(chat_completions.app, services) as local:
         for body, texts in requests:
             assert sorted(nodes(ask(local, people.ann, stream=stream, **body))) == texts
         # kim belongs to both orgs, sam to none.
@@ -253,9 +253,9 @@ def nodes(answer: Any) -> list[str]:
 
 
 def test_a_model_of_a_missing_collection_is_404_with_the_contract_s_message(
-    subtests: pytest.Subtests, people: People, core: Services, settings: Settings, gateway: StandIn
+    subtests: pytest.Subtests, people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     refused: list[tuple[dict[str, Any], int, str]] = [
         *(
             ({"model": f"rag/{name}"}, 404, f"No such index: '{name}' exists.")
@@ -271,7 +271,7 @@ def test_a_model_of_a_missing_collection_is_404_with_the_contract_s_message(
         ({"model": "rag", "index_name": "nope"}, 404, "No such index: 'nope' exists."),
         ({"model": "rag", "messages": [{"role": "system", "content": "x"}]}, 400, "a user prompt"),
     ]
-    for deployment in (chat_client(settings, gateway), client_of(chat_completions.app, core)):
+    for deployment in (chat_client(settings, gateway), client_of(chat_completions.app, services)):
         with deployment as client:
             for (body, status, words), stream in product(refused, (False, True)):
                 with subtests.test(body=body, stream=stream):
@@ -294,9 +294,9 @@ def test_a_model_name_that_only_starts_with_rag_goes_to_the_gateway(people: Peop
 
 
 def test_the_model_is_called_although_the_index_has_no_match(
-    people: People, core: Services, settings: Settings, gateway: StandIn
+    people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    core.database.call(people.ann.principal, "rag_create_collection", {"name": "empty"})
+    services.database.call(people.ann.principal, "rag_create_collection", {"name": "empty"})
     with chat_client(settings, gateway) as client:
         answer = ask(client, people.ann, [user("Thanks!")], index_name="empty").json()
     assert answer["source_nodes"] == []
@@ -314,8 +314,10 @@ def test_missing_usage_of_the_endpoint_is_counted_locally(
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
 
 
-def test_without_a_model_an_index_answers_by_extraction(people: People, core: Services, local: TestClient):
-    (kettle,) = index(core, people.ann, "kettles", KETTLE)
+def test_without_a_model_an_index_answers_by_extraction(
+    people: People, services: Services, local: TestClient
+):
+    (kettle,) = index(services, people.ann, "kettles", KETTLE)
     answer = ask(local, people.ann, index_name="kettles", model="whatever", n=1).json()
     assert answer["id"].startswith("chatcmpl-")
     assert (answer["object"], answer["model"]) == ("chat.completion", "extractive")
@@ -327,9 +329,9 @@ def test_without_a_model_an_index_answers_by_extraction(people: People, core: Se
 
 
 def test_without_a_model_low_confidence_withholds_an_answer(
-    people: People, core: Services, local: TestClient
+    people: People, services: Services, local: TestClient
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     answer = ask(local, people.ann, [user("Who won the football world cup?")], index_name="kettles").json()
     assert answer["choices"][0]["message"]["content"] == INSUFFICIENT
     assert len(answer["source_nodes"]) == 1
@@ -344,9 +346,9 @@ def test_without_a_model_and_an_index_the_request_is_refused(people: People, loc
 
 
 def test_the_question_is_the_user_s_text_since_the_last_answer(
-    people: People, core: Services, local: TestClient
+    people: People, services: Services, local: TestClient
 ):
-    index(core, people.ann, "kettles", KETTLE, "The football world cup was won by Uruguay in 1930.")
+    index(services, people.ann, "kettles", KETTLE, "The football world cup was won by Uruguay in 1930.")
     messages = [user("Who won the football world cup?"), {"role": "assistant", "content": "Uruguay."}, user()]
     answer = ask(local, people.ann, messages, index_name="kettles", top_k=1).json()
     assert answer["source_nodes"][0]["text"] == KETTLE
@@ -424,23 +426,23 @@ def test_cors_allows_the_openai_client_s_headers(people: People, local: TestClie
 
 
 def test_anonymous_chat_needs_a_configured_user(
-    people: People, core: Services, settings: Settings, local: TestClient
+    people: People, services: Services, settings: Settings, local: TestClient
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     body = {"messages": [user()], "index_name": "kettles"}
     assert local.post(PATH, json=body).status_code == 401
     somebody = {
         "rag_index_anonymous_org": UUID(people.acme.id),
         "rag_index_anonymous_user": UUID(people.alf.id),
     }
-    with services(settings, **somebody) as opened, client_of(chat_completions.app, opened) as client:
+    with services_with(settings, **somebody) as opened, client_of(chat_completions.app, opened) as client:
         assert KETTLE in client.post(PATH, json=body).text
         bearer = {"Authorization": "Bearer nonsense"}
         assert client.post(PATH, json=body, headers=bearer).status_code == 401
 
 
 def test_chats_are_counted_by_outcome_across_instances(
-    people: People, world: World, core: Services, local: TestClient
+    people: People, world: World, services: Services, local: TestClient
 ):
     def counted() -> dict[str, float]:
         rows = world.sql(
@@ -449,7 +451,7 @@ def test_chats_are_counted_by_outcome_across_instances(
         )  # fmt: skip
         return {label: float(value) for label, value in rows}
 
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     ask(local, people.ann, index_name="kettles")
     ask(local, people.ann, index_name="nowhere")
     ask(local, people.ann, index_name="kettles", stream=True)

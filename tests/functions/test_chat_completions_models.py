@@ -30,9 +30,9 @@ LISTED = [
 
 
 @pytest.fixture
-def local(core: Services) -> Iterator[TestClient]:
+def local(services: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
-    with client_of(chat_completions.app, core) as client:
+    with client_of(chat_completions.app, services) as client:
         yield client
 
 
@@ -52,12 +52,12 @@ def ids(client: TestClient, actor: Actor, token: str | None = None) -> list[str]
 
 
 def test_the_gateway_s_models_come_before_the_collections(
-    people: People, core: Services, settings: Settings, gateway: StandIn
+    people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    index(core, people.ann, "kettles", KETTLE)
-    index(core, people.ann, "team/a b", KETTLE)
-    index(core, people.bob, "of bolt", KETTLE)
-    index(core, people.alf, f"notes:u:{people.alf.id}", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "team/a b", KETTLE)
+    index(services, people.bob, "of bolt", KETTLE)
+    index(services, people.alf, f"notes:u:{people.alf.id}", KETTLE)
     gateway.replies(Reply(json={"object": "list", "data": LISTED}))
     with chat_client(settings, gateway) as client:
         first, second, third, *ours = listed(client, people.ann)
@@ -95,16 +95,16 @@ def test_a_gateway_without_a_model_list_shows_its_default_model(
             assert ids(client, people.ann) == [DEFAULT, "rag"]
 
 
-def test_without_a_gateway_only_collections_are_listed(people: People, core: Services, local: TestClient):
-    index(core, people.ann, "kettles", KETTLE)
+def test_without_a_gateway_only_collections_are_listed(people: People, services: Services, local: TestClient):
+    index(services, people.ann, "kettles", KETTLE)
     assert ids(local, people.alf) == ["rag", "rag/kettles"]
     # A name does not say which of several orgs is meant.
     assert ids(local, people.kim) == ids(local, people.sam) == ["rag"]
 
 
-def test_a_key_lists_only_its_visible_collections(people: People, core: Services, local: TestClient):
-    index(core, people.ann, "kettles", KETTLE)
-    index(core, people.ann, "toasters", KETTLE)
+def test_a_key_lists_only_its_visible_collections(people: People, services: Services, local: TestClient):
+    index(services, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "toasters", KETTLE)
     for scopes in (["chat:read"], ["retrievals:read"]):
         key = make(people.ann, scopes=scopes, collection="toasters")["key"]
         assert ids(local, people.ann, key) == ["rag", "rag/toasters"]

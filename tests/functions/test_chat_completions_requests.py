@@ -12,7 +12,7 @@ from shared.services import Services
 from shared.text.token_count import count_tokens
 from tests.actors import vector
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.chat_completions_client import (
     KETTLE,
     MODEL_ANSWER,
@@ -29,9 +29,9 @@ from tests.stand_in_server import Reply, StandIn
 
 
 @pytest.fixture
-def local(core: Services) -> Iterator[TestClient]:
+def local(services: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
-    with client_of(chat_completions.app, core) as client:
+    with client_of(chat_completions.app, services) as client:
         yield client
 
 
@@ -100,9 +100,9 @@ NO_QUESTIONS: list[Any] = [
 
 
 def test_a_question_is_required_to_query_an_index(
-    subtests: pytest.Subtests, people: People, core: Services, local: TestClient
+    subtests: pytest.Subtests, people: People, services: Services, local: TestClient
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     for messages in NO_QUESTIONS:
         with subtests.test(messages=messages):
             answer = ask(local, people.ann, messages, index_name="kettles")
@@ -119,9 +119,9 @@ def test_a_body_of_a_megabyte_is_accepted_and_more_is_413(people: People, settin
 
 
 def test_a_long_question_with_unusual_characters_is_accepted(
-    people: People, core: Services, local: TestClient
+    people: People, services: Services, local: TestClient
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     for text in ("word " * 4000 + QUESTION, f"\0{QUESTION}", [{"type": "text", "text": QUESTION}]):
         answer = ask(local, people.ann, [user(text)], index_name="kettles")
         assert answer.status_code == 200, answer.text
@@ -131,23 +131,25 @@ def test_a_long_question_with_unusual_characters_is_accepted(
 
 
 def test_unusual_characters_cause_no_server_error(
-    subtests: pytest.Subtests, people: People, core: Services, local: TestClient
+    subtests: pytest.Subtests, people: People, services: Services, local: TestClient
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     for text in ["\u200b", "?", "\u202e\u202c", "E-42", "\ufffd", "'; drop table x; --"]:
         with subtests.test(text=text):
             assert ask(local, people.ann, [user(text)], index_name="kettles").status_code in (200, 400)
 
 
-def test_a_question_is_truncated_to_the_embedder_s_window(people: People, core: Services, settings: Settings):
+def test_a_question_is_truncated_to_the_embedder_s_window(
+    people: People, services: Services, settings: Settings
+):
     """Ten thousand characters of a script that costs more than a token each."""
-    (row,) = core.database.call(people.ann.principal, "rag_create_collection", {"name": "kettles"})
+    (row,) = services.database.call(people.ann.principal, "rag_create_collection", {"name": "kettles"})
     assert row
     data = [{"object": "embedding", "index": 0, "embedding": vector(1)}]
     with StandIn() as service:
         service.replies(Reply(json={"object": "list", "model": "m", "data": data}))
         changes = {"openai_api_key": SECRET, "rag_embedding_url": service.url}
-        with services(settings, **changes) as remote, client_of(chat_completions.app, remote) as client:
+        with services_with(settings, **changes) as remote, client_of(chat_completions.app, remote) as client:
             answer = ask(client, people.ann, [user("\u1200" * 20_000 + " end?")], index_name="kettles")
         (sent,) = next(each for each in service.requests if each.path == "/embeddings").json["input"]
     assert answer.status_code == 200, answer.text

@@ -69,9 +69,9 @@ def test_the_model_s_stream_passes_unchanged(people: People, settings: Settings,
 
 
 def test_the_last_chunk_over_an_index_has_the_source_nodes(
-    people: People, core: Services, settings: Settings, gateway: StandIn
+    people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     gateway.replies(streams())
     with chat_client(settings, gateway) as client:
         events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
@@ -96,9 +96,9 @@ def test_usage_comes_last_on_request(people: People, settings: Settings, gateway
 
 
 def test_a_missing_end_of_the_endpoint_s_stream_is_added(
-    people: People, core: Services, settings: Settings, gateway: StandIn
+    people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     gateway.replies(streams([*encode(piece("At 100.")), DONE]))
     with chat_client(settings, gateway) as client:
         events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
@@ -107,9 +107,11 @@ def test_a_missing_end_of_the_endpoint_s_stream_is_added(
 
 
 @pytest.mark.parametrize("wants", [True, False])
-def test_without_a_model_an_index_streams_extracted_sentences(people: People, core: Services, wants: bool):
-    index(core, people.ann, "kettles", KETTLE)
-    with client_of(chat_completions.app, core) as client:
+def test_without_a_model_an_index_streams_extracted_sentences(
+    people: People, services: Services, wants: bool
+):
+    index(services, people.ann, "kettles", KETTLE)
+    with client_of(chat_completions.app, services) as client:
         more = {"stream_options": {"include_usage": True}} if wants else {}
         events = events_of(ask(client, people.ann, stream=True, index_name="kettles", **more).text)
     assert events[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
@@ -125,8 +127,8 @@ def test_chunks_arrive_as_they_are_generated(people: People, settings: Settings,
     release = Event()
     gateway.replies(streams([*STREAM[:1], release, *STREAM[1:]]))
     with (
-        with_model(settings, gateway) as core,
-        live(chat_completions.app, core) as url,
+        with_model(settings, gateway) as services,
+        live(chat_completions.app, services) as url,
         opened(url, people.ann) as answer,
     ):
         lines = answer.iter_lines()
@@ -141,7 +143,7 @@ def test_a_disconnected_client_ends_the_generation(
     people: People, settings: Settings, gateway: StandIn, world: World
 ):
     gateway.replies(streams([*STREAM[:1], Event(), *STREAM[1:]]))
-    with with_model(settings, gateway) as core, live(chat_completions.app, core) as url:
+    with with_model(settings, gateway) as services, live(chat_completions.app, services) as url:
         with opened(url, people.ann) as answer:
             assert next(answer.iter_lines()).startswith("data: ")
         assert gateway.left.wait(60), "the request to the model has not ended"
@@ -156,7 +158,7 @@ def test_a_client_that_disconnects_before_the_first_chunk_ends_the_generation(
     people: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(streams([Event(), *STREAM]))
-    with with_model(settings, gateway) as core, live(chat_completions.app, core) as url:
+    with with_model(settings, gateway) as services, live(chat_completions.app, services) as url:
         with opened(url, people.ann) as answer:
             assert answer.status_code == 200
         assert gateway.left.wait(60)
@@ -235,8 +237,8 @@ def test_forty_idle_streams_do_not_block_other_requests(people: People, settings
     """The threads that wait for the database are forty; streams wait in none."""
     gateway.replies(streams([Event(), *STREAM]))
     with (
-        with_model(settings, gateway) as core,
-        live(chat_completions.app, core) as url,
+        with_model(settings, gateway) as services,
+        live(chat_completions.app, services) as url,
         ExitStack() as streaming,
     ):
         for _ in range(45):
@@ -250,7 +252,7 @@ def test_behind_api_gateway_a_stream_arrives_in_one_piece(
 ):
     """Mangum cannot stream: it gives one answer, which must be right."""
     gateway.replies(streams([*STREAM[:1], 0.3, *STREAM[1:]]))
-    with with_model(settings, gateway) as core, client_of(chat_completions.app, core):
+    with with_model(settings, gateway) as services, client_of(chat_completions.app, services):
         headers = {"content-type": "application/json", "authorization": f"Bearer {people.ann.token()}"}
         body = json.dumps({"messages": [user()], "stream": True})
         request = event("http_api", "POST", PATH, headers=headers, body=body)

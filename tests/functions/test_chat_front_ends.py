@@ -54,9 +54,9 @@ AI: At 100 degrees."""
 
 
 @pytest.fixture
-def local(core: Services) -> Iterator[TestClient]:
+def local(services: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
-    with client_of(chat_completions.app, core) as client:
+    with client_of(chat_completions.app, services) as client:
         yield client
 
 
@@ -70,8 +70,8 @@ def assert_stream(text: str, answer: str) -> list[dict[str, Any]]:
     return events
 
 
-def test_open_webui_lists_models_and_streams_answers(local: TestClient, people: People, core: Services):
-    index(core, people.ann, "kettles", KETTLE)
+def test_open_webui_lists_models_and_streams_answers(local: TestClient, people: People, services: Services):
+    index(services, people.ann, "kettles", KETTLE)
     models = local.get("/v1/models", headers=people.ann.headers()).json()["data"]
     assert "rag/kettles" in [model["id"] for model in models]
     options = {"stream_options": {"include_usage": True}, "temperature": 0.8, "stop": ["\n\n\n"], "seed": 7}
@@ -83,15 +83,17 @@ def test_open_webui_lists_models_and_streams_answers(local: TestClient, people: 
     assert_stream(ask(local, people.ann, parts, **body).text, "100 degrees")
 
 
-def test_continuing_an_answer_over_documents_is_refused(local: TestClient, people: People, core: Services):
-    index(core, people.ann, "kettles", KETTLE)
+def test_continuing_an_answer_over_documents_is_refused(
+    local: TestClient, people: People, services: Services
+):
+    index(services, people.ann, "kettles", KETTLE)
     answer = ask(local, people.ann, CONVERSATION[:3], model="rag/kettles", stream=True)
     assert answer.status_code == 400
     assert "user prompt since the latest assistant message" in answer.json()["error"]["message"]
 
 
-def test_librechat_s_parameters_are_accepted(local: TestClient, people: People, core: Services):
-    index(core, people.ann, "kettles", KETTLE)
+def test_librechat_s_parameters_are_accepted(local: TestClient, people: People, services: Services):
+    index(services, people.ann, "kettles", KETTLE)
     body = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "n": 1}
     more: dict[str, Any] = {"stream_options": {"include_usage": True}, "user": "6741f0", **body}
     answer = ask(local, people.ann, CONVERSATION, model="rag/kettles", stream=True, **more)
@@ -114,9 +116,11 @@ def test_a_title_comes_from_the_gateway_s_model_without_a_search(
 
 
 @pytest.mark.parametrize("prompt", [OPEN_WEBUI_TITLE, LIBRECHAT_TITLE])
-def test_a_title_over_documents_is_withheld(local: TestClient, people: People, core: Services, prompt: str):
+def test_a_title_over_documents_is_withheld(
+    local: TestClient, people: People, services: Services, prompt: str
+):
     """Open WebUI then takes the first question as the title; of LibreChat the recipe sets another model."""
-    index(core, people.ann, "kettles", KETTLE)
+    index(services, people.ann, "kettles", KETTLE)
     answer = ask(local, people.ann, [user(prompt)], model="rag/kettles", stream=False).json()
     assert answer["confidence_detail"]["level"] == "low"
     assert "{" not in answer["choices"][0]["message"]["content"]

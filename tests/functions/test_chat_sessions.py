@@ -20,11 +20,11 @@ ANSWER_MESSAGE = Message("assistant", "1,200 degrees.", {"sources": SOURCES, "us
 Row = dict[str, Any]
 
 
-def save_session(core: Services, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
+def save_session(services: Services, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
     assert actor.org is not None
     place = Session(session_id, actor.org.id, None)
     return sessions.save_turn(
-        core.database, actor.principal, place, messages or (USER_MESSAGE, ANSWER_MESSAGE)
+        services.database, actor.principal, place, messages or (USER_MESSAGE, ANSWER_MESSAGE)
     )
 
 
@@ -35,9 +35,9 @@ def get_rows(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
     return rows
 
 
-def test_sessions_are_listed_in_the_contract_s_form(core: Services, people: People):
-    first, second = save_session(core, people.ann), save_session(core, people.ann)
-    save_session(core, people.ann, Message("user", "And now?"), session_id=first)
+def test_sessions_are_listed_in_the_contract_s_form(services: Services, people: People):
+    first, second = save_session(services, people.ann), save_session(services, people.ann)
+    save_session(services, people.ann, Message("user", "And now?"), session_id=first)
     rows = get_rows(people.ann)
     assert rows == get_rows(people.ann, "/v1/chat/sessions")
     assert [(row["id"], row["message_count"]) for row in rows] == [(first, 3), (second, 2)]
@@ -56,8 +56,8 @@ def test_sessions_are_listed_in_the_contract_s_form(core: Services, people: Peop
     assert get_rows(people.bob) == []
 
 
-def test_messages_are_read_with_their_sources(core: Services, people: People):
-    session = save_session(core, people.ann)
+def test_messages_are_read_with_their_sources(services: Services, people: People):
+    session = save_session(services, people.ann)
     question, answer = rows = get_rows(people.ann, f"{PATH}/{session}/messages")
     assert rows == get_rows(people.ann, f"/v1/chat/sessions/{session}/messages")
     assert set(question) == {"id", "session_id", "role", "content", "created_at"}
@@ -75,7 +75,7 @@ ANSWER = {"role": "assistant", "content": "1,200 degrees."}
 QUESTION = {"role": "user", "content": "How hot is the kiln?"}
 
 
-def test_messages_are_stored_without_a_search(core: Services, people: People):
+def test_messages_are_stored_without_a_search(services: Services, people: People):
     (home,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
     body = {"messages": [QUESTION, ANSWER], "collection_id": home["id"]}
     created = people.ann.post(PATH, body)
@@ -91,7 +91,7 @@ def test_messages_are_stored_without_a_search(core: Services, people: People):
         "How hot is the kiln?", home["id"], 3,
     )  # fmt: skip
     # A turn of the chat continues the session.
-    place = sessions.open_session(core.database, people.ann.principal, session, None)
+    place = sessions.open_session(services.database, people.ann.principal, session, None)
     assert [message.content for message in place.messages] == [row["content"] for row in rows]
 
 
@@ -106,8 +106,8 @@ def test_a_session_may_begin_with_an_answer(people: People):
     assert get_rows(people.ann)[0]["title"] == QUESTION["content"]
 
 
-def test_malformed_messages_are_refused(subtests: pytest.Subtests, core: Services, people: People):
-    session = save_session(core, people.ann)
+def test_malformed_messages_are_refused(subtests: pytest.Subtests, services: Services, people: People):
+    session = save_session(services, people.ann)
     bodies: list[Row] = [
         {}, {"messages": []}, {"messages": [QUESTION] * 101}, {"messages": [{"role": "user"}]},
         {"messages": [{**QUESTION, "content": "é" * 66_000}] * 2},
@@ -141,17 +141,19 @@ OTHER_DETAILS: list[Row] = [
 ]
 
 
-def test_details_in_an_unknown_form_are_omitted(subtests: pytest.Subtests, core: Services, people: People):
+def test_details_in_an_unknown_form_are_omitted(
+    subtests: pytest.Subtests, services: Services, people: People
+):
     """As a member may keep them, past the routes."""
     for details in OTHER_DETAILS:
         with subtests.test(details=details):
-            session = save_session(core, people.ann, Message("assistant", "So.", details))
+            session = save_session(services, people.ann, Message("assistant", "So.", details))
             (row,) = get_rows(people.ann, f"{PATH}/{session}/messages")
             assert set(row) == {"id", "session_id", "role", "content", "created_at"}
 
 
-def test_a_session_is_deleted(core: Services, people: People):
-    first, second = save_session(core, people.ann), save_session(core, people.ann)
+def test_a_session_is_deleted(services: Services, people: People):
+    first, second = save_session(services, people.ann), save_session(services, people.ann)
     for path in (f"{PATH}/{first}", f"/v1/chat/sessions/{second}"):
         answer = people.ann.request("DELETE", path)
         assert (answer.status_code, answer.content) == (204, b"")
@@ -177,8 +179,8 @@ def test_an_invalid_page_is_refused(subtests: pytest.Subtests, people: People):
             assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?limit=1001"), 400)
 
 
-def test_a_key_needs_the_scope_chat_read(core: Services, people: People):
-    session = save_session(core, people.ann)
+def test_a_key_needs_the_scope_chat_read(services: Services, people: People):
+    session = save_session(services, people.ann)
     for scopes, status in ((["chat:read"], 200), (["retrievals:read", "documents:write"], 403)):
         response = people.ann.post("/api/keys", {"name": "a key", "scopes": scopes})
         key = response.json()["key"]
@@ -191,11 +193,13 @@ def test_a_key_needs_the_scope_chat_read(core: Services, people: People):
     assert error(people.ann.request("GET", PATH, token=people.ann.stack.anon_key), 401)
 
 
-def test_a_deleted_collection_leaves_its_conversations(core: Services, people: People, world: World):
+def test_a_deleted_collection_leaves_its_conversations(services: Services, people: People, world: World):
     (body,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
-    place = sessions.open_session(core.database, people.ann.principal, None, body["id"])
+    place = sessions.open_session(services.database, people.ann.principal, None, body["id"])
     assert (place.session_id, place.collection_id, place.messages) == (None, body["id"], ())
-    session = sessions.save_turn(core.database, people.ann.principal, place, (USER_MESSAGE, ANSWER_MESSAGE))
+    session = sessions.save_turn(
+        services.database, people.ann.principal, place, (USER_MESSAGE, ANSWER_MESSAGE)
+    )
     assert get_rows(people.ann)[0]["collection_id"] == body["id"]
     assert people.ann.request("DELETE", f"/v1/collections/{body['id']}").status_code == 204
     assert get_rows(people.ann)[0]["collection_id"] is None

@@ -16,7 +16,7 @@ from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from tests.clients.upstream_models import StreamChunk
-from tests.functions.app_server import live, platform_error, services
+from tests.functions.app_server import live, platform_error, services_with
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.functions.platform_chat_client import (
     ANSWER,
@@ -48,7 +48,7 @@ def planned(*queries: str) -> Reply:
 
 
 def test_a_stream_has_sources_then_text_then_usage_and_end(
-    settings: Settings, core: Services, home: Workspace, gateway: StandIn
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn
 ):
     gateway.replies(streams(*PIECES))
     with chat_client(settings, gateway) as client:
@@ -59,7 +59,7 @@ def test_a_stream_has_sources_then_text_then_usage_and_end(
     assert chunks[0]["sources"][0]["title"] == "Billing outage"
     assert chunks[-2]["usage"]["total_tokens"] > chunks[-2]["usage"]["retrieval_tokens"] > 0
     session = chunks[-1]["metadata"]["session_id"]
-    assert messages_of(core, home.actor, session) == [("user", QUESTION), ("assistant", ANSWER)]
+    assert messages_of(services, home.actor, session) == [("user", QUESTION), ("assistant", ANSWER)]
 
 
 def test_a_stream_s_usage_is_the_endpoint_s(settings: Settings, home: Workspace, gateway: StandIn):
@@ -86,7 +86,7 @@ def test_without_a_model_the_answer_is_streamed_as_well(
 
 
 def test_deep_reasoning_streams_each_step_and_combines_the_results(
-    settings: Settings, core: Services, home: Workspace, gateway: StandIn
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn
 ):
     parts = ("Why was billing down?", "Who owns the billing service?")
     gateway.replies(planned(*parts), planned(), streams(*PIECES))
@@ -162,7 +162,7 @@ def test_a_model_that_loops_in_deep_reasoning_is_stopped(
     ids=["busy", "broken", "broken off", "an error inside", "silent"],
 )
 def test_an_error_in_a_stream_is_a_chunk_and_stores_nothing(
-    settings: Settings, core: Services, home: Workspace, gateway: StandIn, reply: Reply, code: str
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn, reply: Reply, code: str
 ):
     gateway.replies(reply)
     with chat_client(settings, gateway) as client:
@@ -174,7 +174,7 @@ def test_an_error_in_a_stream_is_a_chunk_and_stores_nothing(
     assert chunks[-1]["error_detail"]["code"] == code
     assert chunks[-1]["error"] == chunks[-1]["error_detail"]["message"]
     assert "sk-model" not in answer.text
-    assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
 def test_an_error_before_the_sources_has_a_status(settings: Settings, home: Workspace):
@@ -183,13 +183,13 @@ def test_an_error_before_the_sources_has_a_status(settings: Settings, home: Work
 
 
 def test_a_disconnected_client_ends_the_model_call_and_stores_nothing(
-    settings: Settings, core: Services, home: Workspace, gateway: StandIn
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn
 ):
     gateway.replies(Reply(chunks=[*encode(piece("Stripe ")), Event(), *encode(piece("webhooks"))]))
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     body = {"message": QUESTION}
     with (
-        services(settings, **model) as made_core,
+        services_with(settings, **model) as made_core,
         live(chat.app, made_core) as url,
         httpx.Client() as client,
     ):
@@ -198,10 +198,12 @@ def test_a_disconnected_client_ends_the_model_call_and_stores_nothing(
             assert any('"type":"delta"' in line for line in lines)
         assert gateway.left.wait(60)
     # The app is gone by now, and with it whatever it still had to do.
-    assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
-def test_concurrent_turns_of_a_session_are_both_stored(settings: Settings, core: Services, home: Workspace):
+def test_concurrent_turns_of_a_session_are_both_stored(
+    settings: Settings, services: Services, home: Workspace
+):
     with chat_client(settings, None) as client:
         session = chunks_of(say(client, home.actor, stream=True))[-1]["metadata"]["session_id"]
         with ThreadPoolExecutor(4) as pool:
@@ -212,7 +214,7 @@ def test_concurrent_turns_of_a_session_are_both_stored(settings: Settings, core:
                 )
             )
     assert all(answer.status_code == 200 for answer in answers)
-    text = messages_of(core, home.actor, session)
+    text = messages_of(services, home.actor, session)
     assert len(text) == 10
     # Each question with its answer behind it.
     assert [role for role, _ in text] == ["user", "assistant"] * 5
@@ -237,8 +239,8 @@ def test_one_process_serves_50_concurrent_streams(settings: Settings, home: Work
             return await asyncio.gather(*(ask(client, url) for _ in range(50)))
 
     with (
-        services(settings, **model, rag_rate_limit_api="1000/minute") as core,
-        live(chat.app, core) as url,
+        services_with(settings, **model, rag_rate_limit_api="1000/minute") as services,
+        live(chat.app, services) as url,
         ThreadPoolExecutor(1) as pool,
     ):
         streams_told = pool.submit(asyncio.run, all_of(url)).result()

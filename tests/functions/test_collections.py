@@ -8,7 +8,7 @@ from functions import collections
 from shared.config import Settings
 from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, client_of, services
+from tests.functions.app_server import NO_METADATA, client_of, services_with
 from tests.functions.app_server import platform_error as error
 from tests.stand_in_server import Reply, StandIn
 
@@ -91,8 +91,8 @@ def test_the_config_reports_the_effective_settings(
     for config, key, size, overlap in CONFIGS:
         with (
             subtests.test(config=config, key=key),
-            services(settings, openai_api_key=key) as core,
-            client_of(collections.app, core) as app,
+            services_with(settings, openai_api_key=key) as services,
+            client_of(collections.app, services) as app,
         ):
             headers = world.user(world.org()).headers()
             answer = app.post(PATH, json={"name": "docs", "config": config}, headers=headers)
@@ -106,7 +106,7 @@ def test_the_chunk_size_fits_the_window_that_the_embedder_s_server_reports(
 ):
     gateway.replies(Reply(json={"data": [{"id": "m", "max_model_len": 300}]}))
     remote = {"openai_api_key": "sk-none", "rag_embedding_url": f"{gateway.url}/v1"}
-    with services(settings, **remote) as core, client_of(collections.app, core) as app:
+    with services_with(settings, **remote) as services, client_of(collections.app, services) as app:
         for name, config, size, overlap in (("a", {}, 300, 30), ("b", {"chunk_size": 8000}, 300, 30)):
             body = {"name": name, "config": config}
             made = app.post(PATH, json=body, headers=people.ann.headers()).json()["config"]

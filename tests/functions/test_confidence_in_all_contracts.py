@@ -52,10 +52,10 @@ def details_in(body: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_contract_has_the_same_level_and_note(
-    subtests: pytest.Subtests, people: People, core: Services, question: str
+    subtests: pytest.Subtests, people: People, services: Services, question: str
 ):
     for number, (title, text) in enumerate(TEXTS.items(), start=1):
-        put(core, people.ann, HOME, title, text, occurred_at=datetime(2025, 3, number, tzinfo=UTC))
+        put(services, people.ann, HOME, title, text, occurred_at=datetime(2025, 3, number, tzinfo=UTC))
     level, part = QUESTIONS[question]
     reasons: dict[str, list[str]] = {}
     for contract, text, body in answers(people.ann, question):
@@ -79,7 +79,7 @@ def lines(name: str) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def handbook(core: Services, shared_people: People) -> Actor:
+def handbook(services: Services, shared_people: People) -> Actor:
     """A member of an org whose only documents are the handbook's."""
     documents = [
         NewDocument(
@@ -95,7 +95,7 @@ def handbook(core: Services, shared_people: People) -> Actor:
         )
         for line in lines("corpus.jsonl")
     ]
-    ingest_many(core.database, core.embedder, shared_people.ann.principal, HOME, documents)
+    ingest_many(services.database, services.embedder, shared_people.ann.principal, HOME, documents)
     return shared_people.ann
 
 
@@ -153,11 +153,13 @@ REPLIES = {
 
 @pytest.mark.parametrize("reply", REPLIES)
 def test_every_contract_checks_a_model_s_answer(
-    subtests: pytest.Subtests, people: People, core: Services, settings: Settings, reply: str
+    subtests: pytest.Subtests, people: People, services: Services, settings: Settings, reply: str
 ):
     question, text, level, part = REPLIES[reply]
     for number, title in enumerate(("Kettle manual", "Prices 2025", "Prices 2026"), start=1):
-        put(core, people.ann, HOME, title, TEXTS[title], occurred_at=datetime(2025, 3, number, tzinfo=UTC))
+        put(
+            services, people.ann, HOME, title, TEXTS[title], occurred_at=datetime(2025, 3, number, tzinfo=UTC)
+        )
     choice: Row = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
     with StandIn() as gateway, with_model(settings, gateway) as deployment:
         gateway.replies(Reply(json={**MODEL_ANSWER, "choices": [choice]}))

@@ -70,7 +70,7 @@ def ann(fragile: Stack) -> Iterator[Actor]:
 
 
 @pytest.fixture
-def core(fragile: Stack) -> Iterator[Services]:
+def services(fragile: Stack) -> Iterator[Services]:
     environment = fragile.function_environment()
     values = {name.lower(): value for name, value in environment.items()}
     services = Services(Settings(**values))  # type: ignore[arg-type]
@@ -104,23 +104,26 @@ def test_a_postgrest_outage_is_an_error_and_the_next_request_recovers(fragile: S
 
 
 def test_a_request_waits_for_a_restarting_postgrest(
-    fragile: Stack, ann: Actor, core: Services, monkeypatch: pytest.MonkeyPatch
+    fragile: Stack, ann: Actor, services: Services, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("shared.clients.postgrest.PAUSES", (0.1,) * 500)
     fragile.state.children["postgrest"].stop()
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(pipeline.search, core, ann.principal, Query("x"))
+        waiting = pool.submit(pipeline.search, services, ann.principal, Query("x"))
         start_postgrest(fragile)
         assert waiting.result().matches == ()
 
 
-def test_a_postgres_outage_behind_postgrest_is_reported(fragile: Stack, core: Services):
-    assert (core.database_status(), core.database.status()) == (DatabaseStatus.SERVES, DatabaseStatus.SERVES)
+def test_a_postgres_outage_behind_postgrest_is_reported(fragile: Stack, services: Services):
+    assert (services.database_status(), services.database.status()) == (
+        DatabaseStatus.SERVES,
+        DatabaseStatus.SERVES,
+    )
     fragile.postgres.stop()
     try:
         assert httpx.get(f"{fragile.url}/health").status_code == 503
-        assert core.database_status() is DatabaseStatus.NO_DATABASE
-        assert core.database.status() is DatabaseStatus.NO_DATABASE, "without a key to sign with"
+        assert services.database_status() is DatabaseStatus.NO_DATABASE
+        assert services.database.status() is DatabaseStatus.NO_DATABASE, "without a key to sign with"
     finally:
         start_postgres(fragile, durable=False)
 
@@ -159,13 +162,13 @@ def test_requests_recover_after_a_postgres_restart(fragile: Stack, ann: Actor):
             )
 
 
-def test_a_statement_time_out_is_an_error_of_its_own(fragile: Stack, ann: Actor, core: Services):
+def test_a_statement_time_out_is_an_error_of_its_own(fragile: Stack, ann: Actor, services: Services):
     allow_statements(fragile, "300ms")
     try:
         with chunks_locked(fragile):
             assert_told_nothing(ann.search("x"), 500, "database_timeout")
             with pytest.raises(DatabaseTimedOut) as refused:
-                pipeline.search(core, ann.principal, Query("x"))
+                pipeline.search(services, ann.principal, Query("x"))
         assert refused.value.log_reason == "SQL 57014"
     finally:
         allow_statements(fragile, "60s")
@@ -180,24 +183,24 @@ def allow_statements(stack: Stack, time_out: str) -> None:
 
 
 def test_an_exhausted_connection_pool_is_an_error_within_the_time_out(
-    fragile: Stack, ann: Actor, core: Services
+    fragile: Stack, ann: Actor, services: Services
 ):
     """All of PostgREST's connections wait for a lock, and PostgREST itself refuses the next call."""
     # The first search of a process imports modules for seconds. Meanwhile the searches below would time out.
     assert ann.search("x").status_code == 200
     with ThreadPoolExecutor(POOL) as pool, long_lock_waits(fragile), chunks_locked(fragile):
-        holding = [pool.submit(pipeline.search, core, ann.principal, Query("x")) for _ in range(POOL)]
+        holding = [pool.submit(pipeline.search, services, ann.principal, Query("x")) for _ in range(POOL)]
         wait_for_waiters(fragile, POOL)
         with pytest.raises(DatabaseTimedOut) as refused:
-            pipeline.search(core, ann.principal, Query("x"))
+            pipeline.search(services, ann.principal, Query("x"))
         assert refused.value.log_reason == "SQL PGRST003"
         assert_told_nothing(ann.search("x"), 500, "database_timeout")
         assert not any(task.done() for task in holding)
     assert ann.search("x").status_code == 200
 
 
-def test_a_request_that_could_not_be_counted_is_refused(core: Services, fragile: Stack, ann: Actor):
-    spending = RateLimitCheck(core.database, ann.principal, "rag-search", "rag", parse("60/minute"))
+def test_a_request_that_could_not_be_counted_is_refused(services: Services, fragile: Stack, ann: Actor):
+    spending = RateLimitCheck(services.database, ann.principal, "rag-search", "rag", parse("60/minute"))
     with psycopg.connect(fragile.database_url()) as connection:
         connection.execute("lock table rag.rate_limits in access exclusive mode")
         with pytest.raises(DatabaseBusy):

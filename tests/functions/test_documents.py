@@ -16,7 +16,7 @@ from shared.services import Services
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.app_server import NO_METADATA, client_of, invoke, services
+from tests.functions.app_server import NO_METADATA, client_of, invoke, services_with
 from tests.functions.app_server import platform_error as error
 
 COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
@@ -402,17 +402,17 @@ def test_no_header_changes_the_host_of_a_link(
         with subtests.test(header=header):
             url = people.ann.request("GET", path, **{header: value}).json()["url"]
             assert url.startswith(f"{people.ann.stack.url}{tail}")
-    changed = services(settings, rag_public_url="https://rag.example/base")
-    with changed as core, client_of(documents.app, core) as app:
+    changed = services_with(settings, rag_public_url="https://rag.example/base")
+    with changed as services, client_of(documents.app, services) as app:
         for host in (EVIL, "localhost"):
             url = app.get(path, headers={**people.ann.headers(), "Host": host}).json()["url"]
             assert url.startswith(f"https://rag.example/base{tail}")
 
 
-def test_on_lambda_a_link_has_the_host_name_of_the_request(people: People, core: Services, home: str):
+def test_on_lambda_a_link_has_the_host_name_of_the_request(people: People, services: Services, home: str):
     path = f"{PATH}/{accepted(upload(people.ann, home))['id']}/url"
     headers = {"authorization": f"Bearer {people.ann.token()}", "host": EVIL, "x-forwarded-host": EVIL}
-    with client_of(documents.app, core):
+    with client_of(documents.app, services):
         for kind in ("http_api", "function_url"):
             request = event(kind, "GET", path, headers=headers)
             answer = invoke(documents.handler, request)

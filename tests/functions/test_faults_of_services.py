@@ -43,8 +43,8 @@ def ask(caplog: pytest.LogCaptureFixture) -> Ask:
     """Put the question to a function that runs with these settings, in this process."""
 
     def put(function: ModuleType, path: str, settings: Settings, actor: Actor) -> Ended:
-        core = Services(settings)
-        function.app.dependency_overrides[services_dependency] = lambda: core
+        services = Services(settings)
+        function.app.dependency_overrides[services_dependency] = lambda: services
         caplog.clear()
         try:
             with_token = {"Authorization": f"Bearer {actor.token()}"}
@@ -52,7 +52,7 @@ def ask(caplog: pytest.LogCaptureFixture) -> Ask:
             answer = client.post(path, json={"query_text": QUESTION}, headers=with_token)
         finally:
             function.app.dependency_overrides.clear()
-            core.close()
+            services.close()
         lines = [
             {name: value for name, value in vars(record).items() if name in LINE}
             for record in caplog.records
@@ -186,10 +186,10 @@ GATEWAY_FAULTS = {
 
 
 def test_a_gateway_error_is_reported(
-    subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings, core: Services
+    subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings, services: Services
 ):
     document = NewDocument(org_id=people.acme.id, title="The kiln", text=TEXT)
-    ingest(core.database, core.embedder, people.ann.principal, document)
+    ingest(services.database, services.embedder, people.ann.principal, document)
     for fault, (reply, status, code) in GATEWAY_FAULTS.items():
         with subtests.test(fault=fault), StandIn() as service:
             service.replies(reply)
@@ -217,11 +217,11 @@ def with_gateway(settings: Settings, gateway: StandIn, timeout: float) -> Settin
 
 
 def test_a_complete_answer_is_one_log_line_with_all_six_steps(
-    ask: Ask, people: People, settings: Settings, core: Services
+    ask: Ask, people: People, settings: Settings, services: Services
 ):
     assert people.ann.org is not None
     document = NewDocument(org_id=people.ann.org.id, title="The kiln", text=TEXT)
-    ingest(core.database, core.embedder, people.ann.principal, document)
+    ingest(services.database, services.embedder, people.ann.principal, document)
     ended = ask(rag_answer, "/api/rag/answer", settings, people.ann)
     assert ended.answer.status_code == 200
     (line,) = ended.lines

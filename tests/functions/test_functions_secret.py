@@ -10,7 +10,7 @@ from shared.clients.postgrest import SECRET_HEADER
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from tests.actors import vector
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.test_documents import collection
 from tests.stand_in_server import Reply, Request, StandIn
 from tests.upload_client import Uploads, page
@@ -30,8 +30,13 @@ def of_models(request: Request) -> Any:
 def test_models_storage_and_logs_never_get_the_secret(
     uploading: Uploads, people: People, gateway: StandIn, caplog: pytest.LogCaptureFixture
 ):
-    core = uploading.core
-    ingest(core.database, core.embedder, people.ann.principal, NewDocument(people.acme.id, "The kiln", TEXT))
+    services = uploading.services
+    ingest(
+        services.database,
+        services.embedder,
+        people.ann.principal,
+        NewDocument(people.acme.id, "The kiln", TEXT),
+    )
     secret, own = people.ann.headers()[SECRET_HEADER], "of the client"
     headers = people.ann.headers() | {SECRET_HEADER: own}
     gateway.replies(Reply(json=of_models))
@@ -39,7 +44,10 @@ def test_models_storage_and_logs_never_get_the_secret(
     embeds = {"openai_api_key": "sk-embed", "rag_embedding_url": gateway.url}
     with caplog.at_level(logging.DEBUG):
         for function, name, changes in ((rag_answer, "answer", writes), (rag_search, "search", embeds)):
-            with services(core.settings, **changes) as changed, client_of(function.app, changed) as app:
+            with (
+                services_with(services.settings, **changes) as changed,
+                client_of(function.app, changed) as app,
+            ):
                 body = {"query_text": "How hot may the kiln become?"}
                 answer: Any = app.post(f"/api/rag/{name}", json=body, headers=headers)
                 assert answer.status_code == 200, answer.text

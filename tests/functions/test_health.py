@@ -12,7 +12,7 @@ from shared.api.health import check as health_of
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import World
-from tests.functions.app_server import services
+from tests.functions.app_server import services_with
 
 
 def test_health_names_the_effective_embedder_and_generator(stack: Stack):
@@ -35,8 +35,8 @@ def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settin
     own, begin = backends(), stack.postgres.log.stat().st_size
     for path in ("/health", "/api/v1/health", "/readyz"):
         assert httpx.get(f"{stack.url}{path}").status_code == 200
-    with services(settings) as core, services(settings, supabase_jwt_secret=None) as unsigned:
-        for one in (core, unsigned):
+    with services_with(settings) as services, services_with(settings, supabase_jwt_secret=None) as unsigned:
+        for one in (services, unsigned):
             assert one.is_reachable()
             assert health_of(one, None).services["database"] == "healthy"
     own |= backends()
@@ -48,13 +48,13 @@ def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settin
 
 def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Settings):
     keys = {"openai_api_key": "sk-one", "rag_llm_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
-    core = Services(Settings(**{**settings.model_dump(exclude_unset=True), **keys}))
-    health.app.dependency_overrides[services_dependency] = lambda: core
+    services = Services(Settings(**{**settings.model_dump(exclude_unset=True), **keys}))
+    health.app.dependency_overrides[services_dependency] = lambda: services
     try:
         answer = TestClient(health.app).get("/health")
     finally:
         health.app.dependency_overrides.clear()
-        core.close()
+        services.close()
     assert answer.status_code == 503
     assert (answer.json()["status"], answer.json()["detail"]) == (
         "Unhealthy",
@@ -66,13 +66,13 @@ def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Setti
 
 
 def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings):
-    core = Services(settings.model_copy(update={"supabase_anon_key": SecretStr("wrong")}))
-    health.app.dependency_overrides[services_dependency] = lambda: core
+    services = Services(settings.model_copy(update={"supabase_anon_key": SecretStr("wrong")}))
+    health.app.dependency_overrides[services_dependency] = lambda: services
     try:
         assert TestClient(health.app).get("/health").status_code == 503
     finally:
         health.app.dependency_overrides.clear()
-        core.close()
+        services.close()
 
 
 def test_an_app_can_be_restarted_in_the_same_process(stack: Stack, monkeypatch: pytest.MonkeyPatch):
@@ -90,13 +90,13 @@ def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: S
         "rag_rerank_url": "https://proxy.example/team-7f3x/rerank",
         "rag_rerank_enabled": True,
     }
-    core = Services(settings.model_copy(update=changes))
-    health.app.dependency_overrides[services_dependency] = lambda: core
+    services = Services(settings.model_copy(update=changes))
+    health.app.dependency_overrides[services_dependency] = lambda: services
     try:
         answer = TestClient(health.app).get("/health")
     finally:
         health.app.dependency_overrides.clear()
-        core.close()
+        services.close()
     assert answer.json()["reranker"] == {
         "provider": "cohere",
         "model": "rerank-english-v3.0",

@@ -12,7 +12,7 @@ from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.test_indexes import KETTLE, TOASTER, detail, digest, index
 from tests.stand_in_server import Reply, StandIn
 
@@ -32,7 +32,7 @@ def retrieve(actor: Actor, query: str = QUESTION, **more: Any) -> Any:
 def with_model(settings: Settings, api: StandIn) -> Iterator[TestClient]:
     """The function of a deployment that has a gateway."""
     changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": api.url}
-    with services(settings, **changes) as core, client_of(index_query.app, core) as client:
+    with services_with(settings, **changes) as services, client_of(index_query.app, services) as client:
         yield client
 
 

@@ -419,13 +419,13 @@ def test_documents_of_another_contract_are_listed_changed_and_deleted_by_id(peop
     ("count", "chunks_at_once"), [(12, 16), pytest.param(130, CHUNKS_AT_ONCE, marks=pytest.mark.long)]
 )
 def test_a_large_batch_is_stored_in_order(
-    people: People, core: Services, monkeypatch: pytest.MonkeyPatch, count: int, chunks_at_once: int
+    people: People, services: Services, monkeypatch: pytest.MonkeyPatch, count: int, chunks_at_once: int
 ):
     """Its chunks are too many for one call to the database: each text has two."""
     monkeypatch.setattr(synchronous_ingestion, "CHUNKS_AT_ONCE", chunks_at_once)
     texts = [f"Item {number} stands on shelf {number * 7}. {'Filler. ' * 60}" for number in range(count)]
     documents = [{"text": text} for text in texts]
-    with client_of(indexes.app, core) as client:
+    with client_of(indexes.app, services) as client:
         body = {"index_name": "rag_index", "documents": documents}
         rows = client.post("/index", json=body, headers=people.ann.headers()).json()
     assert [row["doc_id"] for row in rows] == [digest(text) for text in texts]

@@ -11,7 +11,7 @@ from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.test_indexes import digest, path
 
 CLIENTS = 4
@@ -77,7 +77,7 @@ def test_concurrent_changes_lose_and_restore_no_document(people: People, setting
     unlimited = {"rag_rate_limit_api": "1000000/minute"}
     draw = random.Random("contested")  # noqa: S311  # not a secret
     contested = [sentence(draw) for _ in range(25)]
-    with services(settings, **unlimited) as own:
+    with services_with(settings, **unlimited) as own:
         vars(own)["ingestions"] = IngestionLimit(CLIENTS)
         with client_of(indexes.app, own) as api, ThreadPoolExecutor(CLIENTS) as pool:
             assert people.ann.rpc("rag_create_collection", {"name": NAME}).is_success

@@ -12,7 +12,7 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, named, state
 
@@ -22,13 +22,13 @@ TEXT = "Ann Lee leads the Ledger Team."
 
 @pytest.fixture
 def deployed(settings: Settings) -> Iterator[Services]:
-    with services(settings, rag_worker_token=SecretStr("a token of the worker's")) as core:
-        yield core
+    with services_with(settings, rag_worker_token=SecretStr("a token of the worker's")) as services:
+        yield services
 
 
-def work(core: Services) -> dict[str, Any]:
-    with client_of(ingest.app, core) as app:
-        token = core.settings.rag_worker_token
+def work(services: Services) -> dict[str, Any]:
+    with client_of(ingest.app, services) as app:
+        token = services.settings.rag_worker_token
         assert token
         headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
         answer = app.post("/functions/v1/ingest", headers=headers)
@@ -47,7 +47,7 @@ def test_one_call_extracts_pending_documents(people: People, world: World, deplo
 
 
 def test_a_collection_s_graph_setting_extracts_and_removes_its_documents(
-    people: People, world: World, core: Services, settings: Settings
+    people: People, world: World, services: Services, settings: Settings
 ):
     document = put(world, people.ann, TEXT, chunks=named({TEXT: ["Ledger Team"]}))
     ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", document)
@@ -64,7 +64,7 @@ def test_a_collection_s_graph_setting_extracts_and_removes_its_documents(
     put(world, people.ann, TEXT, chunks=named({TEXT: ["Ledger Team"]}), external_id="later")
     assert world.sql("select count(*) from rag.mentions where org_id = %s", people.acme.id) == [(0,)]
     assert turned(True) is True
-    ingest._work(core)
+    ingest._work(services)
     assert "ledger team" in {entity for _, entity in mentions(world, document)}
     counted = "select count(distinct document_id) from rag.mentions where org_id = %s"
     assert world.sql(counted, people.acme.id) == [(2,)]

@@ -24,7 +24,7 @@ from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.app_server import client_of, invoke, live, services
+from tests.functions.app_server import client_of, invoke, live, services_with
 from tests.isolation.test_api_keys import make
 from tests.stand_in_server import Reply, StandIn
 
@@ -45,11 +45,11 @@ def embedding(settings: Settings, *replies: Reply) -> Iterator[tuple[Services, S
         window = {"id": "m", "max_model_len": OPENAI.window}
         server.replies(Reply(json={"data": [window]}), *replies)
         hosted: dict[str, Any] = {"openai_api_key": "sk-x", "rag_embedding_url": f"{server.url}/v1"}
-        with services(settings, **hosted) as core:
+        with services_with(settings, **hosted) as services:
             # The first use of the window sends a request of its own.
-            assert core.embedder.window == OPENAI.window
+            assert services.embedder.window == OPENAI.window
             server.requests.clear()
-            yield core, server
+            yield services, server
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def test_a_disconnected_client_ends_the_ingestion_and_stores_nothing(
     monkeypatch.setattr(ingestion_guard, "POLL_CLIENT_SECONDS", 0)
     old = {"index_name": "changed", "documents": texts("Old")}
     replies = vectors(EMBEDDED_AT_ONCE), vectors(1)
-    with embedding(settings, *replies) as (core, _), client_of(indexes.app, core) as client:
+    with embedding(settings, *replies) as (services, _), client_of(indexes.app, services) as client:
         rows = client.post("/index", json=old, headers=people.ann.headers()).json()
     changes = [{**text, "doc_id": row["doc_id"]} for text, row in zip(texts("New"), rows, strict=True)]
     requests: list[tuple[FastAPI, str, dict[str, Any]]] = [
@@ -101,9 +101,9 @@ def test_a_disconnected_client_ends_the_ingestion_and_stores_nothing(
         release = Event()
         with (
             subtests.test(path),
-            embedding(settings, vectors(EMBEDDED_AT_ONCE, release), vectors(1)) as (core, server),
+            embedding(settings, vectors(EMBEDDED_AT_ONCE, release), vectors(1)) as (services, server),
             requests_ended() as records,
-            live(app, core) as url,
+            live(app, services) as url,
         ):
             headers = {**people.ann.headers(), "Content-Type": "application/json"}
             with closing(HTTPConnection(url.removeprefix("http://"))) as client:
@@ -129,8 +129,8 @@ def test_a_user_with_too_many_concurrent_ingestions_must_wait(
     body = {"index_name": "busy", "documents": [{"text": SHORT}]}
     release = Event()
     replies = [vectors(1, release), *[vectors(1)] * 5]
-    with embedding(settings, *replies) as (core, server), live(indexes.app, core) as url:
-        vars(core)["ingestions"] = IngestionLimit(1)
+    with embedding(settings, *replies) as (services, server), live(indexes.app, services) as url:
+        vars(services)["ingestions"] = IngestionLimit(1)
 
         def put(actor: Actor) -> httpx.Response:
             return httpx.post(f"{url}/index", json=body, headers=actor.headers())
@@ -153,11 +153,11 @@ def test_a_connected_client_and_one_behind_lambda_get_their_texts_stored(
 ):
     body = {"index_name": "new", "documents": texts("New")}
     replies = vectors(EMBEDDED_AT_ONCE), vectors(1), vectors(EMBEDDED_AT_ONCE), vectors(1)
-    with embedding(settings, *replies) as (core, _):
-        with live(indexes.app, core) as url:
+    with embedding(settings, *replies) as (services, _):
+        with live(indexes.app, services) as url:
             answer = httpx.post(f"{url}/index", json=body, headers=people.ann.headers())
             assert answer.status_code == 200, answer.text
-        with client_of(indexes.app, core):
+        with client_of(indexes.app, services):
             headers = {"content-type": "application/json", "authorization": f"Bearer {people.bob.token()}"}
             request = event("http_api", "POST", "/index", headers=headers, body=json.dumps(body))
             assert invoke(indexes.handler, request)["statusCode"] == 200
@@ -170,9 +170,9 @@ LONG, SHORT = f"Long {' ' * 3000}", "Short."
 def test_a_user_s_ingested_bytes_per_minute_are_limited(people: People, world: World, settings: Settings):
     key = make(people.ann)["key"]
     with (
-        services(settings, rag_ingest_bytes_per_minute=5000) as core,
-        client_of(indexes.app, core) as index,
-        client_of(knowledge.app, core) as namespace,
+        services_with(settings, rag_ingest_bytes_per_minute=5000) as services,
+        client_of(indexes.app, services) as index,
+        client_of(knowledge.app, services) as namespace,
     ):
 
         def put(text: str, token: str | None = None, actor: Actor = people.ann) -> Any:

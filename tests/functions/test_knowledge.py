@@ -11,7 +11,7 @@ from shared.config import Settings
 from shared.text.normalize import clean
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, client_of, services
+from tests.functions.app_server import NO_METADATA, client_of, services_with
 from tests.functions.knowledge_client import (
     PREFIX,
     REFUNDS,
@@ -226,7 +226,7 @@ def test_an_unknown_namespace_is_empty_and_is_not_created(people: People, settin
     assert delete(people.ann, "x", "nowhere").json() == {"detail": "Document not found"}
     with StandIn() as gateway:
         changes: dict[str, Any] = {"rag_llm_api_key": SecretStr("k"), "rag_llm_url": gateway.url}
-        with services(settings, **changes) as core, client_of(knowledge.app, core) as app:
+        with services_with(settings, **changes) as services, client_of(knowledge.app, services) as app:
             path, body = at("nowhere", "query"), {"question": "x"}
             answer = app.post(path, json=body, headers=people.ann.headers())
         nothing = "There is nothing in this namespace that answers this question."

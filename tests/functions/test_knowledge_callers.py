@@ -7,7 +7,7 @@ from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from tests.actors import client
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.knowledge_client import (
     PREFIX,
     QUESTION,
@@ -80,7 +80,10 @@ def test_health_needs_no_credential_and_readiness_checks_the_database(people: Pe
     for path in ("/healthz", "/readyz"):
         answer = client().get(people.ann.stack.url + path)
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
-    with services(settings, supabase_url="http://127.0.0.1:9") as core, client_of(knowledge.app, core) as app:
+    with (
+        services_with(settings, supabase_url="http://127.0.0.1:9") as services,
+        client_of(knowledge.app, services) as app,
+    ):
         assert app.get("/healthz").status_code == 200
         gone = app.get("/readyz")
         assert (gone.status_code, gone.json()) == (503, {"status": "unavailable"})
@@ -88,7 +91,10 @@ def test_health_needs_no_credential_and_readiness_checks_the_database(people: Pe
 
 def test_with_answers_disabled_a_query_is_501_and_retrieval_works(people: People, settings: Settings):
     ingest(people.ann, {"text": REFUNDS})
-    with services(settings, rag_knowledge_query_enabled=False) as core, client_of(knowledge.app, core) as app:
+    with (
+        services_with(settings, rag_knowledge_query_enabled=False) as services,
+        client_of(knowledge.app, services) as app,
+    ):
         headers = people.ann.headers()
         answer = app.post(at("support", "query"), json={"question": "x"}, headers=headers)
         assert answer.status_code == 501

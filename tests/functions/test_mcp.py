@@ -30,7 +30,7 @@ from shared.types import Principal
 from tests.actors import NOBODYS, Actor
 from tests.conftest import People
 from tests.external_programs import output_of
-from tests.functions.app_server import client_of, live, services
+from tests.functions.app_server import client_of, live, services_with
 from tests.shared.examples import match
 from tests.stand_in_server import Reply, StandIn
 
@@ -244,13 +244,13 @@ def test_errors_of_tools_say_what_to_do(people: People, mode: str):
 
 
 def test_an_unexpected_exception_shows_no_details(
-    people: People, core: Services, monkeypatch: pytest.MonkeyPatch
+    people: People, services: Services, monkeypatch: pytest.MonkeyPatch
 ):
-    def fail(core: Services, caller: Principal, arguments: wire.ListArguments) -> wire.CollectionList:
+    def fail(services: Services, caller: Principal, arguments: wire.ListArguments) -> wire.CollectionList:
         raise LookupError("the text of a document")
 
     monkeypatch.setitem(mcp.server.tools, "fail", Tool(fail, ()))
-    with live(mcp.app, core) as url:
+    with live(mcp.app, services) as url:
         error = Agent(people.ann, url=url).error("fail")
     assert (error["status"], error["code"]) == (500, "internal_error")
     assert "text of a document" not in json.dumps(error)
@@ -278,8 +278,8 @@ def test_a_request_without_a_credential_leads_to_the_authorization_server(people
 
 def test_a_web_page_needs_an_allowed_origin(people: People, settings: Settings):
     with (
-        services(settings, rag_cors_origins=["https://app.example"]) as core,
-        client_of(mcp.app, core) as app,
+        services_with(settings, rag_cors_origins=["https://app.example"]) as services,
+        client_of(mcp.app, services) as app,
     ):
         for origin, status in (("https://app.example", 200), ("https://evil.example", 403), (None, 200)):
             headers = {**people.ann.headers(), "Accept": "application/json"}
@@ -337,7 +337,7 @@ def test_a_disconnected_client_ends_the_model_call(
             "io.modelcontextprotocol/clientCapabilities": {},
         }
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
-    with services(settings, **model) as core, live(mcp.app, core) as url:
+    with services_with(settings, **model) as services, live(mcp.app, services) as url:
         with closing(HTTPConnection(url.removeprefix("http://"))) as client:
             client.request("POST", "/mcp", json.dumps(call), {**headers, "Content-Type": "application/json"})
             gateway.wait_for_requests(1)

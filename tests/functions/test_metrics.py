@@ -13,7 +13,7 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.test_administration import put_jobs
 
 TOKEN = "a token of the operator's"
@@ -21,7 +21,10 @@ TOKEN = "a token of the operator's"
 
 @pytest.fixture
 def operated(settings: Settings) -> Iterator[TestClient]:
-    with services(settings, rag_metrics_token=TOKEN) as core, client_of(metrics.app, core) as client:
+    with (
+        services_with(settings, rag_metrics_token=TOKEN) as services,
+        client_of(metrics.app, services) as client,
+    ):
         yield client
 
 
@@ -50,7 +53,7 @@ def grown(client: TestClient, before: dict[tuple[str, str], float]) -> dict[tupl
 
 
 def test_without_a_configured_token_there_are_no_metrics(settings: Settings, people: People):
-    with services(settings) as core, client_of(metrics.app, core) as client:
+    with services_with(settings) as services, client_of(metrics.app, services) as client:
         plain = client.get("/metrics")
         assert plain.status_code == 404
         assert plain.json()["error"]["code"] == "not_found"
@@ -95,8 +98,8 @@ def test_counters_are_complete_on_every_instance(operated: TestClient, people: P
     """Two processes' worth of pipelines, and the stack's own, serve; a third that served nothing tells."""
     before = counters(read(operated))
     with ExitStack() as instances:
-        first = instances.enter_context(services(settings, rag_rate_limit_rag="3/minute"))
-        second = instances.enter_context(services(settings, rag_rate_limit_rag="3/minute"))
+        first = instances.enter_context(services_with(settings, rag_rate_limit_rag="3/minute"))
+        second = instances.enter_context(services_with(settings, rag_rate_limit_rag="3/minute"))
         search = instances.enter_context(client_of(rag_search.app, first))
         answers = instances.enter_context(client_of(rag_answer.app, second))
         keys = instances.enter_context(client_of(api_keys.app, second))
@@ -120,7 +123,7 @@ def test_counters_are_complete_on_every_instance(operated: TestClient, people: P
 
 def test_every_instance_reports_the_same(operated: TestClient, settings: Settings, people: People):
     people.ann.rpc("rag_check_rate_limit", hit_arguments())
-    with services(settings, rag_metrics_token=TOKEN) as other:
+    with services_with(settings, rag_metrics_token=TOKEN) as other:
         first = read(operated)
         with client_of(metrics.app, other) as client:
             assert read(client) == first
@@ -175,18 +178,18 @@ def test_without_a_signing_key_or_a_database_metrics_are_refused_without_details
     ]
     for changes, status, code in cases:
         with (
-            services(settings, rag_metrics_token=TOKEN, **changes) as core,
-            client_of(metrics.app, core) as client,
+            services_with(settings, rag_metrics_token=TOKEN, **changes) as services,
+            client_of(metrics.app, services) as client,
         ):
             if code == "api_keys_off":
-                without_secret(core)
+                without_secret(services)
             answer = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
         assert "127.0.0.1" not in answer.text
 
 
-def without_secret(core: Services) -> None:
-    core.settings = core.settings.model_copy(update={"supabase_jwt_secret": None})
+def without_secret(services: Services) -> None:
+    services.settings = services.settings.model_copy(update={"supabase_jwt_secret": None})
 
 
 def test_queues_are_gauges(operated: TestClient, people: People, world: World):

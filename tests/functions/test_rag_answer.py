@@ -32,17 +32,19 @@ KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of
 @contextmanager
 def deployed(settings: Settings) -> Iterator[TestClient]:
     """The function as deployed with these settings, in this process; everything behind it is real."""
-    core = Services(settings)
-    rag_answer.app.dependency_overrides[services_dependency] = lambda: core
+    services = Services(settings)
+    rag_answer.app.dependency_overrides[services_dependency] = lambda: services
     try:
         yield TestClient(rag_answer.app, raise_server_exceptions=False)
     finally:
         rag_answer.app.dependency_overrides.clear()
-        core.close()
+        services.close()
 
 
-def test_sufficient_context_is_answered_with_citations(people: People, core: Services):
-    source = tell(core, people.ann, "Kettle manual", KETTLE, source_type="doc", uri="https://acme.example/k")
+def test_sufficient_context_is_answered_with_citations(people: People, services: Services):
+    source = tell(
+        services, people.ann, "Kettle manual", KETTLE, source_type="doc", uri="https://acme.example/k"
+    )
     answer = people.ann.answer("At how many degrees does the kettle switch off?")
     assert answer.status_code == 200
     body = answer.json()
@@ -67,8 +69,8 @@ def test_sufficient_context_is_answered_with_citations(people: People, core: Ser
     assert used["thresholds"] == {"high": CALIBRATION.ceiling.high, "medium": CALIBRATION.ceiling.medium}
 
 
-def test_insufficient_context_is_reported_and_not_answered(people: People, core: Services):
-    tell(core, people.ann, "Kettle manual", KETTLE)
+def test_insufficient_context_is_reported_and_not_answered(people: People, services: Services):
+    tell(services, people.ann, "Kettle manual", KETTLE)
     body = people.ann.answer("Who won the football world cup?").json()
     assert body["status"] == "insufficient_context"
     assert body["answer"]["text"] == RAG_INSUFFICIENT
@@ -86,9 +88,9 @@ def test_an_empty_result_is_insufficient_with_relevance_zero(people: People):
     assert (used["chunks_retrieved"], used["unique_sources"], used["avg_relevance"]) == (0, 0, 0.0)
 
 
-def test_a_document_is_cited_once_and_five_at_most(people: People, core: Services):
+def test_a_document_is_cited_once_and_five_at_most(people: People, services: Services):
     for number in range(7):
-        tell(core, people.ann, f"Kettle {number}", f"## Part\n{KETTLE} " * 8)
+        tell(services, people.ann, f"Kettle {number}", f"## Part\n{KETTLE} " * 8)
     body = people.ann.answer("How many litres does the kettle hold?", top_k=50).json()
     sources = [citation["source_id"] for citation in body["citations"]]
     assert len(sources) == len(set(sources)) == 5
@@ -97,9 +99,14 @@ def test_a_document_is_cited_once_and_five_at_most(people: People, core: Service
     assert body["context_used"]["unique_sources"] == 7
 
 
-def test_each_extracted_sentence_is_in_the_cited_document(people: People, core: Services):
-    tell(core, people.ann, "Kettle manual", KETTLE)
-    tell(core, people.ann, "Toaster manual", "The toaster switches off after two minutes. It has two slots.")
+def test_each_extracted_sentence_is_in_the_cited_document(people: People, services: Services):
+    tell(services, people.ann, "Kettle manual", KETTLE)
+    tell(
+        services,
+        people.ann,
+        "Toaster manual",
+        "The toaster switches off after two minutes. It has two slots.",
+    )
     body = people.ann.answer("When does the kettle switch off?").json()
     paragraphs = body["answer"]["text"].split("\n\n")
     assert paragraphs
@@ -134,8 +141,8 @@ def test_the_database_s_calibration_replaces_the_built_in_one(
     assert body["context_used"]["thresholds"] == {"high": 0.4, "medium": 0.2}
 
 
-def test_an_answer_over_a_gap_is_medium_at_most_and_names_what_is_missing(people: People, core: Services):
-    tell(core, people.ann, "Kettle manual", "The kettle K-300 switches off at 100 degrees.")
+def test_an_answer_over_a_gap_is_medium_at_most_and_names_what_is_missing(people: People, services: Services):
+    tell(services, people.ann, "Kettle manual", "The kettle K-300 switches off at 100 degrees.")
     whole = people.ann.answer("At how many degrees does the kettle K-300 switch off?").json()
     assert whole["answer"]["confidence"] == "high"
     body = people.ann.answer("At how many degrees does the kettle K-900 switch off?").json()
@@ -145,10 +152,10 @@ def test_an_answer_over_a_gap_is_medium_at_most_and_names_what_is_missing(people
 
 
 def test_documents_with_different_values_are_medium_at_most_and_the_newest_comes_first(
-    people: People, core: Services
+    people: People, services: Services
 ):
     for year, price in ((2025, 45), (2026, 55)):
-        tell(core, people.ann, f"Prices {year}", f"The small meeting room costs {price} euros a day.")
+        tell(services, people.ann, f"Prices {year}", f"The small meeting room costs {price} euros a day.")
     body = people.ann.answer("What does the small meeting room cost a day?").json()
     text = body["answer"]["text"]
     assert text.index("55 euros") < text.index("says otherwise") < text.index("45 euros")
@@ -157,10 +164,10 @@ def test_documents_with_different_values_are_medium_at_most_and_the_newest_comes
     assert "Documents give different values for the same thing." in because
 
 
-def test_relevance_is_of_the_chunks_that_the_request_retrieved(people: People, core: Services):
-    tell(core, people.ann, "Kettle manual", KETTLE)
+def test_relevance_is_of_the_chunks_that_the_request_retrieved(people: People, services: Services):
+    tell(services, people.ann, "Kettle manual", KETTLE)
     for number in range(5):
-        tell(core, people.ann, f"Note {number}", f"The garden has {number} trees.")
+        tell(services, people.ann, f"Note {number}", f"The garden has {number} trees.")
     question = "At how many degrees does the kettle switch off?"
     one, many = (people.ann.answer(question, top_k=top_k).json() for top_k in (1, 8))
     assert one["context_used"]["chunks_retrieved"] == 1
@@ -184,9 +191,9 @@ def ask_through(settings: Settings, gateway: StandIn, people: People, question: 
 
 
 def test_a_gateway_key_selects_the_model_and_its_text_is_the_answer(
-    people: People, core: Services, settings: Settings, gateway: StandIn
+    people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    tell(core, people.ann, "Kettle manual", KETTLE)
+    tell(services, people.ann, "Kettle manual", KETTLE)
     gateway.replies(completion("At 100 degrees, says the Kettle manual."))
     answer = ask_through(settings, gateway, people, "When does the kettle switch off?")
     assert answer.json()["answer"]["text"] == "At 100 degrees, says the Kettle manual."
@@ -198,9 +205,9 @@ def test_a_gateway_key_selects_the_model_and_its_text_is_the_answer(
 
 
 def test_a_model_s_abstention_is_insufficient_context(
-    people: People, core: Services, settings: Settings, gateway: StandIn, subtests: pytest.Subtests
+    people: People, services: Services, settings: Settings, gateway: StandIn, subtests: pytest.Subtests
 ):
-    tell(core, people.ann, "Kettle manual", KETTLE)
+    tell(services, people.ann, "Kettle manual", KETTLE)
     replies = "NO_ANSWER", " NO_ANSWER.\n", "`NO_ANSWER`"
     gateway.replies(*map(completion, replies), completion("NO_ANSWER is the name of a flag of the kettle."))
     for reply in replies:
@@ -214,9 +221,9 @@ def test_a_model_s_abstention_is_insufficient_context(
 
 
 def test_unsupported_sentences_of_a_model_are_listed_and_the_level_is_medium_at_most(
-    people: People, core: Services, settings: Settings, gateway: StandIn
+    people: People, services: Services, settings: Settings, gateway: StandIn
 ):
-    tell(core, people.ann, "Kettle manual", KETTLE)
+    tell(services, people.ann, "Kettle manual", KETTLE)
     question = "At how many degrees does the kettle switch off?"
     supported = "The kettle switches off at 100 degrees."
     gateway.replies(completion(f"{supported} It was made in Norway in 1974."), completion(supported))
@@ -228,14 +235,14 @@ def test_unsupported_sentences_of_a_model_are_listed_and_the_level_is_medium_at_
 
 
 def test_a_model_s_answer_names_the_document_that_contradicts_it_and_is_medium_at_most(
-    people: People, core: Services, settings: Settings, gateway: StandIn, subtests: pytest.Subtests
+    people: People, services: Services, settings: Settings, gateway: StandIn, subtests: pytest.Subtests
 ):
     for year, price in ((2025, 45), (2026, 55)):
-        tell(core, people.ann, f"Prices {year}", f"The small meeting room costs {price} euros a day.")
+        tell(services, people.ann, f"Prices {year}", f"The small meeting room costs {price} euros a day.")
     question = "What does the small meeting room cost a day?"
     kitchen = "The kitchen beside the small meeting room costs nothing."
     texts = (*(f"The small meeting room costs {price} euros a day." for price in (55, 45)), kitchen)
-    tell(core, people.ann, "Kitchen", kitchen)
+    tell(services, people.ann, "Kitchen", kitchen)
     gateway.replies(*map(completion, texts))
     for price, year, other in ((55, 2025, 45), (45, 2026, 55)):
         with subtests.test(price=price):
@@ -254,8 +261,10 @@ def test_a_model_s_answer_names_the_document_that_contradicts_it_and_is_medium_a
     assert body["answer"]["confidence"] == "high"
 
 
-def test_low_confidence_skips_the_model(people: People, core: Services, settings: Settings, gateway: StandIn):
-    tell(core, people.ann, "Kettle manual", KETTLE)
+def test_low_confidence_skips_the_model(
+    people: People, services: Services, settings: Settings, gateway: StandIn
+):
+    tell(services, people.ann, "Kettle manual", KETTLE)
     answer = ask_through(settings, gateway, people, "Who won the football world cup?")
     assert answer.json()["status"] == "insufficient_context"
     assert gateway.requests == []

@@ -21,20 +21,23 @@ RESULT_FIELDS = {
 ROUTES = ("/api/rag/search", "/functions/v1/rag-search")
 
 
-def tell(core: Services, actor: Actor, title: str, text: str, **fields: Any) -> str:
+def tell(services: Services, actor: Actor, title: str, text: str, **fields: Any) -> str:
     """A document of this user's, through the real ingestion path."""
     assert actor.org is not None
     return ingest(
-        core.database, core.embedder, actor.principal, NewDocument(actor.org.id, title, text, **fields)
+        services.database,
+        services.embedder,
+        actor.principal,
+        NewDocument(actor.org.id, title, text, **fields),
     ).document_id
 
 
-def test_both_paths_return_ranked_chunks(subtests: pytest.Subtests, people: People, core: Services):
+def test_both_paths_return_ranked_chunks(subtests: pytest.Subtests, people: People, services: Services):
     source = tell(
-        core, people.ann, "Kettle manual", "The kettle switches off at 100 degrees. " * 12,
+        services, people.ann, "Kettle manual", "The kettle switches off at 100 degrees. " * 12,
         source_type="doc", uri="https://acme.example/kettle", lang="en", metadata={"product": "kettle"},
     )  # fmt: skip
-    tell(core, people.ann, "Holiday rules", "Everybody has 25 days of holiday a year.", source_type="faq")
+    tell(services, people.ann, "Holiday rules", "Everybody has 25 days of holiday a year.", source_type="faq")
     query = {"query_text": "  When does the kettle switch off? ", "top_k": 5}
     for route in ROUTES:
         with subtests.test(route=route):
@@ -60,32 +63,32 @@ def test_both_paths_return_ranked_chunks(subtests: pytest.Subtests, people: Peop
             }
 
 
-def test_a_result_has_its_own_org_although_the_metadata_name_another(people: People, core: Services):
-    tell(core, people.ann, "Only", "The only sentence.", metadata={"org_id": people.bolt.id, "page": 1})
+def test_a_result_has_its_own_org_although_the_metadata_name_another(people: People, services: Services):
+    tell(services, people.ann, "Only", "The only sentence.", metadata={"org_id": people.bolt.id, "page": 1})
     (row,) = people.ann.search("sentence").json()["results"]
     assert row["meta"] == {"org_id": people.acme.id, "page": 1, "date": None, "lang": None}
 
 
-def test_top_k_defaults_to_eight_and_limits_the_results(people: People, core: Services):
+def test_top_k_defaults_to_eight_and_limits_the_results(people: People, services: Services):
     for number in range(10):
-        tell(core, people.ann, f"Note {number}", f"Note number {number} is about tea.")
+        tell(services, people.ann, f"Note {number}", f"Note number {number} is about tea.")
     assert people.ann.search("tea").json()["total_found"] == 8
     assert people.ann.search("tea", top_k=50).json()["total_found"] == 10
     assert people.ann.search("tea", top_k=1).json()["total_found"] == 1
     assert people.ann.search("tea", top_k=None, filters=None).json()["total_found"] == 8
 
 
-def test_a_search_by_meaning_accepts_a_text_that_postgres_cannot_store(people: People, core: Services):
-    tell(core, people.ann, "Only", "The only sentence.")
+def test_a_search_by_meaning_accepts_a_text_that_postgres_cannot_store(people: People, services: Services):
+    tell(services, people.ann, "Only", "The only sentence.")
     assert people.ann.search("The only\0 sentence").json()["total_found"] == 1
 
 
-def test_filters_by_kind_language_and_inclusive_dates(people: People, core: Services):
+def test_filters_by_kind_language_and_inclusive_dates(people: People, services: Services):
     from datetime import datetime
 
     day = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
-    tell(core, people.ann, "Mail", "About the tea.", source_type="email", lang="en", occurred_at=day)
-    tell(core, people.ann, "Page", "À propos du thé.", source_type="web", lang="fr")
+    tell(services, people.ann, "Mail", "About the tea.", source_type="email", lang="en", occurred_at=day)
+    tell(services, people.ann, "Page", "À propos du thé.", source_type="web", lang="fr")
 
     def titles(**filters: str) -> list[str]:
         answer = people.ann.search("tea", filters=filters)
@@ -108,8 +111,8 @@ def test_a_user_without_documents_gets_an_empty_list(people: People):
         assert (body["results"], body["total_found"], body["status"]) == ([], 0, "success")
 
 
-def test_an_org_with_one_chunk_returns_one(people: People, core: Services):
-    tell(core, people.ann, "Only", "The only sentence.")
+def test_an_org_with_one_chunk_returns_one(people: People, services: Services):
+    tell(services, people.ann, "Only", "The only sentence.")
     assert people.ann.search("something else altogether", top_k=50).json()["total_found"] == 1
 
 

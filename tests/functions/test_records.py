@@ -54,10 +54,10 @@ def record_of(actor: Actor, record_id: str) -> Row:
 
 
 @pytest.fixture
-def members(people: People, core: Services) -> People:
+def members(people: People, services: Services) -> People:
     """Acme records its requests, and has a document."""
     record_requests(people.ada)
-    put(core, people.ann, HOME, "Kettle manual", KETTLE)
+    put(services, people.ann, HOME, "Kettle manual", KETTLE)
     return people
 
 
@@ -155,10 +155,16 @@ def test_an_abstention_among_several_choices_is_no_answer(members: People, setti
 
 
 def test_reasons_quote_nothing_of_a_deleted_document(
-    members: People, core: Services, settings: Settings, world: World
+    members: People, services: Services, settings: Settings, world: World
 ):
     for year, price in ((2025, 45), (2026, 55)):
-        put(core, members.ann, HOME, f"Prices {year}", f"The small meeting room costs {price} euros a day.")
+        put(
+            services,
+            members.ann,
+            HOME,
+            f"Prices {year}",
+            f"The small meeting room costs {price} euros a day.",
+        )
     text = "The small meeting room costs 55 euros a day."
     request_id = ask_model(members, settings, text, "What does the small meeting room cost a day?")
     assert "45 euros" in str(record_of(members.ann, request_id)["confidence"]["because"])
@@ -176,8 +182,8 @@ def test_a_withheld_answer_is_recorded_without_a_model(members: People):
     assert record["passages"]
 
 
-def test_an_org_records_nothing_by_default(people: People, core: Services, world: World):
-    put(core, people.ann, HOME, "Kettle manual", KETTLE)
+def test_an_org_records_nothing_by_default(people: People, services: Services, world: World):
+    put(services, people.ann, HOME, "Kettle manual", KETTLE)
     request_id = ask(people.ann)
     assert people.ann.request("GET", "/v1/records/settings").json()["retention_days"] is None
     assert platform_error(people.ann.request("GET", f"/v1/records/{request_id}"), 404)["code"] == (
@@ -294,7 +300,7 @@ def test_a_replay_in_the_same_documents_changes_nothing(subtests: pytest.Subtest
                 assert before["confidence"]["level"] == after["confidence"]["level"]
 
 
-def test_a_replay_shows_what_changed(members: People, core: Services, world: World):
+def test_a_replay_shows_what_changed(members: People, services: Services, world: World):
     request_id = ask(members.ann)
     (old,) = record_of(members.ann, request_id)["passages"]
     world.sql("delete from rag.documents where org_id = %s", members.acme.id)
@@ -302,7 +308,7 @@ def test_a_replay_shows_what_changed(members: People, core: Services, world: Wor
     assert (gone["after"]["answered"], gone["after"]["confidence"]["level"]) == (False, "low")
     lost = {"chunk_id": old["chunk_id"], "document_id": old["document_id"], "title": None}
     assert gone["passages"] == [{**lost, "before": 1, "after": None}]
-    put(core, members.ann, HOME, "Kettle manual, new edition", KETTLE.replace("100", "98"))
+    put(services, members.ann, HOME, "Kettle manual, new edition", KETTLE.replace("100", "98"))
     replayed = result_of(members.ada.post(f"/v1/records/{request_id}/replay"))
     assert (replayed["before"]["answered"], replayed["before"]["answer"]) == (True, None)
     assert "98 degrees" in replayed["after"]["answer"]
@@ -314,7 +320,7 @@ def test_a_replay_shows_what_changed(members: People, core: Services, world: Wor
 
 
 def test_a_replay_without_the_text_of_a_rewritten_question_keeps_its_filters(
-    members: People, core: Services, world: World
+    members: People, services: Services, world: World
 ):
     home = workspace_id(members.ann, HOME).removeprefix("ws_")
     body = {"message": QUESTION, "stream": False, "collection_id": home}
@@ -325,8 +331,8 @@ def test_a_replay_without_the_text_of_a_rewritten_question_keeps_its_filters(
     world.sql("delete from rag.documents where org_id = %s", members.acme.id)
     after = record_of(members.ann, request_id)["queries"]
     assert [(query["text"], query["options"]) for query in after] == [(None, before[0]["options"])]
-    put(core, members.ann, "other", "Kettle in another collection", KETTLE)
-    put(core, members.ann, HOME, "Kettle at home", KETTLE)
+    put(services, members.ann, "other", "Kettle in another collection", KETTLE)
+    put(services, members.ann, HOME, "Kettle at home", KETTLE)
     replayed = result_of(members.ann.post(f"/v1/records/{request_id}/replay"))
     titles = [passage["title"] for passage in replayed["passages"] if passage["after"]]
     assert titles == ["Kettle at home"]

@@ -17,7 +17,7 @@ from shared.services import Services
 from tests.actors import Org, World, client
 from tests.auth_server import AuthServer
 from tests.clients.upstream_models import RegisterResponse
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.app_server import platform_error as error
 from tests.project_server import Answer, in_json
 
@@ -32,19 +32,19 @@ def auth(stack: Stack) -> Iterator[AuthServer]:
 
 
 @pytest.fixture
-def core(stack: Stack, settings: Settings, auth: AuthServer) -> Iterator[Services]:
+def services(stack: Stack, settings: Settings, auth: AuthServer) -> Iterator[Services]:
     changes: dict[str, Any] = {
         "supabase_url": auth.url,
         "supabase_jwt_issuer": access_tokens.issuer(stack.url),
         "rag_registration_enabled": True,
     }
-    with services(settings, **changes) as core:
-        yield core
+    with services_with(settings, **changes) as services:
+        yield services
 
 
 @pytest.fixture
-def app(core: Services) -> Iterator[TestClient]:
-    with client_of(administration.app, core) as app:
+def app(services: Services) -> Iterator[TestClient]:
+    with client_of(administration.app, services) as app:
         yield app
 
 
@@ -105,7 +105,10 @@ def test_a_new_user_gets_a_key_of_the_user_s_own(
 
 def test_without_the_setting_the_route_does_not_exist(settings: Settings, auth: AuthServer):
     assert not settings.rag_registration_enabled
-    with services(settings, supabase_url=auth.url) as core, client_of(administration.app, core) as app:
+    with (
+        services_with(settings, supabase_url=auth.url) as services,
+        client_of(administration.app, services) as app,
+    ):
         for body in ({"email": address(), "password": PASSWORD}, {"password": 1}):
             answer: Any = app.post(PATH, json=body)
             assert error(answer, 404)["code"] == "not_found"
@@ -161,7 +164,7 @@ def test_a_token_that_the_settings_do_not_accept_names_the_user_as_registered(
         "supabase_jwt_issuer": "https://other.example",
         "rag_registration_enabled": True,
     }
-    with services(settings, **changes) as core, client_of(administration.app, core) as app:
+    with services_with(settings, **changes) as services, client_of(administration.app, services) as app:
         assert error(register(app), 500)["code"] == "registered_without_key"
 
 
@@ -212,7 +215,7 @@ def test_errors_of_auth_are_told_without_the_password(
 
 
 def test_no_log_and_no_error_has_the_password(
-    app: TestClient, core: Services, org: Org, caplog: pytest.LogCaptureFixture
+    app: TestClient, services: Services, org: Org, caplog: pytest.LogCaptureFixture
 ):
     kind = {"Content-Type": "application/json"}
     with caplog.at_level(logging.DEBUG):
@@ -238,11 +241,11 @@ def assert_hidden(answer: httpx.Response, caplog: pytest.LogCaptureFixture) -> N
 
 def test_auth_that_does_not_answer_is_an_error(settings: Settings):
     changes = {"supabase_url": "http://127.0.0.1:9", "rag_registration_enabled": True}
-    with services(settings, **changes) as core, client_of(administration.app, core) as app:
+    with services_with(settings, **changes) as services, client_of(administration.app, services) as app:
         assert error(register(app), 500)["code"] == "auth_failed"
 
 
-def test_an_address_is_limited_before_auth_is_asked(core: Services, auth: AuthServer):
+def test_an_address_is_limited_before_auth_is_asked(services: Services, auth: AuthServer):
     auth.fault = of_auth(422, "weak_password")
 
     def statuses(client: str, count: int) -> list[int]:
@@ -256,7 +259,7 @@ def test_an_address_is_limited_before_auth_is_asked(core: Services, auth: AuthSe
             assert 3590 < int(answer.headers["Retry-After"]) <= 3601
         return [answer.status_code for answer in answers]
 
-    with client_of(administration.app, core):
+    with client_of(administration.app, services):
         assert statuses("192.0.2.1", 12) == [400] * 10 + [429] * 2
         assert len(auth.sign_ups) == 10
         assert statuses("192.0.2.2", 1) == [400]
@@ -276,6 +279,6 @@ def test_without_a_signing_key_nobody_is_registered(settings: Settings, auth: Au
         "rag_signing_key": None,
         "supabase_jwt_secret": None,
     }
-    with services(settings, **changes) as core, client_of(administration.app, core) as app:
+    with services_with(settings, **changes) as services, client_of(administration.app, services) as app:
         assert error(register(app), 503)["code"] == "api_keys_off"
     assert auth.sign_ups == []

@@ -13,7 +13,7 @@ from shared.services import Services
 from tests import graph_documents, metadata_filters
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, client_of, platform_error, services
+from tests.functions.app_server import NO_METADATA, client_of, platform_error, services_with
 from tests.functions.search_workspace import OUTAGE, Workspace, put
 from tests.hosted_reranker import MODEL, hosted_reranker
 
@@ -65,9 +65,13 @@ def test_every_mode_ranks_the_best_answer_first(subtests: pytest.Subtests, home:
             assert body["results"][0]["document"]["title"] == "Billing outage"
 
 
-def test_a_result_has_the_fields_of_the_contract_and_its_sdk(core: Services, people: People, world: World):
+def test_a_result_has_the_fields_of_the_contract_and_its_sdk(
+    services: Services, people: People, world: World
+):
     fields = {"category": "technical", "author": "John Doe"}
-    stored = put(core, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=fields).removeprefix("doc_")
+    stored = put(services, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=fields).removeprefix(
+        "doc_"
+    )
     world.sql(
         "update rag.documents set filename = 'deploy.pdf', owner_id = %s, created_by = %s where id = %s",
         people.ann.id, people.alf.id, stored,
@@ -90,7 +94,9 @@ def test_a_result_has_the_fields_of_the_contract_and_its_sdk(core: Services, peo
     assert people.ann.request("GET", f"/api/v1/collections/{best['collection_id']}").json()["name"] == "docs"
 
 
-def test_filters_apply_in_every_mode(subtests: pytest.Subtests, core: Services, people: People, world: World):
+def test_filters_apply_in_every_mode(
+    subtests: pytest.Subtests, services: Services, people: People, world: World
+):
     ann = people.ann
     for title, metadata in {
         "Ours": {"category": "technical", "author": "John Doe", "level": 1},
@@ -98,13 +104,15 @@ def test_filters_apply_in_every_mode(subtests: pytest.Subtests, core: Services, 
         "Called": {"document_type": "technical"},
         "Read": {},
     }.items():
-        put(core, ann, "docs", title, OUTAGE, metadata=metadata)
+        put(services, ann, "docs", title, OUTAGE, metadata=metadata)
     world.sql(
         'update rag.documents set processing_info = \'{"document_type": "legal"}\' '
         "where org_id = %s and title in ('Read', 'Called')",
         people.acme.id,
     )
-    put(core, ann, "others", "Elsewhere", OUTAGE, metadata={"category": "technical", "author": "John Doe"})
+    put(
+        services, ann, "others", "Elsewhere", OUTAGE, metadata={"category": "technical", "author": "John Doe"}
+    )
     docs = ann.rpc("rag_find_collection", {"collection": "docs"}).json()[0]["id"]
 
     both = {"category": "technical", "author": "John Doe"}
@@ -125,19 +133,19 @@ def test_filters_apply_in_every_mode(subtests: pytest.Subtests, core: Services, 
 
 def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Settings, home: Workspace):
     with hosted_reranker("lentil soup") as reranker:
-        with services(settings, **reranker) as core, client_of(retrievals.app, core) as client:
+        with services_with(settings, **reranker) as services, client_of(retrievals.app, services) as client:
             assert by_reranker(client, home, rerank=True) == (MODEL, "Canteen")
             assert (
                 by_reranker(client, home)
                 == by_reranker(client, home, rerank=False)
                 == (None, "Billing outage")
             )
-        enabled = services(settings, **reranker, rag_rerank_enabled=True)
-        with enabled as core, client_of(retrievals.app, core) as client:
+        enabled = services_with(settings, **reranker, rag_rerank_enabled=True)
+        with enabled as services, client_of(retrievals.app, services) as client:
             assert by_reranker(client, home) == by_reranker(client, home, rerank=None) == (MODEL, "Canteen")
             assert by_reranker(client, home, rerank=False) == (None, "Billing outage")
     broken = {**reranker, "rag_rerank_url": "http://127.0.0.1:9"}
-    with services(settings, **broken) as core, client_of(retrievals.app, core) as client:
+    with services_with(settings, **broken) as services, client_of(retrievals.app, services) as client:
         request = {"query": QUESTION, "rerank": True}
         answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
     assert answer["retrieval_metadata"]["rerank_failed"] is True
@@ -158,8 +166,8 @@ def test_without_a_reranker_the_order_is_kept_and_reported(home: Workspace):
     assert (how["reranked_by"], how["rerank_failed"]) == (None, True)
 
 
-def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, core: Services, people: People):
-    graph_documents.put_all(core, people.ann)
+def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, services: Services, people: People):
+    graph_documents.put_all(services, people.ann)
     for mode in MODES:
         with subtests.test(mode=mode):
             body = retrieve(people.ann, graph_documents.QUESTION, mode=mode, enable_graph=True)
@@ -172,8 +180,8 @@ def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, core: Ser
             assert any(entity["seed"] for entity in body["graph"]["entities"])
 
 
-def test_a_result_from_the_graph_alone_is_marked(core: Services, people: People):
-    graph_documents.put_all(core, people.ann)
+def test_a_result_from_the_graph_alone_is_marked(services: Services, people: People):
+    graph_documents.put_all(services, people.ann)
     without, enhanced = (
         retrieve(people.ann, graph_documents.QUESTION, mode="keyword", top_k=2, enable_graph=graph)["results"]
         for graph in (False, True)
@@ -217,9 +225,11 @@ def test_a_malformed_request_is_400_and_names_the_field(subtests: pytest.Subtest
             assert refused["details"]["field"] == field
 
 
-def test_operators_on_metadata_apply_in_every_mode(subtests: pytest.Subtests, core: Services, people: People):
+def test_operators_on_metadata_apply_in_every_mode(
+    subtests: pytest.Subtests, services: Services, people: People
+):
     for title, metadata in metadata_filters.METADATA.items():
-        put(core, people.ann, "docs", title, OUTAGE, metadata=metadata)
+        put(services, people.ann, "docs", title, OUTAGE, metadata=metadata)
     for mode in MODES:
         for metadata, expected in metadata_filters.OPERATORS:
             with subtests.test(mode=mode, metadata=metadata):
@@ -249,8 +259,8 @@ def test_the_limits_of_valid_values_are_accepted(people: People):
     assert (longest["query"], longest["total_results"]) == ("x" * 1000, 0)
 
 
-def test_another_org_s_collection_is_404(subtests: pytest.Subtests, core: Services, people: People):
-    put(core, people.bob, "docs", "Theirs", OUTAGE)
+def test_another_org_s_collection_is_404(subtests: pytest.Subtests, services: Services, people: People):
+    put(services, people.bob, "docs", "Theirs", OUTAGE)
     foreign = people.bob.rpc("rag_find_collection", {"collection": "docs"}).json()[0]["id"]
     for collection in ["nonsense", f"col_{NOBODYS}", foreign]:
         with subtests.test(collection=collection):
@@ -267,7 +277,10 @@ def test_rate_limit_authentication_and_method_follow_the_platform_contract(
     refused = platform_error(people.ann.request("POST", PATH, {"query": "x"}, token="mn_live_nobody"), 401)
     assert (refused["type"], refused["code"]) == ("authentication_error", "invalid_api_key")
     assert people.ann.request("GET", PATH).status_code == 405
-    with services(settings, rag_rate_limit_api="1/minute") as core, client_of(retrievals.app, core) as client:
+    with (
+        services_with(settings, rag_rate_limit_api="1/minute") as services,
+        client_of(retrievals.app, services) as client,
+    ):
         answers: list[Any] = [
             client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)
         ]
@@ -275,7 +288,7 @@ def test_rate_limit_authentication_and_method_follow_the_platform_contract(
     assert platform_error(answers[1], 429)["code"] == "rate_limit_exceeded"
     assert int(answers[1].headers["retry-after"]) > 0
     gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
-    with services(settings, **gone) as core, client_of(retrievals.app, core) as client:
+    with services_with(settings, **gone) as services, client_of(retrievals.app, services) as client:
         answer: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
     assert platform_error(answer, answer.status_code)["type"] == "server_error"
     assert answer.status_code in (500, 503)

@@ -177,9 +177,9 @@ def test_functions_share_services_that_are_closed_and_recreated(
                 client.post(SEARCH, json={"query_text": "?"}, headers=people.ann.headers()).status_code == 200
             )
     assert used[0] is not used[1]
-    for core in used:
+    for services in used:
         with pytest.raises(RuntimeError, match="closed"):
-            core.is_reachable()
+            services.is_reachable()
 
 
 def test_an_embedder_with_too_many_dimensions_stops_the_start(environment: pytest.MonkeyPatch):

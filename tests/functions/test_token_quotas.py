@@ -32,7 +32,7 @@ from shared.services import Services
 from shared.types import Principal
 from tests.actors import MODEL, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.chat_completions_client import DONE, encode, piece, user
 from tests.sql.operations.test_token_quotas import USAGE, limit
 from tests.stand_in_server import Reply, Request, StandIn
@@ -48,13 +48,14 @@ def completion(request: Request) -> dict[str, Any]:
 
 
 @pytest.fixture
-def embedding_server(core: Services) -> Iterator[StandIn]:
+def embedding_server(services: Services) -> Iterator[StandIn]:
     """The local model behind HTTP, with seven tokens for each text."""
 
     def embed(request: Request) -> dict[str, Any]:
         texts = request.json["input"]
         data = [
-            {"index": index, "embedding": vector} for index, vector in enumerate(core.embedder.embed(texts))
+            {"index": index, "embedding": vector}
+            for index, vector in enumerate(services.embedder.embed(texts))
         ]
         return {"data": data, "usage": {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}}
 
@@ -72,14 +73,14 @@ def paid(settings: Settings, gateway: StandIn, embedding_server: StandIn) -> Ite
         "openai_api_key": "sk-embedder", "rag_embedding_url": embedding_server.url,
         "rag_embedding_model": MODEL,
     }  # fmt: skip
-    with services(settings, **endpoints) as core:
-        yield core
+    with services_with(settings, **endpoints) as services:
+        yield services
 
 
 @contextmanager
-def clients(core: Services, *modules: Any) -> Iterator[list[TestClient]]:
+def clients(services: Services, *modules: Any) -> Iterator[list[TestClient]]:
     with ExitStack() as until:
-        yield [until.enter_context(client_of(module.app, core)) for module in modules]
+        yield [until.enter_context(client_of(module.app, services)) for module in modules]
 
 
 def ingest(client: TestClient, actor: Actor, text: str = KETTLE, name: str = "kettle") -> Any:
@@ -113,8 +114,8 @@ def test_tokens_are_those_that_the_endpoints_report(people: People, world: World
     assert world.sql(USAGE, people.bolt.id) == []
 
 
-def test_the_local_model_costs_nothing(people: People, world: World, core: Services):
-    with clients(core, knowledge, rag_answer) as (knowing, answering):
+def test_the_local_model_costs_nothing(people: People, world: World, services: Services):
+    with clients(services, knowledge, rag_answer) as (knowing, answering):
         ingest(knowing, people.ann)
         assert ask(answering, "/api/rag/answer", people.ann).status_code == 200
     assert world.sql(USAGE, people.acme.id) == []
@@ -129,8 +130,8 @@ def test_a_stream_is_counted_even_if_it_breaks_or_reports_no_usage(
             Reply(chunks=[*encode(piece("It "), piece("does"))], drop=True),
         )
         with (
-            services(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as core,
-            client_of(chat_completions.app, core) as client,
+            services_with(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as services,
+            client_of(chat_completions.app, services) as client,
         ):
             for calls in (1, 2):
                 body = {"messages": [user("Hello there, how are you?")], "stream": True}
@@ -147,8 +148,8 @@ def test_a_stream_reports_its_usage_to_the_quota_and_not_to_a_client_without_the
     with StandIn() as model:
         model.replies(Reply(chunks=[*encode(piece("Hi."), piece(), {"choices": [], "usage": usage}), DONE]))
         with (
-            services(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as core,
-            client_of(chat_completions.app, core) as client,
+            services_with(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as services,
+            client_of(chat_completions.app, services) as client,
         ):
             for is_wanted in (False, True):
                 options = {"stream_options": {"include_usage": True}} if is_wanted else {}
@@ -308,7 +309,7 @@ def test_nothing_is_embedded_for_an_org_whose_quota_is_exceeded_nor_above_the_ra
 
 def test_a_request_whose_embedding_fails_is_counted(people: People, settings: Settings):
     unreachable = {"openai_api_key": "sk-embedder", "rag_embedding_url": "http://127.0.0.1:9/v1"}
-    with services(settings, **unreachable) as core, clients(core, rag_search) as (searching,):
+    with services_with(settings, **unreachable) as services, clients(services, rag_search) as (searching,):
         answer = ask(searching, "/api/rag/search", people.ann)
     assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (500, "59")
 

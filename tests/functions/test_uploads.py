@@ -322,7 +322,7 @@ def test_a_missing_bucket_postpones_documents(
     uploading: Uploads, people: People, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     uploading.bring(people.ann, home, page("The kiln is hot."))
-    monkeypatch.setattr(uploading.core.require_storage(), "_bucket", "none")
+    monkeypatch.setattr(uploading.services.require_storage(), "_bucket", "none")
     assert uploading.work() == BatchResult(claimed=1, postponed=1)
 
 
@@ -488,5 +488,5 @@ def test_the_scheduled_call_deletes_objects_as_well(
     from functions import ingest
 
     delete_document(people.ann, world, uploading.bring(people.ann, home, page("The kiln is hot.")))
-    assert json.loads(ingest._work(uploading.core).model_dump_json())["idle"] is True
+    assert json.loads(ingest._work(uploading.services).model_dump_json())["idle"] is True
     assert uploading.paths == set()

@@ -19,7 +19,7 @@ from shared.services import Services
 from tests import graph_documents
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, live, services
+from tests.functions.app_server import client_of, live, services_with
 from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, workspace_id
 from tests.hosted_reranker import MODEL, hosted_reranker
 from tests.stand_in_server import Reply, StandIn
@@ -37,7 +37,7 @@ def says(text: str) -> Reply:
 @contextmanager
 def answering(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
     changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
-    with services(settings, **changes) as core, client_of(v1_answer.app, core) as client:
+    with services_with(settings, **changes) as services, client_of(v1_answer.app, services) as client:
         yield client
 
 
@@ -101,7 +101,7 @@ def test_a_fitted_reranker_s_score_counts_and_its_failure_does_not(
     )
 
     def level(reranker: dict[str, str]) -> tuple[str, float]:
-        with services(settings, **reranker) as core, client_of(v1_answer.app, core) as client:
+        with services_with(settings, **reranker) as services, client_of(v1_answer.app, services) as client:
             detail = ask(client, home, quality={"rerank": True})["confidenceDetail"]
         return detail["level"], detail["thresholds"]["high"]
 
@@ -237,9 +237,9 @@ def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
     assert body["usage"]["routerScope"] == "workspace"
 
 
-def test_a_graph_answer_has_its_evidence_and_edges(core: Services, people: People):
+def test_a_graph_answer_has_its_evidence_and_edges(services: Services, people: People):
     for title, chunks in graph_documents.CHUNKS.items():
-        graph_documents.put(core, people.ann, title, chunks, collection="graph")
+        graph_documents.put(services, people.ann, title, chunks, collection="graph")
     request = {
         "workspaceId": workspace_id(people.ann, "graph"), "question": graph_documents.QUESTION, "topK": 3,
         "mode": "graph", "include": {"rationale": True},
@@ -377,8 +377,8 @@ def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_r
         assert once(own_home.id) is False
 
 
-def test_a_deleted_graph_source_ends_the_replay(core: Services, people: People):
-    documents = graph_documents.put_all(core, people.ann, "graph")
+def test_a_deleted_graph_source_ends_the_replay(services: Services, people: People):
+    documents = graph_documents.put_all(services, people.ann, "graph")
     request = {
         "workspaceId": workspace_id(people.ann, "graph"), "question": "What does Kestrel own?", "topK": 1,
         "mode": "graph", "include": {"rationale": True},
@@ -421,8 +421,8 @@ def test_twenty_concurrent_equal_requests_call_the_model_once(
         return httpx.post(f"{url}/v1/answer", json=request, headers=headers)
 
     with (
-        services(settings, **changes) as core,
-        live(v1_answer.app, core) as url,
+        services_with(settings, **changes) as services,
+        live(v1_answer.app, services) as url,
         ThreadPoolExecutor(20) as threads,
     ):
         answers = list(threads.map(once, [url] * 20))

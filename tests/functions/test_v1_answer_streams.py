@@ -14,7 +14,7 @@ from functions import v1_answer
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
-from tests.functions.app_server import client_of, live, services
+from tests.functions.app_server import client_of, live, services_with
 from tests.functions.chat_completions_client import DONE, encode, piece, streams
 from tests.functions.search_workspace import Row, Workspace, error_of
 from tests.functions.test_v1_answer import HOLDS, INVENTED, KEY, MISQUOTED, QUESTION, assert_traceable
@@ -40,14 +40,14 @@ def tokens(text: str, size: int = 7) -> list[bytes]:
 
 @contextmanager
 def with_model(settings: Settings, gateway: StandIn) -> Iterator[Services]:
-    with services(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url) as core:
-        yield core
+    with services_with(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url) as services:
+        yield services
 
 
-def ask(core: Services, home: Workspace, *, key: str | None = None, **body: Any) -> Any:
+def ask(services: Services, home: Workspace, *, key: str | None = None, **body: Any) -> Any:
     request = {"workspaceId": home.id, "question": QUESTION, "stream": True, **body}
     headers = home.actor.headers() | ({"Idempotency-Key": key} if key else {})
-    with client_of(v1_answer.app, core) as client:
+    with client_of(v1_answer.app, services) as client:
         return client.post("/v1/answer", json=request, headers=headers)
 
 
@@ -70,8 +70,8 @@ def test_sentences_are_checked_as_they_are_streamed(
     home: Workspace, settings: Settings, gateway: StandIn, size: int
 ):
     gateway.replies(streams(tokens(f"{HOLDS} {INVENTED} {MISQUOTED}", size)))
-    with with_model(settings, gateway) as core:
-        answer = ask(core, home)
+    with with_model(settings, gateway) as services:
+        answer = ask(services, home)
     assert answer.headers["content-type"].startswith("text/event-stream")
     final = assert_whole(events_of(answer.text))
     assert final["answer"] == HOLDS.removesuffix(" [1].") + ". [1]"
@@ -81,13 +81,13 @@ def test_sentences_are_checked_as_they_are_streamed(
     assert_traceable(home, final)
 
 
-def test_without_a_model_extracted_sentences_are_streamed(home: Workspace, core: Services):
-    final = assert_whole(events_of(ask(core, home).text))
+def test_without_a_model_extracted_sentences_are_streamed(home: Workspace, services: Services):
+    final = assert_whole(events_of(ask(services, home).text))
     assert final["generation"]["model"] == "extractive"
 
 
-def test_insufficient_context_is_reported_in_a_stream(home: Workspace, core: Services):
-    events = events_of(ask(core, home, question="Who won the football world cup in Brazil?").text)
+def test_insufficient_context_is_reported_in_a_stream(home: Workspace, services: Services):
+    events = events_of(ask(services, home, question="Who won the football world cup in Brazil?").text)
     assert assert_whole(events)["answer"] == INSUFFICIENT
 
 
@@ -96,7 +96,7 @@ def test_a_sentence_is_sent_as_soon_as_it_is_complete(home: Workspace, settings:
     begin = encode(piece(HOLDS), piece(" The on-call"))
     release = Event()
     gateway.replies(streams([*begin, release, *encode(piece(second[12:]), piece()), DONE]))
-    with with_model(settings, gateway) as core, live(v1_answer.app, core) as url:
+    with with_model(settings, gateway) as services, live(v1_answer.app, services) as url:
         body = {"workspaceId": home.id, "question": QUESTION, "stream": True}
         with httpx.stream("POST", f"{url}/v1/answer", json=body, headers=home.actor.headers()) as answer:
             token_lines = (line for line in answer.iter_lines() if line.startswith("event: token"))
@@ -113,7 +113,7 @@ def test_a_disconnected_client_ends_the_model_call_and_releases_the_key(
     )
     body = {"workspaceId": home.id, "question": QUESTION, "stream": True}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
-    with with_model(settings, gateway) as core, live(v1_answer.app, core) as url:
+    with with_model(settings, gateway) as services, live(v1_answer.app, services) as url:
         with (
             httpx.Client() as client,
             client.stream("POST", f"{url}/v1/answer", json=body, headers=headers) as answer,
@@ -141,8 +141,8 @@ def test_a_broken_stream_ends_with_an_error_and_without_a_final_event(
     home: Workspace, settings: Settings, gateway: StandIn, chunks: list[bytes]
 ):
     gateway.replies(streams(chunks, drop=True))
-    with with_model(settings, gateway) as core:
-        answer = ask(core, home)
+    with with_model(settings, gateway) as services:
+        answer = ask(services, home)
     names = [name for name, _ in events_of(answer.text)]
     assert names == ["meta", "token", "error"]
     error = events_of(answer.text)[-1][1]
@@ -151,14 +151,14 @@ def test_a_broken_stream_ends_with_an_error_and_without_a_final_event(
     assert "secret" not in answer.text
 
 
-def test_an_error_before_the_first_event_has_a_status(home: Workspace, core: Services):
-    error_of(ask(core, home, workspaceId="ws_nobodys"), 404, "NOT_FOUND")
+def test_an_error_before_the_first_event_has_a_status(home: Workspace, services: Services):
+    error_of(ask(services, home, workspaceId="ws_nobodys"), 404, "NOT_FOUND")
 
 
 def test_a_stored_stream_is_replayed_as_a_stream(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(streams(tokens(f"{HOLDS} {INVENTED}")))
-    with with_model(settings, gateway) as core:
-        first, second = (ask(core, home, key=KEY) for _ in range(2))
+    with with_model(settings, gateway) as services:
+        first, second = (ask(services, home, key=KEY) for _ in range(2))
     assert assert_whole(events_of(second.text)) == assert_whole(events_of(first.text))
     assert second.headers["idempotency-replayed"] == "true"
     assert len(gateway.requests) == 1
@@ -166,7 +166,7 @@ def test_a_stored_stream_is_replayed_as_a_stream(home: Workspace, settings: Sett
 
 def test_a_model_refusal_is_an_error_event(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(Reply(status=400, json={"error": "secret"}))
-    with with_model(settings, gateway) as core:
-        answer = ask(core, home)
+    with with_model(settings, gateway) as services:
+        answer = ask(services, home)
     assert [name for name, _ in events_of(answer.text)] == ["meta", "error"]
     assert "secret" not in answer.text

@@ -62,17 +62,17 @@ def test_chunks_and_raw_text_are_returned_on_request(own_home: Workspace):
 
 
 @pytest.fixture(scope="module")
-def graph_workspace(core: Services, world: World) -> Workspace:
+def graph_workspace(services: Services, world: World) -> Workspace:
     """Documents whose graph is known, alone in their org. No test changes them."""
-    return store_graph_workspace(core, world.user(world.org()))
+    return store_graph_workspace(services, world.user(world.org()))
 
 
-def store_graph_workspace(core: Services, actor: Actor) -> Workspace:
+def store_graph_workspace(services: Services, actor: Actor) -> Workspace:
     documents = {
         title: f"doc_{document_id}"
-        for title, document_id in graph_documents.put_all(core, actor, "graph").items()
+        for title, document_id in graph_documents.put_all(services, actor, "graph").items()
     }
-    return Workspace(core, actor, workspace_id(actor, "graph"), "graph", documents)
+    return Workspace(services, actor, workspace_id(actor, "graph"), "graph", documents)
 
 
 OWNED = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
@@ -117,12 +117,12 @@ def test_only_the_requested_parts_of_the_graph_are_returned(
             assert {name for name, part in graph.items() if part} == set(include)
 
 
-def test_the_graph_around_a_document_stays_in_the_workspace(core: Services, people: People):
-    graph_workspace = store_graph_workspace(core, people.ann)
+def test_the_graph_around_a_document_stays_in_the_workspace(services: Services, people: People):
+    graph_workspace = store_graph_workspace(services, people.ann)
     owned = graph_documents.NamedText(
         "Kestrel is a part of Birds.", {"Kestrel": "team", "Birds": "team"}, [("Kestrel", "PART_OF", "Birds")]
     )
-    graph_documents.put(core, people.ann, "Birds", owned, collection="another")
+    graph_documents.put(services, people.ann, "Birds", owned, collection="another")
     request = {"expand": {"graph": {"hops": 2}}}
     team = graph_workspace.documents[graph_documents.TEAM]
     wide = graph_workspace.contents(team, **request)["documents"][0]["graph"]
@@ -132,8 +132,8 @@ def test_the_graph_around_a_document_stays_in_the_workspace(core: Services, peop
     assert "birds" not in narrow["entities"]
 
 
-def test_missing_ids_are_returned_as_requested(home: Workspace, people: People, core: Services):
-    foreign = put(core, people.bob, "theirs", "Secret", "Nobody of Acme may read this sentence at all.")
+def test_missing_ids_are_returned_as_requested(home: Workspace, people: People, services: Services):
+    foreign = put(services, people.bob, "theirs", "Secret", "Nobody of Acme may read this sentence at all.")
     requests = [home.documents["Canteen"], foreign, f"chnk_{NOBODYS}", "doc_garbage"]
     body = home.contents(*requests)
     assert [document["id"] for document in body["documents"]] == [home.documents["Canteen"]]
@@ -148,10 +148,10 @@ def test_ids_work_with_and_without_a_prefix_and_are_deduplicated(home: Workspace
 
 
 def test_other_workspaces_of_the_org_are_included_unless_the_scope_is_the_workspace(
-    own_home: Workspace, people: People, core: Services
+    own_home: Workspace, people: People, services: Services
 ):
     elsewhere = put(
-        core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
+        services, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
     )
     assert [document["id"] for document in own_home.contents(elsewhere)["documents"]] == [elsewhere]
     strict = own_home.contents(elsewhere, scope="workspace")

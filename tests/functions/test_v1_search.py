@@ -11,7 +11,7 @@ from shared.services import Services
 from tests import graph_documents, metadata_filters
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.search_workspace import NOW, OUTAGE, Row, Workspace, at, error_of, ok, put, workspace_id
 from tests.hosted_reranker import hosted_reranker
 from tests.stand_in_server import Reply, StandIn
@@ -104,12 +104,12 @@ def test_an_identifier_is_searched_by_keyword_without_an_embedding(home: Workspa
 def test_an_identifier_without_matches_is_searched_semantically(home: Workspace):
     body = home.search("INC-9999", include={"rationale": True})
     assert "identifier_not_found" in rules(body)
-    assert body["usage"]["embeddingVersion"] == home.core.embedder.model
+    assert body["usage"]["embeddingVersion"] == home.services.embedder.model
 
 
-def test_a_time_in_the_question_filters_by_the_documents_dates(home: Workspace, core: Services):
+def test_a_time_in_the_question_filters_by_the_documents_dates(home: Workspace, services: Services):
     request = {"workspaceId": home.id, "q": "billing incidents last week", "include": {"rationale": True}}
-    with at(core, NOW, v1_search.app) as client:
+    with at(services, NOW, v1_search.app) as client:
         body = ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
         other = ok(
             client.post("/v1/search", json={**request, "q": "billing in Q3"}, headers=home.actor.headers())
@@ -129,28 +129,28 @@ def test_a_time_in_the_question_filters_by_the_documents_dates(home: Workspace, 
     assert {result["title"] for result in since["results"]} == {"Billing outage", "Duplicate invoices"}
 
 
-def test_a_time_filter_without_matches_is_dropped_and_reported(home: Workspace, core: Services):
+def test_a_time_filter_without_matches_is_dropped_and_reported(home: Workspace, services: Services):
     request = {"workspaceId": home.id, "q": "billing outage in 1999", "include": {"rationale": True}}
-    with at(core, NOW, v1_search.app) as client:
+    with at(services, NOW, v1_search.app) as client:
         body = ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
     assert body["results"][0]["title"] == "Billing outage"
     assert "time_range_dropped" in rules(body)
     assert body["usage"]["inferredTimeRange"] == {"after": None, "before": None}
 
 
-def test_explicit_filters_disable_the_router_s_inference(home: Workspace, core: Services):
+def test_explicit_filters_disable_the_router_s_inference(home: Workspace, services: Services):
     request = {"workspaceId": home.id, "q": "billing last week", "filters": {"labels": ["billing"]}}
-    with at(core, NOW, v1_search.app) as client:
+    with at(services, NOW, v1_search.app) as client:
         body = ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
     assert {result["title"] for result in body["results"]} == {"Billing outage", "Duplicate invoices"}
     assert body["usage"]["inferredFamily"] is None
 
 
 def test_a_workspace_with_too_few_results_falls_back_to_the_org(
-    own_home: Workspace, core: Services, people: People
+    own_home: Workspace, services: Services, people: People
 ):
     elsewhere = put(
-        core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
+        services, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
     )
     question = "who may approve a discount of 15 percent?"
     body = own_home.search(question, include={"rationale": True})
@@ -169,9 +169,9 @@ def test_a_workspace_with_too_few_results_falls_back_to_the_org(
 
 
 def test_good_results_in_the_workspace_prevent_the_fallback(
-    own_home: Workspace, core: Services, people: People
+    own_home: Workspace, services: Services, people: People
 ):
-    put(core, people.alf, "sales", "Copy", OUTAGE)
+    put(services, people.alf, "sales", "Copy", OUTAGE)
     body = own_home.search(QUESTION)
     assert body["usage"]["routerScope"] == "workspace"
     assert "Copy" not in {result["title"] for result in body["results"]}
@@ -183,7 +183,7 @@ def test_usage_reports_durations_and_their_parts(home: Workspace):
     assert all(spent >= 0 for spent in usage["stages"].values())
     assert all(usage["stages"][stage] > 0 for stage in ("vector", "lexical"))
     assert usage["latencyMs"] >= 0
-    assert usage["embeddingVersion"] == home.core.embedder.model
+    assert usage["embeddingVersion"] == home.services.embedder.model
     shares = usage["contributionShares"]
     assert set(shares) == {"chunks", "observations", "summaries"}
     assert sum(shares.values()) == pytest.approx(1, abs=0.001)
@@ -207,11 +207,11 @@ def test_autoprompt_removes_phrases_and_adds_word_forms(home: Workspace):
 
 
 @pytest.fixture(scope="module")
-def graph_workspace(core: Services, world: World) -> Workspace:
+def graph_workspace(services: Services, world: World) -> Workspace:
     """A workspace whose graph has an owner for a service. It is alone in its org, and no test changes it."""
     actor = world.user(world.org())
-    documents = graph_documents.put_all(core, actor, "services")
-    return Workspace(core, actor, workspace_id(actor, "services"), "services", documents)
+    documents = graph_documents.put_all(services, actor, "services")
+    return Workspace(services, actor, workspace_id(actor, "services"), "services", documents)
 
 
 MODES_OF_THE_GRAPH = [("graph", "graph"), ("auto", "hybrid")]
@@ -284,9 +284,9 @@ def test_graph_mode_reports_a_question_without_known_names(graph_workspace: Work
     assert body["rationale"]["graph"] == NO_GRAPH
 
 
-def test_the_graph_stays_in_the_scope_of_the_search(own_home: Workspace, core: Services, people: People):
-    graph_documents.put_all(core, people.ann, own_home.name)
-    other = put(core, people.ann, "other", "Empty", "Nothing to see.")
+def test_the_graph_stays_in_the_scope_of_the_search(own_home: Workspace, services: Services, people: People):
+    graph_documents.put_all(services, people.ann, own_home.name)
+    other = put(services, people.ann, "other", "Empty", "Nothing to see.")
     place = workspace_id(people.ann, "other")
     request = {"workspaceId": place, "q": graph_documents.QUESTION, "mode": "graph", **EXPLAINED}
     narrow = ok(people.ann.post("/v1/search", {**request, "scope": "workspace"}))
@@ -307,8 +307,8 @@ def test_without_a_rationale_the_graph_is_not_explained(graph_workspace: Workspa
 def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
     with (
         hosted_reranker("lentil soup") as reranker,
-        services(settings, **reranker) as core,
-        client_of(v1_search.app, core) as client,
+        services_with(settings, **reranker) as services,
+        client_of(v1_search.app, services) as client,
     ):
 
         def search(quality: Row) -> Row:
@@ -369,9 +369,11 @@ def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspa
             error_of(answer, 400, "INVALID_ARGUMENT", field)
 
 
-def test_operators_on_metadata_apply_in_every_mode(subtests: pytest.Subtests, core: Services, people: People):
+def test_operators_on_metadata_apply_in_every_mode(
+    subtests: pytest.Subtests, services: Services, people: People
+):
     for title, metadata in metadata_filters.METADATA.items():
-        put(core, people.ann, "docs", title, OUTAGE, metadata=metadata)
+        put(services, people.ann, "docs", title, OUTAGE, metadata=metadata)
     home = workspace_id(people.ann, "docs")
     for mode in ["neural", "keyword", "hybrid", "graph"]:
         for metadata, expected in metadata_filters.OPERATORS:
@@ -424,9 +426,9 @@ def test_null_counts_as_missing(home: Workspace):
 
 
 def test_a_time_filter_is_dropped_before_the_fallback_to_the_org(
-    own_home: Workspace, core: Services, people: People
+    own_home: Workspace, services: Services, people: People
 ):
-    put(core, people.alf, "sales", "Copy", OUTAGE, occurred_at=datetime(1999, 5, 1, tzinfo=UTC))
+    put(services, people.alf, "sales", "Copy", OUTAGE, occurred_at=datetime(1999, 5, 1, tzinfo=UTC))
     body = own_home.search("root cause of the billing outage in 1999", include={"rationale": True})
     assert body["usage"]["routerScope"] == "workspace"
     assert "time_range_dropped" in rules(body)
@@ -473,8 +475,8 @@ def test_moderation_refuses_questions_and_omits_results(
         "include": {"rationale": True},
     }
     with (
-        services(settings, **MODERATED, rag_llm_url=gateway.url) as core,
-        client_of(v1_search.app, core) as client,
+        services_with(settings, **MODERATED, rag_llm_url=gateway.url) as services,
+        client_of(v1_search.app, services) as client,
     ):
         gateway.replies(judged(True), judged(False), judged(True, False))
         answer = client.post("/v1/search", json=body, headers=home.actor.headers())
@@ -495,8 +497,8 @@ def test_the_graph_omits_results_that_moderation_rejects(
         "topK": 1, **EXPLAINED,
     }  # fmt: skip
     with (
-        services(settings, **MODERATED, rag_llm_url=gateway.url) as core,
-        client_of(v1_search.app, core) as client,
+        services_with(settings, **MODERATED, rag_llm_url=gateway.url) as services,
+        client_of(v1_search.app, services) as client,
     ):
         gateway.replies(judged(False), judged(True))
         results = ok(client.post("/v1/search", json=body, headers=graph_workspace.actor.headers()))
@@ -514,8 +516,8 @@ def test_results_that_cannot_be_moderated_are_omitted(
             gateway.replies(reply)
             body = {"workspaceId": home.id, "q": QUESTION, "moderation": True}
             with (
-                services(settings, **MODERATED, rag_llm_url=gateway.url) as core,
-                client_of(v1_search.app, core) as client,
+                services_with(settings, **MODERATED, rag_llm_url=gateway.url) as services,
+                client_of(v1_search.app, services) as client,
             ):
                 answer = client.post("/v1/search", json=body, headers=home.actor.headers())
             assert error_of(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"

@@ -7,7 +7,7 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import NOBODYS
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.search_workspace import Row, Workspace, error_of, ok, put, workspace, workspace_id
 from tests.hosted_reranker import hosted_reranker
 
@@ -16,9 +16,9 @@ LIKE = "Stripe webhook retries piled up in the queue once more, and the billing 
 
 
 @pytest.fixture(scope="module")
-def shared_workspace(core: Services, shared_people: People) -> Workspace:
+def shared_workspace(services: Services, shared_people: People) -> Workspace:
     """The documents of every workspace, and one that resembles one of them. No test changes them."""
-    return with_similar_document(workspace(core, shared_people.ann))
+    return with_similar_document(workspace(services, shared_people.ann))
 
 
 def with_similar_document(home: Workspace) -> Workspace:
@@ -67,10 +67,10 @@ def test_filters_and_top_k_apply(home: Workspace):
 
 
 def test_a_subject_in_another_workspace_has_similar_results_in_this_one(
-    own_home: Workspace, people: People, core: Services
+    own_home: Workspace, people: People, services: Services
 ):
     home = with_similar_document(own_home)
-    elsewhere = put(core, people.alf, "sales", "Copy", LIKE)
+    elsewhere = put(services, people.alf, "sales", "Copy", LIKE)
     subject = {"kind": "document", "documentId": elsewhere}
     body = home.similar(subject, scope="workspace")
     assert body["matches"][0]["documentId"] == home.documents["Again"]
@@ -79,8 +79,8 @@ def test_a_subject_in_another_workspace_has_similar_results_in_this_one(
 def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
     with (
         hosted_reranker("lentil soup") as reranker,
-        services(settings, **reranker) as core,
-        client_of(v1_similar.app, core) as client,
+        services_with(settings, **reranker) as services,
+        client_of(v1_similar.app, services) as client,
     ):
         request = {"workspaceId": home.id, "subject": TEXT, "quality": {"rerank": True}}
         body = ok(client.post("/v1/similar", json=request, headers=home.actor.headers()))
@@ -131,10 +131,10 @@ def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspa
 
 
 def test_operators_on_metadata_apply_to_chunks_and_documents(
-    subtests: pytest.Subtests, core: Services, people: People
+    subtests: pytest.Subtests, services: Services, people: People
 ):
     for title, fields in {"Old": {"year": 2019}, "New": {"year": 2024}, "Bare": {}}.items():
-        put(core, people.ann, "docs", title, LIKE, metadata=fields)
+        put(services, people.ann, "docs", title, LIKE, metadata=fields)
     request = {"workspaceId": workspace_id(people.ann, "docs"), "subject": TEXT}
     for by in ["chunks", "documents"]:
         for metadata, expected in (

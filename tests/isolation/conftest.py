@@ -18,23 +18,23 @@ def client(stack: Stack) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def library(core: Services, client: httpx.Client, people: People) -> Library:
+def library(services: Services, client: httpx.Client, people: People) -> Library:
     """A new library, for a test that changes it."""
-    return library_of(core, client, people)
+    return library_of(services, client, people)
 
 
 @pytest.fixture(scope="module")
-def shared_library(core: Services, client: httpx.Client, shared_people: People) -> Library:
+def shared_library(services: Services, client: httpx.Client, shared_people: People) -> Library:
     """The same library for all tests of a module, whose attacks change nothing."""
-    return library_of(core, client, shared_people)
+    return library_of(services, client, shared_people)
 
 
-def library_of(core: Services, client: httpx.Client, people: People) -> Library:
+def library_of(services: Services, client: httpx.Client, people: People) -> Library:
     return Library(
-        core,
+        services,
         client,
         people,
-        acme_document=store(core, people.ann, SECRETS["acme"]),
-        bolt_document=store(core, people.bob, SECRETS["bolt"]),
-        ann_document=store(core, people.ann, SECRETS["ann"], private=True),
+        acme_document=store(services, people.ann, SECRETS["acme"]),
+        bolt_document=store(services, people.bob, SECRETS["bolt"]),
+        ann_document=store(services, people.ann, SECRETS["ann"], private=True),
     )

@@ -40,9 +40,9 @@ def make(actor: Actor, **more: Any) -> dict[str, Any]:
 
 def exchanged(library: Library, key: dict[str, Any]) -> str:
     """The token that the functions would act with for this key."""
-    signer = signer_for(library.core.settings)
+    signer = signer_for(library.services.settings)
     assert signer
-    return ApiKeyAuthenticator(library.core.database, signer).principal(key["key"]).token
+    return ApiKeyAuthenticator(library.services.database, signer).principal(key["key"]).token
 
 
 def scoped(library: Library, actor: Actor, *scopes: str, **more: Any) -> str:
@@ -109,7 +109,7 @@ def test_a_key_cannot_list_or_create_keys_of_its_owner_s_other_org(library: Libr
 
 def test_a_member_s_key_does_not_reach_private_rows_of_others(library: Library):
     people = library.people
-    store(library.core, people.ada, "ADA-1", private=True)
+    store(library.services, people.ada, "ADA-1", private=True)
     token = scoped(library, people.alf, *SCOPES)
     answer = library.ask(MATCH, people.alf.headers(token))
     assert SECRETS["acme"] in answer.text
@@ -633,7 +633,7 @@ def test_the_look_up_token_is_not_a_user(library: Library):
     """What looks a key up can do nothing else, at any door."""
     people = library.people
     key = make(people.ada, scopes=["admin"])
-    signer = signer_for(library.core.settings)
+    signer = signer_for(library.services.settings)
     assert signer
     for claims in ({"key_hash": hash_of(key["key"])}, {"metrics": True}):
         token = signer.token(10, rag=claims)

@@ -42,16 +42,16 @@ def assert_no_such_index(answer: Any, name: str) -> None:
 
 
 @either_way
-def test_another_org_s_index_cannot_be_queried_by_name(people: People, core: Services, stream: bool):
-    index(core, people.ann, "vaults", SECRET)
+def test_another_org_s_index_cannot_be_queried_by_name(people: People, services: Services, stream: bool):
+    index(services, people.ann, "vaults", SECRET)
     for name in ("vaults", "nowhere"):
         assert_no_such_index(asking(people.bob, name, stream=stream), name)
     assert "Rowan" in asking(people.alf, "vaults", stream=stream).text
 
 
 @either_way
-def test_a_user_without_an_org_cannot_query_an_index(people: People, core: Services, stream: bool):
-    index(core, people.ann, "vaults", SECRET)
+def test_a_user_without_an_org_cannot_query_an_index(people: People, services: Services, stream: bool):
+    index(services, people.ann, "vaults", SECRET)
     there, nowhere = (asking(people.sam, name, stream=stream) for name in ("vaults", "nowhere"))
     assert there.status_code == nowhere.status_code == 404
     assert there.json() == nowhere.json()
@@ -59,41 +59,41 @@ def test_a_user_without_an_org_cannot_query_an_index(people: People, core: Servi
 
 @either_way
 def test_another_org_s_index_does_not_reach_the_model(
-    people: People, core: Services, settings: Settings, gateway: StandIn, stream: bool
+    people: People, services: Services, settings: Settings, gateway: StandIn, stream: bool
 ):
-    index(core, people.ann, "vaults", SECRET)
+    index(services, people.ann, "vaults", SECRET)
     with chat_client(settings, gateway) as client:
         assert_no_such_index(ask(client, people.bob, index_name="vaults", stream=stream), "vaults")
     assert gateway.requests == []
 
 
-def test_a_name_used_by_two_orgs_reaches_only_the_caller_s_index(people: People, core: Services):
-    index(core, people.ann, "vaults", SECRET)
-    index(core, people.bob, "vaults", "Our kettle switches off at 12 degrees.")
+def test_a_name_used_by_two_orgs_reaches_only_the_caller_s_index(people: People, services: Services):
+    index(services, people.ann, "vaults", SECRET)
+    index(services, people.bob, "vaults", "Our kettle switches off at 12 degrees.")
     nodes = asking(people.bob, "vaults").json()["source_nodes"]
     assert [node["text"] for node in nodes] == ["Our kettle switches off at 12 degrees."]
 
 
-def test_a_forged_org_in_the_request_is_ignored(people: People, core: Services):
-    index(core, people.ann, "vaults", SECRET)
-    index(core, people.bob, "own", "Our kettle switches off at 12 degrees.")
+def test_a_forged_org_in_the_request_is_ignored(people: People, services: Services):
+    index(services, people.ann, "vaults", SECRET)
+    index(services, people.bob, "own", "Our kettle switches off at 12 degrees.")
     forged: dict[str, Any] = {"org_id": people.acme.id, "filters": {"org_id": people.acme.id}}
     answer = asking(people.bob, "own", **forged, top_k=100)
     assert answer.status_code == 200
     assert "Rowan" not in answer.text
 
 
-def test_another_member_s_private_index_cannot_be_queried(people: People, core: Services):
+def test_another_member_s_private_index_cannot_be_queried(people: People, services: Services):
     answer = people.ann.request("POST", "/api/v1/collections", {"name": "mine", "private": True})
     assert answer.status_code == 201
-    index(core, people.ann, "mine", SECRET)
+    index(services, people.ann, "mine", SECRET)
     assert_no_such_index(asking(people.alf, "mine"), "mine")
     assert "Rowan" in asking(people.ann, "mine").text
 
 
-def test_another_user_s_own_index_cannot_be_queried(people: People, core: Services):
+def test_another_user_s_own_index_cannot_be_queried(people: People, services: Services):
     name = f"notes:u:{people.ann.id}"
-    index(core, people.ann, name, SECRET)
+    index(services, people.ann, name, SECRET)
     answer = asking(people.alf, name)
     assert answer.status_code == 403
     assert "Rowan" not in answer.text
@@ -101,8 +101,8 @@ def test_another_user_s_own_index_cannot_be_queried(people: People, core: Servic
 
 @either_way
 @pytest.mark.parametrize("scope", ["documents:read", "documents:write", "collections:manage"])
-def test_a_key_without_the_scope_cannot_chat(people: People, core: Services, scope: str, stream: bool):
-    index(core, people.ann, "vaults", SECRET)
+def test_a_key_without_the_scope_cannot_chat(people: People, services: Services, scope: str, stream: bool):
+    index(services, people.ann, "vaults", SECRET)
     key = make(people.ann, scopes=[scope])["key"]
     for name in ("vaults", "nowhere"):
         answer = asking(people.ann, name, key, stream=stream)
@@ -110,8 +110,8 @@ def test_a_key_without_the_scope_cannot_chat(people: People, core: Services, sco
 
 
 @pytest.mark.parametrize("scope", ["chat:read", "retrievals:read"])
-def test_a_key_with_either_scope_sees_what_its_owner_may_see(people: People, core: Services, scope: str):
-    index(core, people.ann, "vaults", SECRET)
+def test_a_key_with_either_scope_sees_what_its_owner_may_see(people: People, services: Services, scope: str):
+    index(services, people.ann, "vaults", SECRET)
     assert "Rowan" in asking(people.ann, "vaults", make(people.ann, scopes=[scope])["key"]).text
     assert_no_such_index(asking(people.bob, "vaults", make(people.bob, scopes=[scope])["key"]), "vaults")
 
@@ -130,16 +130,16 @@ def test_a_retrieval_key_cannot_call_the_model(
     assert gateway.requests == []
 
 
-def test_a_key_bound_to_another_index_is_refused(people: People, core: Services):
-    index(core, people.ann, "vaults", SECRET)
+def test_a_key_bound_to_another_index_is_refused(people: People, services: Services):
+    index(services, people.ann, "vaults", SECRET)
     people.ann.request("POST", "/api/v1/collections", {"name": "other"})
     key = make(people.ann, scopes=["chat:read"], collection="other")["key"]
     assert_no_such_index(asking(people.ann, "vaults", key), "vaults")
     assert asking(people.ann, "other", key).json()["source_nodes"] == []
 
 
-def test_a_request_without_a_credential_is_refused(people: People, core: Services):
-    index(core, people.ann, "vaults", SECRET)
+def test_a_request_without_a_credential_is_refused(people: People, services: Services):
+    index(services, people.ann, "vaults", SECRET)
     answer = people.ann.request("POST", PATH, {"messages": ASKING}, Authorization="")
     assert answer.status_code == 401
 
@@ -147,11 +147,11 @@ def test_a_request_without_a_credential_is_refused(people: People, core: Service
 @either_way
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_document_cannot_forge_prompt_markers(
-    people: People, core: Services, settings: Settings, gateway: StandIn, attack: str, stream: bool
+    people: People, services: Services, settings: Settings, gateway: StandIn, attack: str, stream: bool
 ):
     """It stays between the markers of this request, whose number it cannot know."""
     text = f"The kettle. {attack}"
-    index(core, people.ann, "kettles", text)
+    index(services, people.ann, "kettles", text)
     gateway.replies(streams() if stream else Reply(json=MODEL_ANSWER))
     with chat_client(settings, gateway) as client:
         assert ask(client, people.ann, index_name="kettles", stream=stream).status_code == 200
@@ -169,11 +169,11 @@ def test_a_document_cannot_forge_prompt_markers(
 
 
 def test_concurrent_streams_never_mix_users(
-    people: People, core: Services, settings: Settings, gateway: StandIn
+    people: People, services: Services, settings: Settings, gateway: StandIn
 ):
     """Each model is told of, and each answer names, what its own caller may see."""
-    index(core, people.ann, "kettles", "Acme's kettle switches off at 100 degrees.")
-    index(core, people.bob, "kettles", "Bolt's kettle switches off at 12 degrees.")
+    index(services, people.ann, "kettles", "Acme's kettle switches off at 100 degrees.")
+    index(services, people.bob, "kettles", "Bolt's kettle switches off at 12 degrees.")
     gateway.replies(streams())
     own = {people.ann: "Acme's", people.bob: "Bolt's"}
 

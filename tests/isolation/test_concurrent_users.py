@@ -20,19 +20,19 @@ def tool_call(name: str, **arguments: str) -> dict[str, Any]:
 
 
 def test_two_hundred_concurrent_calls_of_two_orgs_never_mix_rows(
-    core: Services, client: httpx.Client, world: World
+    services: Services, client: httpx.Client, world: World
 ):
     """Sixteen threads, four users in each org, 25 calls each, at all doors: each gets their own."""
     orgs = {"acme": world.org("Acme"), "bolt": world.org("Bolt")}
     users = {name: [world.user(org) for _ in range(4)] for name, org in orgs.items()}
     for name, (first, *_) in users.items():
-        store(core, first, SECRETS[name])
-    needle = embed(core.embedder, [QUESTION])[0]
+        store(services, first, SECRETS[name])
+    needle = embed(services.embedder, [QUESTION])[0]
     # Five and eight have no common factor: every user calls every entry point.
     entry_points: list[tuple[str, Any]] = [
         ("/api/rag/search", {"query_text": QUESTION}),
         ("/api/rag/answer", {"query_text": QUESTION}),
-        (MATCH, {"query_vector": needle, "filters": {"model": core.embedder.model}}),
+        (MATCH, {"query_vector": needle, "filters": {"model": services.embedder.model}}),
         ("/mcp", tool_call("search", query=QUESTION)),
         ("/mcp", tool_call("answer", question=QUESTION)),
     ]
@@ -65,7 +65,7 @@ def test_services_shared_by_threads_of_two_users_never_mix_rows(shared_library: 
     def ask(actor: Actor) -> tuple[Actor, set[str]]:
         return actor, {
             match.org_id
-            for match in pipeline.search(shared_library.core, actor.principal, Query(QUESTION)).matches
+            for match in pipeline.search(shared_library.services, actor.principal, Query(QUESTION)).matches
         }
 
     with ThreadPoolExecutor(16) as pool:

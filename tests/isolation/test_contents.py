@@ -55,7 +55,7 @@ def test_hidden_and_missing_ids_are_indistinguishable(library: Library, world: W
 
 def test_collections_of_others_cannot_be_used_as_a_filter(library: Library, world: World):
     people = library.people
-    store(library.core, people.bob, SECRETS["bolt"], collection="theirs")
+    store(library.services, people.bob, SECRETS["bolt"], collection="theirs")
     named = "select id::text from rag.collections where name = 'theirs' and org_id = %s"
     ((theirs,),) = world.sql(named, people.bolt.id)
     request = {**everything(library, world), "collection_id": theirs}
@@ -66,7 +66,7 @@ def test_collections_of_others_cannot_be_used_as_a_filter(library: Library, worl
 def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
     """It returns visible rows, whatever place it names."""
     people = library.people
-    inside = store(library.core, people.ann, "the vault", collection="narrow")
+    inside = store(library.services, people.ann, "the vault", collection="narrow")
     ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", inside)
     token = people.ann.key_token(scopes=["documents:read"], collection=home)
     request = everything(library, world)

@@ -92,7 +92,7 @@ WAYS: dict[str, Callable[[Actor, str, str], httpx.Response]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_deletion_responses_do_not_reveal_private_documents(
-    people: People, homes: Homes, core: Services, way: str
+    people: People, homes: Homes, services: Services, way: str
 ):
     alf = people.alf
     assert_alike({name: [WAYS[way](alf, name, home)] for name, home in homes.items()}, homes)
@@ -100,7 +100,7 @@ def test_deletion_responses_do_not_reveal_private_documents(
     assert alf.request("GET", "/indexes").json() == []
     assert alf.match(vector(1)) == []
     if way == "SQL":
-        remove_old_rows(core.database, core.require_signer())
+        remove_old_rows(services.database, services.require_signer())
     assert_alike({name: visible_responses(alf, name, home) for name, home in homes.items()}, homes)
 
 
@@ -156,7 +156,7 @@ def test_references_to_the_collection_reveal_no_private_documents(people: People
 
 
 def test_webhooks_reveal_no_private_documents(
-    people: People, homes: Homes, world: World, core: Services, no_jobs: None
+    people: People, homes: Homes, world: World, services: Services, no_jobs: None
 ):
     """One event for each, and no other when ann's document is deleted: a member may run the receiver."""
     events = ["collection.created", "collection.updated", "collection.deleted", "document.deleted"]
@@ -166,7 +166,7 @@ def test_webhooks_reveal_no_private_documents(
         assert people.alf.request("DELETE", f"{PATH}/{home}?cascade=true").status_code == 204
     people.ann.rpc("rag_update_collection", {"collection_id": homes["held"], "description": "x"})
     people.ann.rpc("rag_delete_collection", {"collection_id": homes["held"], "cascade": True})
-    remove_old_rows(core.database, core.require_signer())
+    remove_old_rows(services.database, services.require_signer())
     assert world.sql("select from rag.collections where org_id = %s", people.acme.id) == []
     expected = [("collection.deleted", "held"), ("collection.deleted", "free")]
     assert world.sql(delivered, people.acme.id) == expected
@@ -194,12 +194,12 @@ def documents_of(actor: Actor, name: str) -> list[str]:
 
 
 def test_a_private_document_s_owner_keeps_access_to_the_collection(
-    people: People, homes: Homes, world: World, core: Services
+    people: People, homes: Homes, world: World, services: Services
 ):
     ann, alf, home = people.ann, people.alf, homes["held"]
     for each in homes.values():
         assert alf.request("DELETE", f"{PATH}/{each}?cascade=true").status_code == 204
-    remove_old_rows(core.database, core.require_signer())
+    remove_old_rows(services.database, services.require_signer())
     assert names_of(ann) == names_of(people.ada) == ["held"]
     assert ann.request("GET", f"{PATH}/{home}").json()["document_count"] == 1
     assert documents_of(ann, "held") == knowledge_client.ids(ann, "held") == ["secret"]
@@ -218,7 +218,7 @@ def test_a_private_document_s_owner_keeps_access_to_the_collection(
     (old,) = ann.match(vector(2), collection_id=home)
     assert ann.request("DELETE", f"/api/v1/documents/{old['document_id']}").status_code == 204
     assert ann.request("GET", f"{PATH}/{home}").status_code == 404
-    remove_old_rows(core.database, core.require_signer())
+    remove_old_rows(services.database, services.require_signer())
     assert world.sql("select id::text from rag.collections where org_id = %s", people.acme.id) == [(new,)]
 
 

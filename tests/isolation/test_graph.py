@@ -47,7 +47,7 @@ PRIVATE = NamedText(
 class Web:
     """Three documents of three owners that name the same; their ids."""
 
-    core: Services
+    services: Services
     people: People
     acme: str
     bolt: str
@@ -97,9 +97,9 @@ def contents(web: Web, actor: Actor, token: str | None, question: str) -> Row:
 def searched(web: Web, actor: Actor, token: str | None, question: str, **more: Any) -> Row:
     arguments = {
         "query_text": question,
-        "query_vector": embed(web.core.embedder, [question])[0],
+        "query_vector": embed(web.services.embedder, [question])[0],
         "top_k": 100,
-        "filters": {"model": web.core.embedder.model, **more.pop("filters", {})},
+        "filters": {"model": web.services.embedder.model, **more.pop("filters", {})},
         **more,
     }
     answer = actor.rpc("rag_graph_search", arguments, token=token)
@@ -128,13 +128,13 @@ WAYS: dict[str, Callable[[Web, Actor, str | None, str], Row]] = {
 
 
 @pytest.fixture
-def web(core: Services, people: People) -> Web:
+def web(services: Services, people: People) -> Web:
     return Web(
-        core,
+        services,
         people,
-        acme=put(core, people.ann, "Billing Service", ACME),
-        bolt=put(core, people.bob, "Billing Service", BOLT),
-        ann=put(core, people.ann, "Kestrel", PRIVATE, private=True),
+        acme=put(services, people.ann, "Billing Service", ACME),
+        bolt=put(services, people.bob, "Billing Service", BOLT),
+        ann=put(services, people.ann, "Kestrel", PRIVATE, private=True),
     )
 
 
@@ -184,8 +184,8 @@ def test_hidden_documents_do_not_change_visible_scores(web: Web, who: str):
     assert before["rag_graph_search"]["edges"]
     for number in range(6):
         messages = (PRIVATE, BOLT, PRIVATE) if number % 2 else (ACME, PRIVATE)
-        put(web.core, people.ann, f"Kestrel: Billing Service {number}", *messages, private=True)
-        put(web.core, other, f"Billing Service ({number})", *messages, private=private)
+        put(web.services, people.ann, f"Kestrel: Billing Service {number}", *messages, private=True)
+        put(web.services, other, f"Billing Service ({number})", *messages, private=private)
     assert web.ways(actor) == before
 
 
@@ -220,7 +220,11 @@ def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
         [("Billing Service", "OWNED_BY", "Kestrel")],
     )
     narrow = Web(
-        web.core, web.people, put(web.core, ann, "Narrow", inside, collection="narrow"), web.bolt, web.ann
+        web.services,
+        web.people,
+        put(web.services, ann, "Narrow", inside, collection="narrow"),
+        web.bolt,
+        web.ann,
     )
     token = key(ann, "retrievals:read", "chat:read", collection="narrow")
     at_postgrest = ann.key_token(
@@ -241,8 +245,8 @@ def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
     before = ways()
     assert {name: whose(result) for name, result in before.items()} == {name: set() for name in before}
     assert "inside" in str(before["rag_graph_search"]["entities"])
-    put(web.core, ann, "Kestrel", ACME, PRIVATE)
-    put(web.core, ann, "Billing Service", ACME, PRIVATE, private=True)
+    put(web.services, ann, "Kestrel", ACME, PRIVATE)
+    put(web.services, ann, "Billing Service", ACME, PRIVATE, private=True)
     assert ways() == before
     outside = {"workspaceId": workspace_of(ann), "q": QUESTION, "mode": "graph"}
     error_of(ann.post("/v1/search", outside, token=token), 404, "NOT_FOUND")
@@ -382,25 +386,25 @@ def test_a_deleted_document_leaves_the_graph(web: Web):
     assert whose(web.ways(people.bob)) == {"bolt"}, "what is another's stays"
 
 
-def test_a_replaced_document_leaves_the_graph(web: Web, core: Services):
+def test_a_replaced_document_leaves_the_graph(web: Web, services: Services):
     people = web.people
     first = NamedText(
         "Teal is led by Heron.", {"Teal": "place", "Heron": "person"}, [("Teal", "LED_BY", "Heron")]
     )
     second = NamedText("Teal is a colour.", {"Teal": "place"})
-    put(core, people.ann, "Teal", first, external_id="teal")
+    put(services, people.ann, "Teal", first, external_id="teal")
     question = "Who leads Teal?"
     assert "heron" in str(searched(web, people.alf, None, question)["edges"])
-    put(core, people.ann, "Teal", second, external_id="teal")
+    put(services, people.ann, "Teal", second, external_id="teal")
     body = searched(web, people.alf, None, question)
     assert "heron" not in str(body).lower()
     assert "LED_BY" not in {edge["type"] for edge in body["edges"]}
 
 
-def test_an_old_title_leaves_the_graph(web: Web, core: Services):
+def test_an_old_title_leaves_the_graph(web: Web, services: Services):
     people = web.people
     telling = NamedText("It is led by Heron.", {"Heron": "person"}, [("Project Nightjar", "LED_BY", "Heron")])
-    document = put(core, people.ann, "Project Nightjar", telling)
+    document = put(services, people.ann, "Project Nightjar", telling)
     question = "Who leads Project Nightjar?"
     assert "nightjar" in str(searched(web, people.alf, None, question)["edges"])
     changed = people.ann.rpc("rag_update_document", {"document_id": document, "changes": {"title": "Plans"}})
@@ -464,11 +468,11 @@ POISON: dict[str, Row] = {
 def test_a_poisoned_chunk_reveals_nothing(web: Web, poison: str):
     """Stored or refused: no graph breaks by it, and nothing in it is more than it may be."""
     people = web.people
-    chunk = ACME.row(0, embed(web.core.embedder, ["x"])[0]) | POISON[poison]
+    chunk = ACME.row(0, embed(web.services.embedder, ["x"])[0]) | POISON[poison]
     assert people.ann.org
     document = {
         "org_id": people.ann.org.id, "title": "Poison", "content": ACME.text,
-        "embedding_model": web.core.embedder.model,
+        "embedding_model": web.services.embedder.model,
     }  # fmt: skip
     answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [chunk]})
     assert answer.status_code in (200, 400), answer.text

@@ -11,7 +11,7 @@ from shared.config import Settings
 from shared.text.prefixed_ids import NIL
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 from tests.functions.test_indexes import digest, index, listed, path, retrieve
 from tests.isolation.victim_documents import INTERNALS
 
@@ -211,11 +211,11 @@ def test_anonymous_access_needs_a_configured_user(people: People, settings: Sett
     index(people.ann, SECRET, name="plans")
     index(people.bob, "The vault of Bolt has no door.", name="plans")
     question = {"index_name": "plans", "query": "vault"}
-    with services(settings) as core, client_of(index_query.app, core) as client:
+    with services_with(settings) as services, client_of(index_query.app, services) as client:
         assert client.post("/retrieve", json=question).status_code == 401
     guest = world.user(people.acme)
     own = {"rag_index_anonymous_org": people.acme.id, "rag_index_anonymous_user": guest.id}
-    with services(settings, **own) as core, client_of(index_query.app, core) as client:
+    with services_with(settings, **own) as services, client_of(index_query.app, services) as client:
         answer = client.post("/retrieve", json=question)
         assert [node["text"] for node in answer.json()["results"]] == [SECRET]
         # A credential counts, and a wrong one does not become an anonymous one.
@@ -227,7 +227,7 @@ def test_anonymous_access_needs_a_configured_user(people: People, settings: Sett
             assert page.status_code == 401
         bobs = client.post("/retrieve", json=question, headers=people.bob.headers())
         assert "ACME" not in bobs.text
-    with services(settings, **own) as core, client_of(indexes.app, core) as client:
+    with services_with(settings, **own) as services, client_of(indexes.app, services) as client:
         assert client.get("/indexes").json() == ["plans"]
         own_text = {"index_name": "new", "documents": [{"text": "The vault has a key."}]}
         assert client.post("/index", json=own_text).status_code == 200
@@ -239,7 +239,7 @@ def test_anonymous_access_needs_a_configured_user(people: People, settings: Sett
 def test_the_anonymous_user_needs_a_membership(people: People, settings: Settings):
     index(people.ann, SECRET, name="plans")
     own = {"rag_index_anonymous_org": people.acme.id, "rag_index_anonymous_user": str(uuid4())}
-    with services(settings, **own) as core, client_of(index_query.app, core) as client:
+    with services_with(settings, **own) as services, client_of(index_query.app, services) as client:
         answer = client.post("/retrieve", json={"index_name": "plans", "query": "vault"})
         assert answer.status_code == 404
         assert "ACME" not in answer.text

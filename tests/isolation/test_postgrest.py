@@ -68,7 +68,7 @@ def test_postgrest_filters_on_match_reveal_nothing(shared_library: Library):
     body = {
         "query_vector": shared_library.needle,
         "top_k": 100,
-        "filters": {"model": shared_library.core.embedder.model},
+        "filters": {"model": shared_library.services.embedder.model},
     }
     for parameters in theirs:
         answer = shared_library.client.post(MATCH, params=parameters, json=body, headers=people.ann.headers())

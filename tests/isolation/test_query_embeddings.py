@@ -35,7 +35,7 @@ def service() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def core(settings: Settings, service: StandIn) -> Iterator[Services]:
+def services(settings: Settings, service: StandIn) -> Iterator[Services]:
     """A deployment of the stack's that pays for its embeddings."""
     remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
     services = Services(settings.model_copy(update=remote))
@@ -44,10 +44,10 @@ def core(settings: Settings, service: StandIn) -> Iterator[Services]:
 
 
 @pytest.fixture
-def cached_hash(core: Services, people: People) -> str:
+def cached_hash(services: Services, people: People) -> str:
     """Ann has asked the question; the hash under which it is cached, which any user can compute."""
-    pipeline.search(core, people.ann.principal, Query(QUESTION))
-    return question_hash(people.ann.principal, core.embedder.model, QUESTION)
+    pipeline.search(services, people.ann.principal, Query(QUESTION))
+    return question_hash(people.ann.principal, services.embedder.model, QUESTION)
 
 
 def recalled(actor: Actor, digest: str, token: str | None = None) -> Any:
@@ -87,12 +87,12 @@ everybody_else = pytest.mark.parametrize(
 
 @everybody_else
 def test_response_times_do_not_reveal_cached_questions(
-    core: Services, people: People, service: StandIn, cached_hash: str, who: str
+    services: Services, people: People, service: StandIn, cached_hash: str, who: str
 ):
     """Whether it was embedded is what a clock tells: it is, for each who asks it first."""
-    pipeline.search(core, others(people)[who].principal, Query(QUESTION))
+    pipeline.search(services, others(people)[who].principal, Query(QUESTION))
     assert len(service.requests) == 2
-    pipeline.search(core, people.ann.principal, Query(QUESTION))
+    pipeline.search(services, people.ann.principal, Query(QUESTION))
     assert len(service.requests) == 2
 
 
@@ -105,27 +105,27 @@ def test_a_forged_hash_recalls_nothing_through_postgrest(people: People, cached_
 
 @everybody_else
 def test_a_wrong_vector_cannot_replace_another_user_s(
-    core: Services, people: People, service: StandIn, world: World, cached_hash: str, who: str
+    services: Services, people: People, service: StandIn, world: World, cached_hash: str, who: str
 ):
     attacker = others(people)[who]
     assert remember(attacker, cached_hash, WRONG) == 204, "a row of the attacker's own"
     assert recalled(attacker, cached_hash) == close_to(WRONG)
     assert recalled(people.ann, cached_hash) == close_to(TRUE)
     assert (rows_of(world, people.ann), rows_of(world, attacker)) == (1, 1)
-    people.ann.put([TRUE, WRONG], embedding_model=core.embedder.model)
-    best, *_ = pipeline.search(core, people.ann.principal, Query(QUESTION)).matches
+    people.ann.put([TRUE, WRONG], embedding_model=services.embedder.model)
+    best, *_ = pipeline.search(services, people.ann.principal, Query(QUESTION)).matches
     assert best.similarity == pytest.approx(1, abs=1e-3)
     assert (best.text, len(service.requests)) == ("0", 1)
 
 
 @everybody_else
 def test_a_wrong_vector_cannot_be_stored_before_another_user_asks(
-    core: Services, people: People, service: StandIn, who: str
+    services: Services, people: People, service: StandIn, who: str
 ):
-    digest = question_hash(people.ann.principal, core.embedder.model, QUESTION)
+    digest = question_hash(people.ann.principal, services.embedder.model, QUESTION)
     assert remember(others(people)[who], digest, WRONG) == 204
-    people.ann.put([TRUE, WRONG], embedding_model=core.embedder.model)
-    best, *_ = pipeline.search(core, people.ann.principal, Query(QUESTION)).matches
+    people.ann.put([TRUE, WRONG], embedding_model=services.embedder.model)
+    best, *_ = pipeline.search(services, people.ann.principal, Query(QUESTION)).matches
     assert (best.text, len(service.requests)) == ("0", 1)
 
 
@@ -196,7 +196,7 @@ def test_a_forged_claim_in_a_valid_token_is_ignored(people: People, cached_hash:
 
 
 def test_a_bound_key_recalls_only_its_owner_s_questions(
-    core: Services, people: People, service: StandIn, cached_hash: str
+    services: Services, people: People, service: StandIn, cached_hash: str
 ):
     """Of ann's key, bound to an org, a collection and the least of scopes: an embedding tells it nothing of
     what it may not see. alf's, with all scopes, finds nothing."""
@@ -211,18 +211,18 @@ def test_a_bound_key_recalls_only_its_owner_s_questions(
             arguments = {"hash": cached_hash, "max_age_seconds": 3600, **more}
             refused = people.ann.rpc(f"rag_{function}_query_embedding", arguments, token=token)
             assert (refused.status_code, refused.json()["details"]) == (403, "missing_scope")
-    pipeline.search(core, Principal(people.ann.id, people.ann.key_token()), Query(QUESTION))
+    pipeline.search(services, Principal(people.ann.id, people.ann.key_token()), Query(QUESTION))
     assert len(service.requests) == 1
 
 
 def test_a_cached_question_finds_only_what_is_visible_now(
-    core: Services, people: People, world: World, cached_hash: str
+    services: Services, people: People, world: World, cached_hash: str
 ):
     """The cache has vectors, never results."""
-    people.alf.put([TRUE], embedding_model=core.embedder.model)
-    assert len(pipeline.search(core, people.ann.principal, Query(QUESTION)).matches) == 1
+    people.alf.put([TRUE], embedding_model=services.embedder.model)
+    assert len(pipeline.search(services, people.ann.principal, Query(QUESTION)).matches) == 1
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    assert pipeline.search(core, people.ann.principal, Query(QUESTION)).matches == ()
+    assert pipeline.search(services, people.ann.principal, Query(QUESTION)).matches == ()
 
 
 @everybody_else

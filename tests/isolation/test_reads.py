@@ -131,15 +131,15 @@ def test_private_rows_do_not_change_another_user_s_results(library: Library, rou
     """A private document more leaves another member's answer as it was: ranks, counts, confidence, all."""
     people = library.people
     before = library.ask(route, people.alf.headers())
-    store(library.core, people.ann, "ANN-7731 again", private=True)
-    store(library.core, people.bob, "BOLT-9052 again")
+    store(library.services, people.ann, "ANN-7731 again", private=True)
+    store(library.services, people.bob, "BOLT-9052 again")
     assert without_times(library.ask(route, people.alf.headers())) == without_times(before)
 
 
 @every_route
 def test_deleted_documents_are_not_found(library: Library, route: str):
     people = library.people
-    documents.delete(library.core.database, people.alf.principal, library.acme_document)
+    documents.delete(library.services.database, people.alf.principal, library.acme_document)
     assert library.secrets(route, people.ann) == {"ann"}
     assert library.secrets(route, people.alf) == set()
 

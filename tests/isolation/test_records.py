@@ -14,9 +14,9 @@ from tests.functions.test_records import KETTLE, QUESTION, ask, label, record_of
 
 
 @pytest.fixture
-def members(people: People, core: Services) -> People:
+def members(people: People, services: Services) -> People:
     record_requests(people.ada)
-    put(core, people.ann, HOME, "Kettle manual", KETTLE)
+    put(services, people.ann, HOME, "Kettle manual", KETTLE)
     return people
 
 
@@ -61,7 +61,9 @@ def test_a_user_who_left_the_org_reads_no_record(members: People, world: World):
     assert_hidden(members.ann, request_id)
 
 
-def test_a_record_shows_nothing_that_its_reader_may_not_see(members: People, core: Services, world: World):
+def test_a_record_shows_nothing_that_its_reader_may_not_see(
+    members: People, services: Services, world: World
+):
     """The asker's record of a document that became private to another member."""
     request_id = ask(members.ann)
     ((document,),) = world.sql("select id::text from rag.documents where org_id = %s", members.acme.id)
@@ -77,17 +79,17 @@ def test_a_record_shows_nothing_that_its_reader_may_not_see(members: People, cor
     assert "100 degrees" in record_of(members.ada, request_id)["answer"]
 
 
-def test_a_request_over_several_orgs_is_recorded_in_none(members: People, core: Services, world: World):
+def test_a_request_over_several_orgs_is_recorded_in_none(members: People, services: Services, world: World):
     world.sql("update rag.orgs set record_days = 30 where id = %s", members.bolt.id)
-    put(core, members.bob, HOME, "Kettle of Bolt", KETTLE)
+    put(services, members.bob, HOME, "Kettle of Bolt", KETTLE)
     ask(members.kim)
     assert world.sql("select count(*) from rag.request_records where owner_id = %s", members.kim.id) == [(0,)]
     answer = members.kim.answer(QUESTION, filters={"org_id": members.acme.id})
     assert record_of(members.kim, answer.headers["x-request-id"])["org_id"] == members.acme.id
 
 
-def test_a_bound_key_sees_records_of_its_collection_alone(members: People, core: Services):
-    put(core, members.ann, "other", "Another", KETTLE)
+def test_a_bound_key_sees_records_of_its_collection_alone(members: People, services: Services):
+    put(services, members.ann, "other", "Another", KETTLE)
     home = workspace_id(members.ann, HOME).removeprefix("ws_")
     other = workspace_id(members.ann, "other").removeprefix("ws_")
     unbound = ask(members.ann)
@@ -156,9 +158,9 @@ def test_a_member_deletes_no_record_of_others(members: People):
     assert members.ada.request("DELETE", f"/v1/records?user_id={members.ann.id}").json() == {"deleted": 1}
 
 
-def test_a_replay_searches_with_the_rights_of_its_caller(members: People, core: Services, world: World):
+def test_a_replay_searches_with_the_rights_of_its_caller(members: People, services: Services, world: World):
     request_id = ask(members.ann)
-    put(core, members.alf, HOME, "Kettle of alf", KETTLE.replace("100", "95"), private=True)
+    put(services, members.alf, HOME, "Kettle of alf", KETTLE.replace("100", "95"), private=True)
     path = f"/v1/records/{request_id}/replay"
     assert "95 degrees" not in members.ann.post(path).text
     assert "Kettle of alf" in members.ada.post(path).text

@@ -124,7 +124,7 @@ def test_similar_by_subjects_of_others_is_404(library: Library, mode: str):
 def test_another_user_s_own_workspace_is_404(library: Library):
     people = library.people
     response = people.ann.request("POST", "/api/v1/collections", {"name": f"mine:u:{people.ann.id}"})
-    store(library.core, people.ann, "ANN-9", collection=f"mine:u:{people.ann.id}", private=True)
+    store(library.services, people.ann, "ANN-9", collection=f"mine:u:{people.ann.id}", private=True)
     own = people.ann.rpc("rag_find_collection", {"collection": f"mine:u:{people.ann.id}"}).json()
     assert own, response.text
     workspace = own[0]["id"]
@@ -156,7 +156,7 @@ def test_a_key_without_the_scope_is_refused(library: Library, path: str, body: R
 def bound(library: Library, *scopes: str) -> tuple[str, str, str]:
     """A key that is bound to a workspace of ann's, which has a secret; that workspace, and another one."""
     ann = library.people.ann
-    store(library.core, ann, "INSIDE-1", collection="inside")
+    store(library.services, ann, "INSIDE-1", collection="inside")
     inside = workspace_of(ann, "inside")
     outside = workspace_of(ann)
     return key(ann, *scopes, collection="inside"), inside, outside

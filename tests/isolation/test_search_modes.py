@@ -17,7 +17,7 @@ every_mode = pytest.mark.parametrize("mode", MODES)
 
 def search(library: Library, actor: Actor, token: str | None = None, **more: Any) -> httpx.Response:
     """The question, with every secret in it, as PostgREST answers."""
-    filters = {"model": library.core.embedder.model, **more.pop("filters", {})}
+    filters = {"model": library.services.embedder.model, **more.pop("filters", {})}
     text = f"{QUESTION} {' '.join(SECRETS.values())}"
     body = {"query_text": text, "query_vector": library.needle, "top_k": 100, "filters": filters, **more}
     return actor.rpc("rag_search", body, token=token)
@@ -46,7 +46,7 @@ def test_every_search_returns_only_visible_rows(shared_library: Library, mode: s
 def test_filters_with_ids_of_others_find_nothing(library: Library, world: World, mode: str):
     """An org, a collection, a document's label or metadata: missing and hidden ones look the same."""
     people = library.people
-    store(library.core, people.bob, SECRETS["bolt"], collection="theirs", metadata={"plan": "x"})
+    store(library.services, people.bob, SECRETS["bolt"], collection="theirs", metadata={"plan": "x"})
     ((collection,),) = world.sql(
         "select id::text from rag.collections where name = 'theirs' and org_id = %s", people.bolt.id
     )
@@ -131,8 +131,8 @@ def test_an_oversized_expansion_is_refused(shared_library: Library, asked: dict[
 @pytest.mark.parametrize("result", ["chunks", "documents"])
 def test_similar_results_never_include_hidden_chunks(library: Library, mode: str, result: str):
     people = library.people
-    mine = {"document_id": store(library.core, people.alf, "4417")}
-    model = {"filters": {"model": library.core.embedder.model}}
+    mine = {"document_id": store(library.services, people.alf, "4417")}
+    model = {"filters": {"model": library.services.embedder.model}}
     text = {"query_text": " ".join(SECRETS.values()), "query_vector": library.needle, **model}
     for subject in (mine, text):
         how = {"top_k": 100, "mode": mode, "result": result, "prefer": ["doc"]}
@@ -147,11 +147,11 @@ def test_term_statistics_do_not_reveal_private_documents(library: Library, mode:
     """Words in documents that I may not see, however many, change no row, score or order of mine."""
     people = library.people
     for secret in ("vault", "door"):
-        store(library.core, people.alf, secret)
+        store(library.services, people.alf, secret)
     before = passages.untimed(search(library, people.alf, mode=mode).json())
     for number in range(5):
-        store(library.core, people.ann, f"vault door {SECRETS['acme']} " * 5, private=True, lang="de")
-        store(library.core, people.bob, f"vault {number}", lang="fr")
+        store(library.services, people.ann, f"vault door {SECRETS['acme']} " * 5, private=True, lang="de")
+        store(library.services, people.bob, f"vault {number}", lang="fr")
     assert passages.untimed(search(library, people.alf, mode=mode).json()) == before
 
 
@@ -159,14 +159,14 @@ def test_term_statistics_do_not_reveal_private_documents(library: Library, mode:
 def test_a_bound_key_searches_only_its_collection(library: Library, world: World, mode: str):
     """It finds its documents, by that collection's own statistics, and nothing around it."""
     people = library.people
-    store(library.core, people.ann, "the vault", collection="narrow")
+    store(library.services, people.ann, "the vault", collection="narrow")
     ((collection,),) = world.sql(
         "select id::text from rag.collections where name = 'narrow' and org_id = %s", people.acme.id
     )
     token = people.ann.key_token(scopes=["retrievals:read"], collection=collection)
     before = passages.untimed(search(library, people.ann, token, mode=mode).json())
     assert {row["collection_id"] for row in before} == {collection}
-    store(library.core, people.ann, f"vault door {SECRETS['acme']}")
+    store(library.services, people.ann, f"vault door {SECRETS['acme']}")
     assert passages.untimed(search(library, people.ann, token, mode=mode).json()) == before
     assert visible_secrets(library, people.ann, token, mode=mode) == set()
     refused = people.ann.rpc("rag_similar", {"document_id": library.acme_document}, token=token)
@@ -205,7 +205,7 @@ def test_postgrest_filters_on_results_reveal_nothing(shared_library: Library):
     body = {
         "query_text": "vault",
         "mode": "keyword",
-        "filters": {"model": shared_library.core.embedder.model},
+        "filters": {"model": shared_library.services.embedder.model},
     }
     for parameters in (
         {"org_id": f"neq.{people.acme.id}"},
@@ -242,7 +242,7 @@ POISON: dict[str, dict[str, Any]] = {
 def test_a_poisoned_document_affects_no_other_org(library: Library, world: World, poison: str):
     """Stored or refused: no search breaks by it, in any mode."""
     people = library.people
-    model = library.core.embedder.model
+    model = library.services.embedder.model
     fields = {"embedding_model": model, **POISON[poison]}
     text = fields.pop("text", "vault")
     passages.put(world, people.ann, text, **fields)
@@ -266,5 +266,5 @@ def test_texts_without_terms_reveal_nothing(library: Library, world: World, mode
     """Means over nothing divide by nothing."""
     ann = world.user(world.org())
     for text, title in (("the", "The"), ("…", "!")):
-        passages.put(world, ann, text, title=title, embedding_model=library.core.embedder.model)
+        passages.put(world, ann, text, title=title, embedding_model=library.services.embedder.model)
         assert search(library, ann, mode=mode).status_code == 200

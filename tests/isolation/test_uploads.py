@@ -66,7 +66,7 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploads, people: Peopl
     payload, _, signature = ticket.rpartition(".")
     texts = [people.bob.id, f"{people.acme.id}/x", time.time() + 60, bobs, {}]
     other = Signer("another deployment's secret, of thirty-two", "https://x.example/auth/v1", "authenticated")
-    signer = uploading.core.require_signer()
+    signer = uploading.services.require_signer()
     forged = [
         edited(ticket, 0, people.bob.id), edited(ticket, 2, time.time() + 10**6), edited(ticket, 1, "a/b"),
         edited(ticket, 3, bobs), edited(ticket, 4, {"private": True}),
@@ -473,7 +473,7 @@ def test_a_deletion_token_deletes_one_object_and_nothing_else(uploading: Uploads
 
 def test_the_existence_of_an_object_is_not_revealed(uploading: Uploads, people: People):
     path = private(uploading, people)
-    storage = uploading.core.require_storage()
+    storage = uploading.services.require_storage()
     for actor in (people.alf, people.bob, people.sam):
         for missing in (path, path.replace("kiln", "x")):
             with pytest.raises(NotFound) as refused:

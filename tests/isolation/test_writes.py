@@ -22,8 +22,8 @@ from tests.isolation.victim_documents import (
 
 
 def test_another_org_s_document_cannot_be_deleted(library: Library):
-    """As for an id that never was; through the core and straight through PostgREST."""
-    people, database = library.people, library.core.database
+    """As for an id that never was; through the functions of `shared` and straight through PostgREST."""
+    people, database = library.people, library.services.database
     for document_id in (library.acme_document, library.ann_document):
         with pytest.raises(NotFound):
             documents.delete(database, people.bob.principal, document_id)
@@ -41,8 +41,8 @@ def test_another_member_s_private_document_cannot_be_deleted(library: Library):
 
 
 def test_a_document_cannot_be_put_into_another_org(library: Library, world: World):
-    """Not found, whether there is such an org or not; through the core and straight through PostgREST."""
-    people, core = library.people, library.core
+    """Not found, whether there is such an org or not, from Python and straight through PostgREST."""
+    people, services = library.people, library.services
     messages = set()
     for org in (people.acme.id, str(uuid4())):
         for actor in (people.bob, people.sam):
@@ -52,7 +52,7 @@ def test_a_document_cannot_be_put_into_another_org(library: Library, world: Worl
             messages.add(answer.text)
             document = NewDocument(org_id=org, title="Planted", text="The code of the vault door is 0000.")
             with pytest.raises(NotFound) as refused:
-                ingest(core.database, core.embedder, actor.principal, document)
+                ingest(services.database, services.embedder, actor.principal, document)
             assert not INTERNALS.search(str(refused.value))
     assert len(messages) == 1
     assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(2,)]
@@ -86,20 +86,20 @@ def test_a_chunk_cannot_be_put_into_another_user_s_document(library: Library, wo
     assert library.is_unchanged()
 
 
-def test_another_org_s_external_id_replaces_nothing(core: Services, people: People):
+def test_another_org_s_external_id_replaces_nothing(services: Services, people: People):
     """The same name in another org, or in private, is another document."""
-    store(core, people.ann, SECRETS["acme"], external_id="vault")
-    store(core, people.ann, SECRETS["ann"], external_id="vault", private=True)
-    store(core, people.bob, SECRETS["bolt"], external_id="vault")
-    store(core, people.alf, "ALF-1", external_id="vault", private=True)
+    store(services, people.ann, SECRETS["acme"], external_id="vault")
+    store(services, people.ann, SECRETS["ann"], external_id="vault", private=True)
+    store(services, people.bob, SECRETS["bolt"], external_id="vault")
+    store(services, people.alf, "ALF-1", external_id="vault", private=True)
     by_name = {
-        title: people_finds(core, actor) for title, actor in (("ann", people.ann), ("alf", people.alf))
+        title: people_finds(services, actor) for title, actor in (("ann", people.ann), ("alf", people.alf))
     }
     assert by_name == {"ann": {SECRETS["acme"], SECRETS["ann"]}, "alf": {SECRETS["acme"], "ALF-1"}}
-    assert people_finds(core, people.bob) == {SECRETS["bolt"]}
+    assert people_finds(services, people.bob) == {SECRETS["bolt"]}
 
 
-def people_finds(core: Services, actor: Actor) -> set[str]:
+def people_finds(services: Services, actor: Actor) -> set[str]:
     answer = actor.search(QUESTION, top_k=50)
     assert answer.status_code == 200, answer.text
     return {re.findall(r"[A-Z]+-\d+", result["snippet"])[0] for result in answer.json()["results"]}

@@ -53,7 +53,7 @@ INTERNALS = re.compile(
 class Library:
     """One secret each: of the org Acme, of the org Bolt, and ann's own, which is private in Acme."""
 
-    core: Services
+    services: Services
     client: httpx.Client
     people: People
     acme_document: str
@@ -205,13 +205,13 @@ class Library:
 
     @property
     def needle(self) -> list[float]:
-        return embed(self.core.embedder, [QUESTION])[0]
+        return embed(self.services.embedder, [QUESTION])[0]
 
     def ask(self, route: str, headers: dict[str, str], **filters: Any) -> httpx.Response:
         """The question at that door, by the caller of the headers."""
         body: dict[str, Any] = {"query_text": QUESTION, "top_k": 50, "filters": filters}
         if route == MATCH:
-            model = {"model": self.core.embedder.model, **filters}
+            model = {"model": self.services.embedder.model, **filters}
             body = {"query_vector": self.needle, "top_k": 50, "filters": model}
         return self.client.post(route, json=body, headers=headers)
 
@@ -230,12 +230,12 @@ class Library:
         )
 
 
-def store(core: Services, actor: Actor, secret: str, **fields: Any) -> str:
+def store(services: Services, actor: Actor, secret: str, **fields: Any) -> str:
     """A document that answers the question with that secret; its id."""
     assert actor.org is not None
     text = f"The code of the vault door is {secret}. Nobody else may know the code of the vault door."
     document = NewDocument(org_id=actor.org.id, title="The vault door", text=text, **fields)
-    return ingest(core.database, core.embedder, actor.principal, document).document_id
+    return ingest(services.database, services.embedder, actor.principal, document).document_id
 
 
 def assert_tells_nothing(answer: httpx.Response, library: Library, asker: Actor | None = None) -> None:

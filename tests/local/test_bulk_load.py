@@ -89,10 +89,10 @@ def schema(connection: psycopg.Connection[Any]) -> list[str]:
 
 @pytest.mark.long
 def test_a_killed_load_is_repeated_and_gives_the_rows_of_ingestion(
-    stack: Stack, core: Services, database: psycopg.Connection[Any]
+    stack: Stack, services: Services, database: psycopg.Connection[Any]
 ):
     principal = Principal(stack.user_id(USER), stack.token(USER))
-    ingest_many(core.database, HashEmbedder(), principal, COLLECTION, documents())
+    ingest_many(services.database, HashEmbedder(), principal, COLLECTION, documents())
     expected, schema_before = rows(database), schema(database)
     assert all(expected.values()), {name for name, rows in expected.items() if not rows}
     empty(database)

@@ -28,7 +28,7 @@ from shared.services import Services
 from shared.types import Filters, Mode, Query, ResultKind, SearchResult, SimilarTo
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import services
+from tests.functions.app_server import services_with
 from tests.local.command_line import run_local
 from tests.sql import passages
 from tests.stand_in_server import Reply, Request, StandIn
@@ -102,8 +102,8 @@ def changing(settings: Settings, rotated: RotatedEmbedder) -> Iterator[Services]
 
     with StandIn() as server:
         server.replies(Reply(json=reply))
-        with services(settings, **other_model(server.url)) as core:
-            yield core
+        with services_with(settings, **other_model(server.url)) as services:
+            yield services
 
 
 def other_model(url: str) -> dict[str, Any]:
@@ -114,24 +114,26 @@ def other_model(url: str) -> dict[str, Any]:
     }
 
 
-def put(core: Services, actor: Actor, title: str, text: str) -> str:
+def put(services: Services, actor: Actor, title: str, text: str) -> str:
     document = NewDocument(actor.org.id if actor.org else None, title, text, lang="en")
-    return ingest(core.database, core.embedder_of_org(actor.principal), actor.principal, document).document_id
+    return ingest(
+        services.database, services.embedder_of_org(actor.principal), actor.principal, document
+    ).document_id
 
 
-def put_all(core: Services, actor: Actor) -> None:
+def put_all(services: Services, actor: Actor) -> None:
     for title, text in TEXTS.items():
-        put(core, actor, title, text)
+        put(services, actor, title, text)
 
 
 def search(
-    core: Services, actor: Actor, question: str, mode: Mode = Mode.SEMANTIC, **more: Any
+    services: Services, actor: Actor, question: str, mode: Mode = Mode.SEMANTIC, **more: Any
 ) -> SearchResult:
-    return pipeline.search(core, actor.principal, Query(question, mode=mode, **more))
+    return pipeline.search(services, actor.principal, Query(question, mode=mode, **more))
 
 
-def best_titles(core: Services, actor: Actor, mode: Mode = Mode.SEMANTIC) -> list[str]:
-    return [search(core, actor, question, mode).matches[0].title for question in QUESTIONS]
+def best_titles(services: Services, actor: Actor, mode: Mode = Mode.SEMANTIC) -> list[str]:
+    return [search(services, actor, question, mode).matches[0].title for question in QUESTIONS]
 
 
 def test_an_org_is_searched_before_during_and_after_its_change(
@@ -187,12 +189,12 @@ QUESTIONS_ABOUT_KILNS = "How hot does the kiln become?"
 
 
 def test_a_deployment_that_has_one_model_finds_nothing_of_the_other(
-    owner: psycopg.Connection[Any], core: Services, people: People, rotated: Embedder
+    owner: psycopg.Connection[Any], services: Services, people: People, rotated: Embedder
 ):
     """A deployer must set both models before the change."""
-    put_all(core, people.ann)
+    put_all(services, people.ann)
     change(owner, rotated, FAST)
-    assert search(core, people.ann, QUESTIONS_ABOUT_KILNS).matches == ()
+    assert search(services, people.ann, QUESTIONS_ABOUT_KILNS).matches == ()
 
 
 def test_similar_documents_are_found_in_an_org_of_either_model(

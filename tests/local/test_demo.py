@@ -21,8 +21,8 @@ from tests.stand_in_server import Reply, StandIn
 @pytest.fixture(scope="module")
 def filled(stack: Stack) -> tuple[Stack, int]:
     """The stack with the demo's documents, and how many chunks they made."""
-    with closing(make_services(stack)) as core:
-        _, chunks = ingest_files(core, demo_files(), principals_of(stack), Console(quiet=True))
+    with closing(make_services(stack)) as services:
+        _, chunks = ingest_files(services, demo_files(), principals_of(stack), Console(quiet=True))
     return stack, chunks
 
 
@@ -112,15 +112,15 @@ def test_extracted_sentences_have_no_writer():
 def test_documents_of_another_embedding_model_are_ingested_again(filled: tuple[Stack, int]):
     stack, chunks = filled
     count = "select count(*), count(distinct embedding_model) from rag.chunks"
-    with closing(make_services(stack)) as core, psycopg.connect(stack.database_url()) as connection:
-        assert demo.is_ingested(stack, core)
+    with closing(make_services(stack)) as services, psycopg.connect(stack.database_url()) as connection:
+        assert demo.is_ingested(stack, services)
         connection.execute("update rag.chunks set embedding_model = 'another'")
         connection.commit()
-        assert not demo.is_ingested(stack, core)
-        demo.ingest(stack, core, Console(quiet=True))
+        assert not demo.is_ingested(stack, services)
+        demo.ingest(stack, services, Console(quiet=True))
         assert connection.execute(count).fetchone() == (chunks, 1)
         own = "select from rag.chunks where embedding_model = %s"
-        assert connection.execute(own, [core.embedder.model]).rowcount == chunks
+        assert connection.execute(own, [services.embedder.model]).rowcount == chunks
 
 
 def test_an_embedder_that_answers_404_is_named_with_its_address(stack: Stack):
@@ -128,6 +128,6 @@ def test_an_embedder_that_answers_404_is_named_with_its_address(stack: Stack):
         server.replies(Reply(status=404))
         url = f"{server.url}/v1"
         options = {"openai_api_key": "any", "rag_embedding_url": url, "rag_embedding_model": "nomic"}
-        with closing(make_services(stack, **options)) as core, pytest.raises(StackError) as raised:
-            demo.ingest(stack, core, Console(quiet=True))
+        with closing(make_services(stack, **options)) as services, pytest.raises(StackError) as raised:
+            demo.ingest(stack, services, Console(quiet=True))
     assert f"RAG_EMBEDDING_URL {url} did not embed with the model nomic (status 404)" in str(raised.value)

@@ -20,12 +20,12 @@ def search(stack: Stack, *arguments: str, **variables: str) -> CompletedProcess[
 
 
 @pytest.fixture
-def manual(stack: Stack, core: Services, world: World) -> str:
+def manual(stack: Stack, services: Services, world: World) -> str:
     """A document of Halden's, by its title."""
     ((org_id,),) = world.sql("select id::text from rag.orgs where name like 'Halden%%'")
     text = "The valve ZX-81 opens at four bar. Turn the wheel to close it."
     document = NewDocument(org_id, "Manual of the valve", text, external_id="valve", lang="en")
-    ingest(core.database, core.embedder, principals_of(stack)(READER), document)
+    ingest(services.database, services.embedder, principals_of(stack)(READER), document)
     return document.title
 
 

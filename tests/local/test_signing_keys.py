@@ -48,9 +48,9 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         acme = world.org("Acme")
         town = Town(stack, acme, world.user(acme), world.user())
         world.close()
-        core = make_services(stack)
-        tell(core, town.ann, "Kettle manual", KETTLE)
-        core.close()
+        services = make_services(stack)
+        tell(services, town.ann, "Kettle manual", KETTLE)
+        services.close()
         yield town
     finally:
         Stack(folder).remove()
@@ -218,15 +218,15 @@ def test_tokens_survive_a_restart_and_not_a_new_key(town: Town):
 @pytest.mark.long
 def test_a_stack_can_sign_with_rs256(tmp_path: Path):
     stack = Stack(tmp_path / "stack", keys="rs256")
-    core: Services | None = None
+    services: Services | None = None
     try:
         stack.up(0, durable=False)
         world = World(stack)
         acme = world.org("Acme")
         ann = world.user(acme)
         world.close()
-        core = make_services(stack)
-        tell(core, ann, "Kettle manual", KETTLE)
+        services = make_services(stack)
+        tell(services, ann, "Kettle manual", KETTLE)
         confused = CONFUSED["HS256 with its PEM"](ann)
         assert jwt.get_unverified_header(ann.token())["alg"] == "RS256"
         assert titles(ann.search("kettle")) == ["Kettle manual"]
@@ -234,6 +234,6 @@ def test_a_stack_can_sign_with_rs256(tmp_path: Path):
         assert ann.post("/api/rag/search", {"query_text": "x"}, token=confused).status_code == 401
         assert ann.rpc("rag_match", {"query_vector": vector(1)}, token=confused).status_code == 401
     finally:
-        if core:
-            core.close()
+        if services:
+            services.close()
         stack.remove()

@@ -29,9 +29,9 @@ def browse(browser: str) -> Browse:
 
 
 @pytest.fixture
-def readers(core: Services, people: People) -> People:
+def readers(services: Services, people: People) -> People:
     """Ann's org knows of an outage."""
-    put(core, people.ann, "incidents", "Billing outage", OUTAGE)
+    put(services, people.ann, "incidents", "Billing outage", OUTAGE)
     return people
 
 

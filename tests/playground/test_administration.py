@@ -107,9 +107,9 @@ def test_keys_are_created_rotated_and_revoked(browse: Browse, readers: People, s
 
 
 def test_documents_are_found_by_name_and_deleted_together(
-    browse: Browse, people: People, stack: Stack, world: World, core: Services
+    browse: Browse, people: People, stack: Stack, world: World, services: Services
 ):
-    put(core, people.ann, "minutes", "Billing outage", OUTAGE)
+    put(services, people.ann, "minutes", "Billing outage", OUTAGE)
     crowd(world, people.ann, 22)
     browse("documents_are_found_and_deleted", url=stack.url, token=people.ada.token(), collection="minutes")
 
@@ -137,9 +137,9 @@ def test_usage_has_the_tokens_of_each_day(browse: Browse, people: People, world:
 
 
 def test_sources_are_managed(
-    browse: Browse, people: People, world: World, stack: Stack, core: Services, no_jobs: None
+    browse: Browse, people: People, world: World, stack: Stack, services: Services, no_jobs: None
 ):
-    put(core, people.ann, "minutes", "Billing outage", OUTAGE)
+    put(services, people.ann, "minutes", "Billing outage", OUTAGE)
     browse(
         "sources_are_managed",
         url=stack.url,

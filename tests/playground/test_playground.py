@@ -16,7 +16,7 @@ from shared.services import Services
 from tests.actors import Actor, Org, World
 from tests.conftest import People
 from tests.external_programs import run_worker
-from tests.functions.app_server import services, site
+from tests.functions.app_server import services_with, site
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.functions.search_workspace import MENU, OUTAGE, put
 from tests.functions.test_records import record_requests
@@ -33,8 +33,8 @@ HOSTILE = '<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=2<
 def modelled(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[str]:
     """A playground before a deployment with that model; its address."""
     with (
-        services(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url, **changes) as core,
-        site(core) as url,
+        services_with(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url, **changes) as services,
+        site(services) as url,
     ):
         yield url
 
@@ -46,9 +46,9 @@ def streams(*pieces: str | float) -> Reply:
 
 
 def test_an_answer_streams_and_its_citation_opens_the_passage(
-    browse: Browse, readers: People, stack: Stack, core: Services
+    browse: Browse, readers: People, stack: Stack, services: Services
 ):
-    put(core, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
+    put(services, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
         "follow_a_citation",
         url=stack.url,
@@ -61,10 +61,12 @@ def test_an_answer_streams_and_its_citation_opens_the_passage(
     )
 
 
-def test_one_click_signs_in_a_demo_user(browse: Browse, stack: Stack, core: Services):
+def test_one_click_signs_in_a_demo_user(browse: Browse, stack: Stack, services: Services):
     user_id, email, _ = USERS[0]
     tomas = Actor(stack, user_id, email, Org(ORGS["halden"], "Halden"))
-    put(core, tomas, "demo", "Error codes", "Error code E-42 on the logger means that its clock is wrong.")
+    put(
+        services, tomas, "demo", "Error codes", "Error code E-42 on the logger means that its clock is wrong."
+    )
     browse(
         "a_click_signs_in_a_person_of_the_demo",
         url=stack.url,
@@ -110,9 +112,9 @@ def test_no_form_data_survives_a_sign_out(browse: Browse, readers: People, stack
 
 
 def test_documents_are_listed_without_upload_support(
-    browse: Browse, readers: People, stack: Stack, core: Services, no_jobs: None
+    browse: Browse, readers: People, stack: Stack, services: Services, no_jobs: None
 ):
-    put(core, readers.ann, "menus", "Menu", MENU)
+    put(services, readers.ann, "menus", "Menu", MENU)
     long_name = "a-very-long-name-without-any-space-in-it-that-somebody-has-given-to-a-file"
     with run_worker(stack):
         browse(
@@ -140,9 +142,9 @@ def test_a_streaming_answer_stays_in_view_unless_the_user_scrolls_away(
 
 
 def test_markdown_of_passages_is_rendered_safely(
-    browse: Browse, people: People, stack: Stack, core: Services
+    browse: Browse, people: People, stack: Stack, services: Services
 ):
-    put(core, people.ann, "manuals", "Kiln", KILN)
+    put(services, people.ann, "manuals", "Kiln", KILN)
     browse(
         "markdown_is_rendered_safely",
         url=stack.url,
@@ -156,9 +158,9 @@ def test_markdown_of_passages_is_rendered_safely(
 
 
 def test_the_numbers_of_a_deep_answer_open_their_documents(
-    browse: Browse, readers: People, stack: Stack, core: Services
+    browse: Browse, readers: People, stack: Stack, services: Services
 ):
-    put(core, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
+    put(services, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
         "a_deep_answer_is_cited",
         url=stack.url,
@@ -167,8 +169,10 @@ def test_the_numbers_of_a_deep_answer_open_their_documents(
     )
 
 
-def test_a_member_of_two_orgs_chooses_the_org(browse: Browse, readers: People, stack: Stack, core: Services):
-    put(core, readers.bob, "bolt", "Outage elsewhere", OUTAGE.replace("billing", "shipping"))
+def test_a_member_of_two_orgs_chooses_the_org(
+    browse: Browse, readers: People, stack: Stack, services: Services
+):
+    put(services, readers.bob, "bolt", "Outage elsewhere", OUTAGE.replace("billing", "shipping"))
     browse(
         "a_member_of_two_orgs_chooses",
         url=stack.url,
@@ -180,10 +184,10 @@ def test_a_member_of_two_orgs_chooses_the_org(browse: Browse, readers: People, s
 
 
 def test_titles_and_model_names_are_shown_as_text(
-    browse: Browse, people: People, settings: Settings, core: Services, gateway: StandIn
+    browse: Browse, people: People, settings: Settings, services: Services, gateway: StandIn
 ):
     title = f"Billing outage {HOSTILE}"
-    put(core, people.ann, "incidents", title, f"{OUTAGE} {HOSTILE}")
+    put(services, people.ann, "incidents", title, f"{OUTAGE} {HOSTILE}")
     gateway.replies(streams(HOSTILE, " said [", "1]", " and [99]"))
     with modelled(settings, gateway) as url:
         browse(
@@ -270,9 +274,9 @@ def test_many_documents_are_listed_in_pages(
 
 
 def test_the_page_is_accessible_by_keyboard_and_screen_reader_in_both_colour_schemes(
-    browse: Browse, readers: People, stack: Stack, core: Services
+    browse: Browse, readers: People, stack: Stack, services: Services
 ):
-    put(core, readers.ann, "manuals", "Kiln", KILN)
+    put(services, readers.ann, "manuals", "Kiln", KILN)
     browse(
         "everybody_can_use_it",
         url=stack.url,

@@ -254,8 +254,8 @@ def test_a_retrieval_has_the_same_parameters(typescript: Package, gateway: Stand
     assert [request.json for request in gateway.requests] == [VALUES, {"query": "q"}] * 2
 
 
-def test_a_retrieval_has_the_same_result(typescript: Package, people: People, core: Services):
-    workspace(core, people.ann)
+def test_a_retrieval_has_the_same_result(typescript: Package, people: People, services: Services):
+    workspace(services, people.ann)
     question = "Why was there a billing outage?"
     with client_of(people.ann) as ann:
         result = ann.retrievals.retrieve(None, question, mode="hybrid", enable_graph=True)
@@ -281,9 +281,9 @@ def test_a_retrieval_has_the_same_result(typescript: Package, people: People, co
     assert {"items": camel([chunk.model_dump(mode="json") for chunk in result]), **camel(details)} == other
 
 
-def test_an_answer_is_rated(typescript: Package, people: People, core: Services, world: World):
+def test_an_answer_is_rated(typescript: Package, people: People, services: Services, world: World):
     record_requests(people.ada)
-    put(core, people.ann, "kilns", "Kiln", TEXT)
+    put(services, people.ann, "kilns", "Kiln", TEXT)
     rated = "select rating, reason from rag.request_records where org_id = %s"
     with client_of(people.ann) as ann:
         question: list[ChatMessageParam] = [{"role": "user", "content": "Is the kiln hot?"}]

@@ -118,8 +118,8 @@ def test_documents_are_added_read_and_deleted(ann: Mnemosyne, people: People, tm
         ann.documents.get(made.id)
 
 
-def test_results_are_a_list_with_details_of_the_search(ann: Mnemosyne, people: People, core: Services):
-    home = workspace(core, people.ann).id.removeprefix("ws_")
+def test_results_are_a_list_with_details_of_the_search(ann: Mnemosyne, people: People, services: Services):
+    home = workspace(services, people.ann).id.removeprefix("ws_")
     chunks = ann.retrievals.retrieve(home, "Why was there a billing outage?", mode="hybrid", top_k=2)
     assert (len(chunks), chunks.mode, chunks.total_results) == (2, "hybrid", 2)
     assert [result.rank for result in chunks] == [1, 2]
@@ -141,8 +141,8 @@ def test_results_are_a_list_with_details_of_the_search(ann: Mnemosyne, people: P
     assert wrong.value.details["field"] == "top_k"
 
 
-def test_sessions_are_listed_read_and_deleted(ann: Mnemosyne, people: People, core: Services):
-    home = workspace(core, people.ann).id.removeprefix("ws_")
+def test_sessions_are_listed_read_and_deleted(ann: Mnemosyne, people: People, services: Services):
+    home = workspace(services, people.ann).id.removeprefix("ws_")
     for question in ("Why was there a billing outage?", "What do we eat?", "Who is on call?"):
         ann.chat.completions.create(home, [{"role": "user", "content": question}])
     page = ann.chat.sessions.list(limit=2)

@@ -26,7 +26,7 @@ from shared.config import Settings
 from shared.errors import Unauthorized
 from shared.services import Services
 from tests.conftest import People
-from tests.functions.app_server import live, services
+from tests.functions.app_server import live, services_with
 from tests.functions.platform_chat_client import ANSWER, QUESTION, reply_of, streams
 from tests.functions.search_workspace import Workspace, workspace
 from tests.sdk.python_client import HOME, KEY, key_of, ran
@@ -38,8 +38,8 @@ LONG = 30.0
 
 
 @pytest.fixture
-def home(core: Services, people: People) -> Workspace:
-    return workspace(core, people.ann)
+def home(services: Services, people: People) -> Workspace:
+    return workspace(services, people.ann)
 
 
 @contextmanager
@@ -47,8 +47,8 @@ def chatting(settings: Settings, gateway: StandIn, home: Workspace) -> Iterator[
     """Ann's client of a deployment with that model."""
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     with (
-        services(settings, **model) as core,
-        live(chat.app, core) as url,
+        services_with(settings, **model) as services,
+        live(chat.app, services) as url,
         Mnemosyne(key_of(home.actor), f"{url}/api/v1", max_retries=0) as client,
     ):
         yield client
@@ -155,7 +155,7 @@ def test_a_model_error_during_a_stream_is_raised(settings: Settings, home: Works
 def test_an_expired_token_raises_an_authentication_error_at_once(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
-    with services(settings) as core, live(chat.app, core) as url:
+    with services_with(settings) as services, live(chat.app, services) as url:
         expired = Mnemosyne(home.actor.token(exp=1_700_000_000), f"{url}/api/v1")
         with expired, pytest.raises(AuthenticationError) as raised:
             expired.chat.completions.create(collection_of(home), MESSAGES, stream=True)

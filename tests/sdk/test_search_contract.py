@@ -56,8 +56,8 @@ WIRE: dict[type[BaseModel], type[BaseModel]] = {
 
 
 @pytest.fixture
-def home(people: People, core: Services) -> Workspace:
-    return workspace(core, people.ann)
+def home(people: People, services: Services) -> Workspace:
+    return workspace(services, people.ann)
 
 
 @pytest.fixture

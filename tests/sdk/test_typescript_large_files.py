@@ -23,7 +23,7 @@ FILE = page("The kiln is hot.", MAX_BYTES + 1)
 
 @pytest.fixture
 def address(uploading: Uploads) -> Iterator[str]:
-    with live(documents.app, uploading.core) as url:
+    with live(documents.app, uploading.services) as url:
         yield f"{url}/api/v1"
 
 

@@ -14,7 +14,7 @@ from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
 from tests.external_programs import output_of, run_node, run_worker
-from tests.functions.app_server import live, proxy_to, services
+from tests.functions.app_server import live, proxy_to, services_with
 from tests.functions.platform_chat_client import streams
 from tests.functions.search_workspace import MENU
 from tests.functions.test_documents import work
@@ -237,7 +237,7 @@ def test_a_token_that_expires_during_a_stream_is_an_error(
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     # PostgREST takes a token for half a minute after its end.
     monkeypatch.setattr(jwt_verifier, "LEEWAY_SECONDS", 60)
-    with services(settings, **model) as core, live(chat.app, core) as url:
+    with services_with(settings, **model) as services, live(chat.app, services) as url:
         request = {
             "messages": [{"role": "user", "content": "What?"}],
             "stream": True,

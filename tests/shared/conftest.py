@@ -30,19 +30,19 @@ def service() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def jobs(core: Services, no_jobs: None) -> Jobs:
-    return Jobs(core.database, core.require_signer())
+def jobs(services: Services, no_jobs: None) -> Jobs:
+    return Jobs(services.database, services.require_signer())
 
 
 @pytest.fixture
-def worker(core: Services, jobs: Jobs) -> Worker:
-    return Worker(jobs, core.embedder)
+def worker(services: Services, jobs: Jobs) -> Worker:
+    return Worker(jobs, services.embedder)
 
 
 @pytest.fixture
-def home(core: Services, people: People) -> str:
+def home(services: Services, people: People) -> str:
     """Ann's collection."""
-    return str(collections.create(core.database, people.ann.principal, {"name": "docs"})["id"])
+    return str(collections.create(services.database, people.ann.principal, {"name": "docs"})["id"])
 
 
 @pytest.fixture
@@ -60,6 +60,8 @@ def receiver(moody: StandIn) -> StandIn:
 
 
 @pytest.fixture
-def courier(core: Services) -> WebhookSender:
+def courier(services: Services) -> WebhookSender:
     """What sends to the receivers, which are on this machine."""
-    return WebhookSender(core.database, core.require_signer(), AddressPolicy(["127.0.0.1/32"]), message_of)
+    return WebhookSender(
+        services.database, services.require_signer(), AddressPolicy(["127.0.0.1/32"]), message_of
+    )

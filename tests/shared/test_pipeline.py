@@ -50,30 +50,30 @@ Ask = Callable[..., SearchResult]
 
 
 @pytest.fixture(scope="module")
-def ask(core: Services, shared_people: People) -> Ask:
+def ask(services: Services, shared_people: People) -> Ask:
     """Search as a member of an org that has only the four documents."""
-    return search_of(core, shared_people)
+    return search_of(services, shared_people)
 
 
 @pytest.fixture
-def ask_new(core: Services, people: People) -> Ask:
+def ask_new(services: Services, people: People) -> Ask:
     """The same in an org of the test's own, for a test that adds documents."""
-    return search_of(core, people)
+    return search_of(services, people)
 
 
-def search_of(core: Services, people: People) -> Ask:
+def search_of(services: Services, people: People) -> Ask:
     for title, text in TEXTS.items():
-        put(core, people, title, text)
+        put(services, people, title, text)
 
-    def search(text: str, mode: Mode = Mode.HYBRID, by: Services = core, **more: Any) -> SearchResult:
+    def search(text: str, mode: Mode = Mode.HYBRID, by: Services = services, **more: Any) -> SearchResult:
         return pipeline.search(by, people.ann.principal, Query(text, mode=mode, **more))
 
     return search
 
 
-def put(core: Services, people: People, title: str, text: str, **fields: Any) -> None:
+def put(services: Services, people: People, title: str, text: str, **fields: Any) -> None:
     document = NewDocument(people.acme.id, title, text, lang="en", **fields)
-    ingest(core.database, core.embedder, people.ann.principal, document)
+    ingest(services.database, services.embedder, people.ann.principal, document)
 
 
 def titles(result: SearchResult) -> list[str]:
@@ -179,10 +179,10 @@ def test_an_identifier_search_is_not_reranked(ask: Ask, made: Made, service: Sta
 
 
 def test_a_reranker_gets_the_passage_and_the_caller_the_neighbours(
-    ask_new: Ask, made: Made, core: Services, people: People, service: StandIn
+    ask_new: Ask, made: Made, services: Services, people: People, service: StandIn
 ):
     text = " ".join(f"A train whistles in hall {number}, which is long and dark." for number in range(80))
-    put(core, people, "Whistles", text)
+    put(services, people, "Whistles", text)
     service.replies(Reply(status=400, json={"message": "no"}))
     narrow = ask_new("whistle in hall 40", top_k=1).matches[0]
     results = ask_new(
@@ -215,13 +215,13 @@ def test_a_search_reports_whether_it_was_exact_and_over_how_many_chunks(ask: Ask
     assert (result.exact, result.considered) == (True, len(TEXTS))
 
 
-def test_fields_filled_from_metadata_can_be_filtered(ask_new: Ask, core: Services, people: People):
+def test_fields_filled_from_metadata_can_be_filtered(ask_new: Ask, services: Services, people: People):
     metadata = {
         "source": "github", "author": "ann@example.com", "state": "open", "labels": ["bug", "kiln"],
         "batch": 7, "date": "2026-01-31",
     }  # fmt: skip
-    put(core, people, "Issue", "The kiln stops at night.", metadata=metadata)
-    put(core, people, "Other", "The kiln starts in the morning.", metadata={"batch": "7"})
+    put(services, people, "Issue", "The kiln stops at night.", metadata=metadata)
+    put(services, people, "Other", "The kiln starts in the morning.", metadata={"batch": "7"})
     filters = (
         Filters(origins=("gitlab", "github")),
         Filters(authors=("ann@example.com",)),
@@ -235,9 +235,9 @@ def test_fields_filled_from_metadata_can_be_filtered(ask_new: Ask, core: Service
             assert titles(ask_new("kiln at night", mode, filters=chosen)) == ["Issue"], (mode, chosen)
 
 
-def test_neighbours_extend_the_text_and_its_span(ask_new: Ask, core: Services, people: People):
+def test_neighbours_extend_the_text_and_its_span(ask_new: Ask, services: Services, people: People):
     text = " ".join(f"Rule {number} says that nobody may whistle in hall {number}." for number in range(80))
-    put(core, people, "Rules", text)
+    put(services, people, "Rules", text)
     narrow = ask_new("whistle in hall 40", top_k=1).matches[0]
     wide = ask_new("whistle in hall 40", top_k=1, neighbours=1).matches[0]
     assert wide.chunk_id == narrow.chunk_id
@@ -246,10 +246,10 @@ def test_neighbours_extend_the_text_and_its_span(ask_new: Ask, core: Services, p
     assert wide.text == text[slice(*wide.span)]
 
 
-def test_older_documents_rank_lower_on_request(core: Services, people: People, ask_new: Ask):
+def test_older_documents_rank_lower_on_request(services: Services, people: People, ask_new: Ask):
     text = "The kiln is fired with beech wood."
     for title, moment in (("old", datetime(2016, 1, 1, tzinfo=UTC)), ("new", datetime.now(UTC))):
-        put(core, people, title, text, occurred_at=moment)
+        put(services, people, title, text, occurred_at=moment)
     results = ask_new("beech wood for the kiln", half_life_days=365.0)
     assert titles(results)[0] == "new"
     by_title = {match.title: match.score for match in results.matches}
@@ -257,17 +257,18 @@ def test_older_documents_rank_lower_on_request(core: Services, people: People, a
 
 
 @pytest.mark.usefixtures("ask")
-def test_no_mode_finds_another_org_s_documents(core: Services, shared_people: People):
+def test_no_mode_finds_another_org_s_documents(services: Services, shared_people: People):
     for mode in Mode:
         query = Query("INC-4821 certificate of the kiln", mode=mode)
-        assert pipeline.search(core, shared_people.bob.principal, query).matches == ()
+        assert pipeline.search(services, shared_people.bob.principal, query).matches == ()
         assert (
-            pipeline.search(core, shared_people.bob.principal, replace(query, text="INC-4821")).matches == ()
+            pipeline.search(services, shared_people.bob.principal, replace(query, text="INC-4821")).matches
+            == ()
         )
 
 
-def test_the_caller_s_sampling_reaches_the_generator(core: Services, people: People, made: Made):
-    put(core, people, "Kiln", TEXTS["Kiln"])
+def test_the_caller_s_sampling_reaches_the_generator(services: Services, people: People, made: Made):
+    put(services, people, "Kiln", TEXTS["Kiln"])
     message = {"role": "assistant", "content": "1,280 degrees."}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     with StandIn() as gateway:
@@ -307,7 +308,7 @@ def test_a_calibration_that_cannot_be_read_is_the_built_in_one(
 
 
 def test_a_judgement_says_if_the_answer_s_matches_lack_the_best_passage(
-    core: Services, shared_people: People
+    services: Services, shared_people: People
 ):
     question = "When was the kiln K-7 fired?"
     best = example("The kiln K-7 was fired in 2019.", similarity=0.9)
@@ -318,7 +319,7 @@ def test_a_judgement_says_if_the_answer_s_matches_lack_the_best_passage(
 
     def judged(*matches: Match) -> Judgement:
         caller = shared_people.ann.principal
-        return pipeline.judge_matches(core, caller, [best, other], question, matches=matches)
+        return pipeline.judge_matches(services, caller, [best, other], question, matches=matches)
 
     lacking, complete = judged(other), judged(other, whole)
     assert lacking.because == (*complete.because, "The best passage is not among those of this response.")
@@ -326,13 +327,13 @@ def test_a_judgement_says_if_the_answer_s_matches_lack_the_best_passage(
     assert lacking.confidence is complete.confidence
 
 
-def test_names_in_the_matches_of_the_answer_are_not_missing(core: Services, shared_people: People):
+def test_names_in_the_matches_of_the_answer_are_not_missing(services: Services, shared_people: People):
     judged = [example("The kiln was fired in 2019.")]
 
     def missing(*matches: Match) -> tuple[str, ...]:
         caller = shared_people.ann.principal
         question = "When was the kiln K-9 fired?"
-        return pipeline.judge_matches(core, caller, judged, question, matches=matches).missing
+        return pipeline.judge_matches(services, caller, judged, question, matches=matches).missing
 
     assert missing(*judged) == ("K-9",)
     assert missing(*judged, example("The kiln K-9 is new.", "new")) == ()

@@ -19,14 +19,14 @@ OF_DOCUMENTS = [
 ]
 
 
-def listen(core: Services, people: People, url: str, events: list[str], **more: Any) -> webhooks.Row:
+def listen(services: Services, people: People, url: str, events: list[str], **more: Any) -> webhooks.Row:
     """Ada's webhook."""
-    return webhooks.create(core.database, people.ada.principal, {"url": url, "events": events, **more})
+    return webhooks.create(services.database, people.ada.principal, {"url": url, "events": events, **more})
 
 
-def bring(core: Services, actor: Actor, home: str, text: str = "The kiln is hot.", **more: Any) -> str:
+def bring(services: Services, actor: Actor, home: str, text: str = "The kiln is hot.", **more: Any) -> str:
     document = NewUpload(text.encode(), "Kiln", content_type="text/plain", **more)
-    return str(documents.add(core.database, actor.principal, home, document)["id"])
+    return str(documents.add(services.database, actor.principal, home, document)["id"])
 
 
 def delivered_events(receiver: StandIn) -> list[Row]:

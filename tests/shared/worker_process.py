@@ -10,8 +10,8 @@ from shared.services import Services
 
 
 def main() -> None:
-    core = Services(read_settings())
-    worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
+    services = Services(read_settings())
+    worker = Worker(Jobs(services.database, services.require_signer()), services.embedder)
     while True:
         try:
             done = worker.work(2)

@@ -29,7 +29,7 @@ def test_no_attack_on_an_upload_succeeds(uploading: Uploads):
     """The test stack has no bucket for files that are too large for a request."""
     names = {"POST /v1/documents/upload", "POST /v1/documents/uploaded"}
     stack, server = uploading.world.stack, uploading.server
-    with site(uploading.core) as url:
+    with site(uploading.services) as url:
         deployment = replace(
             deployment_of(stack, url), project_url=server.url, issuer=access_tokens.issuer(stack.url)
         )

@@ -87,55 +87,55 @@ def extra_route(app: FastAPI, path: str, endpoint: Callable[..., object]) -> Ite
         app.router.routes[:] = before
 
 
-def test_the_sweep_finds_a_route_without_authentication(core: Services, world: World):
-    def endpoint(core: Core) -> dict[str, bool]:
-        return {"reachable": core.is_reachable()}
+def test_the_sweep_finds_a_route_without_authentication(services: Services, world: World):
+    def endpoint(services: Core) -> dict[str, bool]:
+        return {"reachable": services.is_reachable()}
 
-    with extra_route(health.app, "/planted", endpoint), site(core) as url:
+    with extra_route(health.app, "/planted", endpoint), site(services) as url:
         findings = on_routes(world, exactly("GET /planted"), url)
     attacks = attacks_on(findings, "GET /planted")
     assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= attacks
 
 
-def test_the_sweep_finds_a_route_that_accepts_a_token_without_a_signature(core: Services, world: World):
-    def endpoint(core: Core, authorization: Authorization = None) -> dict[str, bool]:
+def test_the_sweep_finds_a_route_that_accepts_a_token_without_a_signature(services: Services, world: World):
+    def endpoint(services: Core, authorization: Authorization = None) -> dict[str, bool]:
         token = bearer(authorization)
         if not (is_token(token) and jwt.get_unverified_header(token)["alg"] == "none"):
-            _key_or_user(core, authorization)
-        return {"reachable": core.is_reachable()}
+            _key_or_user(services, authorization)
+        return {"reachable": services.is_reachable()}
 
-    with extra_route(health.app, "/planted", endpoint), site(core) as url:
+    with extra_route(health.app, "/planted", endpoint), site(services) as url:
         attacks = attacks_on(on_routes(world, exactly("GET /planted"), url), "GET /planted")
     assert "a token without a signature" in attacks
     assert not {"no credential", "a malformed token", "a token signed with another key"} & attacks
 
 
-def test_the_sweep_finds_a_route_without_generated_requests(core: Services, world: World):
+def test_the_sweep_finds_a_route_without_generated_requests(services: Services, world: World):
     def endpoint(caller: OptionalCaller, code: Annotated[str, "what no schema says"]) -> None:
         raise LookupError if code == "impossible" else ValueError
 
-    with extra_route(health.app, "/planted", endpoint), site(core) as url:
+    with extra_route(health.app, "/planted", endpoint), site(services) as url:
         findings = on_routes(world, exactly("GET /planted"), url)
     assert CONTROL in attacks_on(findings, "GET /planted")
 
 
-def test_the_sweep_finds_a_route_that_checks_no_scope(core: Services, world: World):
-    def without_scope(core: Core, authorization: Authorization = None) -> Principal:
-        return _key_or_user(core, authorization)
+def test_the_sweep_finds_a_route_that_checks_no_scope(services: Services, world: World):
+    def without_scope(services: Core, authorization: Authorization = None) -> Principal:
+        return _key_or_user(services, authorization)
 
     (depends,) = get_args(collections.Reader)[1:]
-    with required_scopes(world, "true"), site(core) as url:
+    with required_scopes(world, "true"), site(services) as url:
         collections.app.dependency_overrides[depends.dependency] = without_scope
         findings = on_routes(world, exactly("GET /v1/collections"), url)
     assert attacks_on(findings, "GET /v1/collections") == {"a key with one scope"}
 
 
-def test_the_sweep_finds_a_tool_that_checks_no_scope(core: Services, world: World):
+def test_the_sweep_finds_a_tool_that_checks_no_scope(services: Services, world: World):
     tools = mcp.server.tools
     checked = tools["list_collections"]
     tools["list_collections"] = replace(checked, scopes=tuple(Scope))
     try:
-        with required_scopes(world, "true"), site(core) as url:
+        with required_scopes(world, "true"), site(services) as url:
             findings = on_routes(world, exactly("POST /mcp list_collections"), url)
     finally:
         tools["list_collections"] = checked
@@ -155,11 +155,11 @@ def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(worl
         assert any(entry.startswith(attack) for entry in attacks), attacks
 
 
-def test_the_sweep_finds_a_route_that_one_more_scope_opens(core: Services, world: World):
+def test_the_sweep_finds_a_route_that_one_more_scope_opens(services: Services, world: World):
     """Its refusals name that scope too: only verify/permissions.json knows better."""
     (depends,) = get_args(collections.Reader)[1:]
     wider = with_scope(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE, Scope.CHAT_READ).dependency
-    with site(core) as url:
+    with site(services) as url:
         collections.app.dependency_overrides[depends.dependency] = wider
         findings = on_routes(world, exactly("GET /v1/collections"), url)
     assert attacks_on(findings, "GET /v1/collections") == {"scopes"}
@@ -195,7 +195,7 @@ def test_the_sweep_finds_a_bound_key_that_sees_or_changes_the_whole_org(world: W
     assert bound in attacks_on(creating, "rag_create_collection")
 
 
-def test_the_sweep_finds_an_undocumented_route(core: Services, world: World):
+def test_the_sweep_finds_an_undocumented_route(services: Services, world: World):
     before = list(health.app.router.routes)
     health.app.get("/hidden", include_in_schema=False)(lambda: None)
     try:

@@ -27,17 +27,17 @@ FRESH_SECONDS = 60.0
 OWN, GATEWAY = "rag", "gateway"
 
 
-def models(core: Services, caller: Principal) -> list[Body]:
+def models(services: Services, caller: Principal) -> list[Body]:
     """The gateway's models, `rag`, and `rag/<collection>` for each collection that the caller can name."""
-    gateway = core.chat_gateway
-    ours = [_model(RAG_MODEL), *(_model(RAG_PREFIX + name) for name in _names(core, caller)[:MAX_MODELS])]
+    gateway = services.chat_gateway
+    ours = [_model(RAG_MODEL), *(_model(RAG_PREFIX + name) for name in _names(services, caller)[:MAX_MODELS])]
     return [*(_LISTS.at(gateway, monotonic) if gateway else []), *ours]
 
 
-def _names(core: Services, caller: Principal) -> list[str]:
+def _names(services: Services, caller: Principal) -> list[str]:
     """The caller's collections; empty unless the caller has one org, because names are unique per org."""
     try:
-        return named_collections.names(core.database, caller)
+        return named_collections.names(services.database, caller)
     except (InvalidRequest, NotFound) as error:
         if error.code not in ("org_required", "org_not_found"):
             raise

@@ -84,80 +84,80 @@ class _PreparedRequest:
 
 
 async def complete(
-    core: Services, caller: Callable[[], Principal], conversation: Conversation
+    services: Services, caller: Callable[[], Principal], conversation: Conversation
 ) -> tuple[Body, JudgedSearch | None]:
     """A completion and its sources, None if no documents were searched. Raises a RagError."""
-    async with timed_async(core.database, caller, "chat"):
-        prepared = await _prepare(core, caller(), conversation)
+    async with timed_async(services.database, caller, "chat"):
+        prepared = await _prepare(services, caller(), conversation)
         answer = prepared.answer
         if answer is None:
             with step("generate"):
-                reply = await core.require_chat_gateway().complete(prepared.request)
+                reply = await services.require_chat_gateway().complete(prepared.request)
             answer = await run_in_threadpool(response.with_usage, reply, prepared.request)
         text = completion_text(answer)
         sources = await run_in_threadpool(prepared.judge, text)
         if (refusal := prepared.refusal_for(text)) is not None:
             answer = response.with_text(answer, refusal)
         if answered := prepared.answered_request(text, sources, usage_in(answer)):
-            await run_in_threadpool(request_records.record, core, caller, answered)
+            await run_in_threadpool(request_records.record, services, caller, answered)
         return answer, sources
 
 
 async def stream(
-    core: Services, caller: Callable[[], Principal], conversation: Conversation
+    services: Services, caller: Callable[[], Principal], conversation: Conversation
 ) -> CompletionStream:
     """Raises a RagError, also while the parts are read."""
     async with AsyncExitStack() as stack:
-        timer = RequestTimer(core.database, caller, "chat")
+        timer = RequestTimer(services.database, caller, "chat")
         stack.push_async_callback(run_in_threadpool, timer.record)
-        prepared = await _prepare(core, caller(), conversation)
+        prepared = await _prepare(services, caller(), conversation)
         if prepared.answer is not None:
             replies = _iterate(response.stream_parts(prepared.answer))
         else:
             stack.enter_context(step("generate"))
-            opening = core.require_chat_gateway().stream(prepared.request)
+            opening = services.require_chat_gateway().stream(prepared.request)
             replies = await stack.enter_async_context(opening)
         parts = await stack.enter_async_context(
-            aclosing(_complete_parts(core, caller, replies, conversation, prepared, timer))
+            aclosing(_complete_parts(services, caller, replies, conversation, prepared, timer))
         )
         return CompletionStream(parts, stack.pop_all())
 
 
-async def _prepare(core: Services, caller: Principal, conversation: Conversation) -> _PreparedRequest:
-    gateway = core.chat_gateway
+async def _prepare(services: Services, caller: Principal, conversation: Conversation) -> _PreparedRequest:
+    gateway = services.chat_gateway
     if gateway and not conversation.request.get("model"):
         conversation = replace(conversation, request={**conversation.request, "model": gateway.model})
     if conversation.bypasses_documents:
-        core.require_chat_gateway()
+        services.require_chat_gateway()
         return _PreparedRequest(conversation.request, None)
-    question = await run_in_threadpool(truncate_question, core.embedder, conversation.question())
+    question = await run_in_threadpool(truncate_question, services.embedder, conversation.question())
     query = Query(question, conversation.top_k, Filters(collection=conversation.index), Mode.HYBRID)
     if gateway is None:
-        return await _extract(core, caller, conversation, query)
-    sources = await run_in_threadpool(pipeline.search_and_judge, core, caller, query)
+        return await _extract(services, caller, conversation, query)
+    sources = await run_in_threadpool(pipeline.search_and_judge, services, caller, query)
     request = await run_in_threadpool(
-        with_context, conversation, sources.matches, core.settings.rag_context_tokens, HISTORY_TOKENS
+        with_context, conversation, sources.matches, services.settings.rag_context_tokens, HISTORY_TOKENS
     )
     return _PreparedRequest(request, sources, query, query.text if conversation.has_one_text else None)
 
 
 async def _extract(
-    core: Services, caller: Principal, conversation: Conversation, query: Query
+    services: Services, caller: Principal, conversation: Conversation, query: Query
 ) -> _PreparedRequest:
-    answer = await pipeline.answer(core, caller, query)
-    await request_records.record_answer(core, caller, query, answer)
+    answer = await pipeline.answer(services, caller, query)
+    await request_records.record_answer(services, caller, query, answer)
     if answer.draft:
         text, usage = answer.draft.text, answer.draft.usage
     else:
         text = insufficient(query.text)
         usage = Usage(count_tokens(query.text), count_tokens(text))
-    reply = response.completion(text, core.generator.model, usage)
+    reply = response.completion(text, services.generator.model, usage)
     sources = JudgedSearch(answer.matches, answer.judgement)
     return _PreparedRequest(conversation.request, sources, answer=reply)
 
 
 async def _complete_parts(
-    core: Services,
+    services: Services,
     caller: Callable[[], Principal],
     replies: AsyncGenerator[Body],
     conversation: Conversation,
@@ -202,7 +202,7 @@ async def _complete_parts(
     timer.outcome = "success"
     counted = usage_in({"usage": usage}) if usage else None
     if answered := prepared.answered_request(text, sources, counted):
-        await run_in_threadpool(request_records.record, core, caller, answered)
+        await run_in_threadpool(request_records.record, services, caller, answered)
 
 
 async def _with_last_part(replies: AsyncGenerator[Body]) -> AsyncGenerator[Body]:

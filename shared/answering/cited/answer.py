@@ -31,26 +31,26 @@ from shared.types import GeneratedText, Match, Principal, Sampling, TextDelta, U
 
 
 async def answer(
-    core: Services, caller: Callable[[], Principal], request: AnswerRequest
+    services: Services, caller: Callable[[], Principal], request: AnswerRequest
 ) -> AsyncGenerator[Event]:
     """Events: retrieval, text, citations, the whole answer. Raises a RagError, before the first event if
     retrieval fails."""
     started = time.perf_counter()
-    retrieval = await run_in_threadpool(_retrieve, core, caller, request)
+    retrieval = await run_in_threadpool(_retrieve, services, caller, request)
     yield retrieval
     generation_start = time.perf_counter()
     question, matches = request.search.text, retrieval.result.matches
     composer = Composer(matches, request.cites)
     # The composer leaves unsupported sentences out.
     supported: list[CheckResult] = []
-    generator: Generator = core.generator if request.abstractive else core.extractive
-    is_extractive = generator is core.extractive
+    generator: Generator = services.generator if request.abstractive else services.extractive
+    is_extractive = generator is services.extractive
     model = generator.model if is_extractive else request.model or generator.model
     usage = Usage()
     generated: GeneratedText | None = None
     if note := missing_note(question, retrieval.judgement):
         yield TextDelta(composer.write_note(note))
-    async with aclosing(_check_sentences(core, request, retrieval, generator)) as sentences:
+    async with aclosing(_check_sentences(services, request, retrieval, generator)) as sentences:
         async for sentence in sentences:
             if isinstance(sentence, GeneratedText):
                 generated, usage = sentence, sentence.usage
@@ -78,7 +78,7 @@ async def answer(
         None if withheld else composed.text,
         generated,
     )
-    await run_in_threadpool(request_records.record, core, caller, answered)
+    await run_in_threadpool(request_records.record, services, caller, answered)
     yield AnswerDone(
         retrieval,
         composed,
@@ -91,17 +91,17 @@ async def answer(
     )
 
 
-def _retrieve(core: Services, caller: Callable[[], Principal], request: AnswerRequest) -> RetrievalDone:
+def _retrieve(services: Services, caller: Callable[[], Principal], request: AnswerRequest) -> RetrievalDone:
     principal = caller()
-    result = retrieve(core, principal, request.search)
+    result = retrieve(services, principal, request.search)
     judgement = pipeline.judge_matches(
-        core, principal, result.judged_matches, request.search.text, matches=result.matches
+        services, principal, result.judged_matches, request.search.text, matches=result.matches
     )
     return RetrievalDone(result, judgement)
 
 
 async def _check_sentences(
-    core: Services, request: AnswerRequest, retrieval: RetrievalDone, generator: Generator
+    services: Services, request: AnswerRequest, retrieval: RetrievalDone, generator: Generator
 ) -> AsyncGenerator[CheckResult | GeneratedText]:
     """Each complete sentence with its evidence; last, the whole text."""
     matches = retrieval.result.matches
@@ -113,7 +113,7 @@ async def _check_sentences(
             request.search.text,
             matches,
             request.model or generator.model,
-            core.settings.rag_context_tokens,
+            services.settings.rag_context_tokens,
             Sampling(max_tokens=request.max_tokens),
             template=CITED_QUESTION,
             numbered=True,
@@ -124,7 +124,7 @@ async def _check_sentences(
     stream: Stream | None = None
     async with aclosing(pipeline.generate(generator, retrieval.judgement, generation)) as parts:
         async for part in parts:
-            if generator is core.extractive:
+            if generator is services.extractive:
                 if isinstance(part, GeneratedText):
                     for sentence in await run_in_threadpool(_extract_sentences, part, request, matches):
                         yield sentence

@@ -35,18 +35,18 @@ REWRITING_TOKENS, MULTI_STEP_TOKENS, MULTI_STEP_QUERIES = 4_000, 20_000, 6
 REWRITING_SHARE, MULTI_STEP_SHARE = 1 / 6, 2
 
 
-async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator[Event]:
+async def converse(services: Services, caller: Caller, turn: Turn) -> AsyncGenerator[Event]:
     """The turn's events. Raises a RagError, before the first event if retrieval fails."""
     started = time.perf_counter()
     with step("locate"):
         session = await run_in_threadpool(
-            sessions.open_session, core.database, caller(), turn.session_id, turn.collection_id
+            sessions.open_session, services.database, caller(), turn.session_id, turn.collection_id
         )
-    state = TurnState(core, caller, turn, session, _query_model(core, turn))
-    if core.chat_gateway:
-        state.model = turn.model or core.chat_gateway.model
+    state = TurnState(services, caller, turn, session, _query_model(services, turn))
+    if services.chat_gateway:
+        state.model = turn.model or services.chat_gateway.model
     with step("route"):
-        seconds = REWRITING_SHARE * core.settings.rag_llm_timeout_seconds
+        seconds = REWRITING_SHARE * services.settings.rag_llm_timeout_seconds
         state.question, state.previous = await rewrite_question(
             turn.question, state.history, state.query_model, seconds, marked_follow_up=turn.is_follow_up
         )
@@ -76,14 +76,14 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
     )
 
 
-def _query_model(core: Services, turn: Turn) -> BudgetedModel | None:
-    if core.chat_gateway is None:
+def _query_model(services: Services, turn: Turn) -> BudgetedModel | None:
+    if services.chat_gateway is None:
         return None
     tokens, share = (
         (MULTI_STEP_TOKENS, MULTI_STEP_SHARE) if turn.deep else (REWRITING_TOKENS, REWRITING_SHARE)
     )
-    seconds = share * core.settings.rag_llm_timeout_seconds
-    return BudgetedModel(core.chat_gateway, core.chat_gateway.model, tokens, seconds)
+    seconds = share * services.settings.rag_llm_timeout_seconds
+    return BudgetedModel(services.chat_gateway, services.chat_gateway.model, tokens, seconds)
 
 
 def _judge(state: TurnState) -> Judgement:
@@ -110,7 +110,7 @@ async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:
         state.query_model,
         state.results,
         max_queries=MULTI_STEP_QUERIES,
-        seconds=MULTI_STEP_SHARE * state.core.settings.rag_llm_timeout_seconds,
+        seconds=MULTI_STEP_SHARE * state.services.settings.rag_llm_timeout_seconds,
     )
     async with aclosing(steps) as events:
         async for event in events:
@@ -130,10 +130,10 @@ def _turn_done(
         judgement,
         None if withheld else state.text,
         state.generated,
-        usage if state.core.chat_gateway else None,
+        usage if state.services.chat_gateway else None,
     )
     total_ms = milliseconds_since(started)
-    is_recorded = request_records.record(state.core, state.caller, answered)
+    is_recorded = request_records.record(state.services, state.caller, answered)
     return TurnDone(
         turn=state.turn,
         search_query=state.question,
@@ -169,7 +169,7 @@ def _save(state: TurnState, usage: Usage) -> str | None:
         Message("assistant", state.text, details),
     ]
     try:
-        return sessions.save_turn(state.core.database, state.caller, state.session, messages)
+        return sessions.save_turn(state.services.database, state.caller, state.session, messages)
     except RagError as error:
         log.warning("a turn of a chat session was not saved (%s)", error.log_reason)
         return None

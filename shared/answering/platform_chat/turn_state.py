@@ -22,7 +22,7 @@ class TurnState:
     """`question`: the rewritten question; `previous`: the question that it begins with, if rules joined both;
     `model`: the generator's name."""
 
-    core: Services
+    services: Services
     caller: Caller
     turn: Turn
     session: Session
@@ -51,9 +51,9 @@ class TurnState:
         query = self.turn.retrieval
         collections = (self.session.collection_id,) if self.session.collection_id else ()
         filters = replace(query.filters, org_id=self.session.org_id, collection_ids=collections)
-        query = replace(query, text=truncate_question(self.core.embedder, text), filters=filters)
+        query = replace(query, text=truncate_question(self.services.embedder, text), filters=filters)
         self.queries.append(query)
         caller = self.caller()
-        result = pipeline.search_for_answer(self.core, caller, query)
-        self.judgements[text] = pipeline.judge_search(self.core, caller, query, result).judgement
+        result = pipeline.search_for_answer(self.services, caller, query)
+        self.judgements[text] = pipeline.judge_search(self.services, caller, query, result).judgement
         return result

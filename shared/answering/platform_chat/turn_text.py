@@ -43,7 +43,7 @@ async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str
     )
     if note := missing_note(state.question, judgement):
         yield f"{note}\n\n"
-    async with aclosing(pipeline.generate(state.core.generator, judgement, request)) as parts:
+    async with aclosing(pipeline.generate(state.services.generator, judgement, request)) as parts:
         async for part in parts:
             if isinstance(part, str):
                 yield part
@@ -73,6 +73,6 @@ def _chat_request(state: TurnState) -> tuple[Body, str]:
         state.results.matches(),
         connections,
         state.history,
-        state.core.settings.rag_context_tokens,
+        state.services.settings.rag_context_tokens,
         chat_messages_and_history.HISTORY_TOKENS,
     )

@@ -16,71 +16,71 @@ BODY = b'{"question": "who?"}'
 
 
 def reserve(
-    core: Services, people: People, key: str = "a key", body: bytes = BODY, **more: Any
+    services: Services, people: People, key: str = "a key", body: bytes = BODY, **more: Any
 ) -> Reservation:
     """Ann's claim."""
     begun = begin(
-        core.database, people.ann.principal, people.acme.id, key, body, **{"lease_seconds": 60, **more}
+        services.database, people.ann.principal, people.acme.id, key, body, **{"lease_seconds": 60, **more}
     )
     assert isinstance(begun, Reservation)
     return begun
 
 
-def refusal(core: Services, people: People, key: str = "a key", body: bytes = BODY) -> Conflict:
+def refusal(services: Services, people: People, key: str = "a key", body: bytes = BODY) -> Conflict:
     with pytest.raises(Conflict) as conflict:
-        begin(core.database, people.ann.principal, people.acme.id, key, body, 60)
+        begin(services.database, people.ann.principal, people.acme.id, key, body, 60)
     return conflict.value
 
 
-def test_a_response_is_replayed_word_for_word(subtests: pytest.Subtests, core: Services, people: People):
+def test_a_response_is_replayed_word_for_word(subtests: pytest.Subtests, services: Services, people: People):
     answers: list[Any] = [{"z": 1.0, "a": ["\0", "é", {"b": None}]}, {}, [], "text", 7]
     for answer in answers:
         with subtests.test(answer=answer):
             key = f"key of {answer!r}".encode("ascii", "replace").decode()
-            assert reserve(core, people, key).keep(200, answer, "req_1")
+            assert reserve(services, people, key).keep(200, answer, "req_1")
             for _ in range(2):
-                second = begin(core.database, people.ann.principal, people.acme.id, key, BODY, 60)
+                second = begin(services.database, people.ann.principal, people.acme.id, key, BODY, 60)
                 assert second == StoredResponse(200, answer, "req_1")
                 assert isinstance(second, StoredResponse)
                 # The order of the keys too.
                 assert not isinstance(answer, dict) or list(second.body) == list(answer)
 
 
-def test_an_error_response_is_replayed_too(core: Services, people: People):
+def test_an_error_response_is_replayed_too(services: Services, people: People):
     """As its owner decides: ann's request stays refused."""
-    assert reserve(core, people).keep(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
-    second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
+    assert reserve(services, people).keep(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
+    second = begin(services.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
     assert second == StoredResponse(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
 
 
-def test_a_response_that_the_database_rejects_can_be_repeated_at_once(core: Services, people: People):
-    assert reserve(core, people).keep(-1, {}, "req_1") is False
-    assert reserve(core, people).keep(200, {}, "req_1")
+def test_a_response_that_the_database_rejects_can_be_repeated_at_once(services: Services, people: People):
+    assert reserve(services, people).keep(-1, {}, "req_1") is False
+    assert reserve(services, people).keep(200, {}, "req_1")
 
 
-def test_another_body_with_the_same_key_is_a_conflict(core: Services, people: People):
-    claim = reserve(core, people)
+def test_another_body_with_the_same_key_is_a_conflict(services: Services, people: People):
+    claim = reserve(services, people)
     for _ in range(2):
-        conflict = refusal(core, people, body=b"another")
+        conflict = refusal(services, people, body=b"another")
         assert (conflict.status, conflict.code) == (409, "idempotency_mismatch")
         assert "Retry-After" not in conflict.headers
         claim.keep(200, {}, "r")
-    reserve(core, people, key="another key", body=b"another")
+    reserve(services, people, key="another key", body=b"another")
 
 
-def test_a_running_request_is_a_conflict_with_a_retry_time(core: Services, people: People):
-    reserve(core, people)
-    conflict = refusal(core, people)
+def test_a_running_request_is_a_conflict_with_a_retry_time(services: Services, people: People):
+    reserve(services, people)
+    conflict = refusal(services, people)
     assert (conflict.status, conflict.code) == (409, "request_in_progress")
     assert 1 <= int(conflict.headers["Retry-After"]) <= 5
 
 
-def test_one_of_twenty_concurrent_requests_runs(core: Services, people: People):
+def test_one_of_twenty_concurrent_requests_runs(services: Services, people: People):
     ann = people.ann.principal
 
     def ask(number: int) -> object:
         try:
-            return begin(core.database, ann, people.acme.id, "a key", BODY, 60)
+            return begin(services.database, ann, people.acme.id, "a key", BODY, 60)
         except Conflict as conflict:
             return conflict.code
 
@@ -90,35 +90,35 @@ def test_one_of_twenty_concurrent_requests_runs(core: Services, people: People):
     assert rows.count("request_in_progress") == 19
 
 
-def test_a_released_key_can_be_used_again(core: Services, people: People):
-    claim = reserve(core, people)
+def test_a_released_key_can_be_used_again(services: Services, people: People):
+    claim = reserve(services, people)
     claim.release()
-    second = reserve(core, people)
+    second = reserve(services, people)
     assert not claim.keep(200, {}, "r"), "whose claim it was no longer"
     claim.release()
-    assert refusal(core, people).code == "request_in_progress"
+    assert refusal(services, people).code == "request_in_progress"
     assert second.keep(200, {}, "r")
 
 
-def test_an_expired_claim_passes_to_the_next_request(core: Services, people: People, world: World):
-    dead = reserve(core, people, lease_seconds=1)
+def test_an_expired_claim_passes_to_the_next_request(services: Services, people: People, world: World):
+    dead = reserve(services, people, lease_seconds=1)
     # The lease of one second, and no more than that, ended a tenth of a second ago.
     earlier = "update rag.stored_responses set due_at = due_at - interval '1.1 seconds' where org_id = %s"
     world.sql(earlier, people.acme.id)
-    assert refusal(core, people, body=b"another").code == "idempotency_mismatch"
-    alive = reserve(core, people)
+    assert refusal(services, people, body=b"another").code == "idempotency_mismatch"
+    alive = reserve(services, people)
     assert not dead.keep(200, {"who": "dead"}, "r")
     assert alive.keep(200, {"who": "alive"}, "r")
-    second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
+    second = begin(services.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
     assert second == StoredResponse(200, {"who": "alive"}, "r")
 
 
-def test_a_response_expires_after_24_hours(core: Services, people: People, world: World):
+def test_a_response_expires_after_24_hours(services: Services, people: People, world: World):
     for key in ("one", "two", "three"):
-        reserve(core, people, key).keep(200, {}, "r")
+        reserve(services, people, key).keep(200, {}, "r")
     age = "update rag.stored_responses set created_at = created_at - interval '24 hours' where org_id = %s"
     world.sql(age, people.acme.id)
-    reserve(core, people, "one", b"another")
+    reserve(services, people, "one", b"another")
     rows = world.sql("select count(*) from rag.stored_responses where org_id = %s", people.acme.id)
     assert rows == [(1,)], "the others are forgotten on the way"
 
@@ -132,89 +132,100 @@ from generate_series(1, %s) as number
 """
 
 
-def test_one_call_deletes_at_most_a_hundred_expired_responses(core: Services, people: People, world: World):
+def test_one_call_deletes_at_most_a_hundred_expired_responses(
+    services: Services, people: People, world: World
+):
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "2 days", 150)
     for left in (51, 2):
-        reserve(core, people, f"key {left}")
+        reserve(services, people, f"key {left}")
         rows = world.sql("select count(*) from rag.stored_responses where org_id = %s", people.acme.id)
         assert rows == [(left,)]
 
 
 def test_a_user_with_ten_thousand_responses_a_day_stores_no_more(
-    core: Services, people: People, world: World
+    services: Services, people: People, world: World
 ):
     """Rather than lose one: ann's are hers alone, and alf goes on."""
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 10_000)
     with pytest.raises(RateLimited):
-        reserve(core, people, "one more")
-    begin(core.database, people.alf.principal, people.acme.id, "a key", BODY, 60)
+        reserve(services, people, "one more")
+    begin(services.database, people.alf.principal, people.acme.id, "a key", BODY, 60)
     world.sql("delete from rag.stored_responses where created_at < now() - interval '2 hours 47 minutes'")
-    reserve(core, people, "one more")
+    reserve(services, people, "one more")
 
 
-def test_a_user_with_ten_thousand_responses_still_gets_replays(core: Services, people: People, world: World):
+def test_a_user_with_ten_thousand_responses_still_gets_replays(
+    services: Services, people: People, world: World
+):
     """ann's last one is replayed as the first."""
-    assert reserve(core, people).keep(200, {}, "r")
+    assert reserve(services, people).keep(200, {}, "r")
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 10_000)
-    assert begin(core.database, people.ann.principal, None, "a key", BODY, 60) == StoredResponse(200, {}, "r")
+    assert begin(services.database, people.ann.principal, None, "a key", BODY, 60) == StoredResponse(
+        200, {}, "r"
+    )
 
 
-def test_a_response_from_hidden_documents_is_not_replayed(core: Services, people: People):
+def test_a_response_from_hidden_documents_is_not_replayed(services: Services, people: People):
     document = people.ann.put([[1.0] + [0.0] * 1535])
     rows = people.ann.match([1.0] + [0.0] * 1535)
-    assert reserve(core, people).keep(200, {"a": 1}, "r", [row["chunk_id"] for row in rows])
-    second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
+    assert reserve(services, people).keep(200, {"a": 1}, "r", [row["chunk_id"] for row in rows])
+    second = begin(services.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
     assert second == StoredResponse(200, {"a": 1}, "r")
-    core.database.call(people.ann.principal, "rag_delete_document", {"document_id": document})
-    assert reserve(core, people).keep(200, {"a": 2}, "r")
+    services.database.call(people.ann.principal, "rag_delete_document", {"document_id": document})
+    assert reserve(services, people).keep(200, {"a": 2}, "r")
 
 
-def test_a_response_above_250_kb_is_not_stored_and_may_run_again(core: Services, people: People):
-    claim = reserve(core, people)
+def test_a_response_above_250_kb_is_not_stored_and_may_run_again(services: Services, people: People):
+    claim = reserve(services, people)
     assert not claim.keep(200, {"text": "é" * 125_001}, "r")
-    assert reserve(core, people).keep(200, {"text": "x" * 249_000}, "r")
+    assert reserve(services, people).keep(200, {"text": "x" * 249_000}, "r")
 
 
-def test_a_malformed_key_is_refused_by_name(subtests: pytest.Subtests, core: Services, people: People):
+def test_a_malformed_key_is_refused_by_name(subtests: pytest.Subtests, services: Services, people: People):
     """Ann's."""
     for key in ("", " ", "a\n", "é", "\x7f", " x", "a" * 256):
         with subtests.test(key=key):
             with pytest.raises(InvalidRequest) as invalid:
-                begin(core.database, people.ann.principal, people.acme.id, key, BODY, 60)
+                begin(services.database, people.ann.principal, people.acme.id, key, BODY, 60)
             assert (invalid.value.code, invalid.value.details) == (
                 "invalid_idempotency_key",
                 {"field": "Idempotency-Key"},
             )
 
 
-def test_every_other_key_is_accepted(subtests: pytest.Subtests, core: Services, people: People):
+def test_every_other_key_is_accepted(subtests: pytest.Subtests, services: Services, people: People):
     for key in ("a", "a" * 255, "a b~!", "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"):
         with subtests.test(key=key):
-            assert reserve(core, people, key).keep(200, {}, "r")
+            assert reserve(services, people, key).keep(200, {}, "r")
 
 
-def test_neither_key_nor_body_is_stored(core: Services, people: People, world: World):
-    reserve(core, people, "the-secret-key", b"the secret question")
+def test_neither_key_nor_body_is_stored(services: Services, people: People, world: World):
+    reserve(services, people, "the-secret-key", b"the secret question")
     ((row,),) = world.sql(
         "select stored_responses::text from rag.stored_responses where org_id = %s", people.acme.id
     )
     assert "secret" not in row
 
 
-def test_a_response_that_cannot_be_stored_is_still_returned(core: Services, people: People):
+def test_a_response_that_cannot_be_stored_is_still_returned(services: Services, people: People):
     """Ann's token is invalid by the time that she is answered."""
     ann = people.ann.principal
     tokens = iter([ann])
     begun = begin(
-        core.database, lambda: next(tokens, Principal(ann.user_id, "none")), people.acme.id, "a key", BODY, 60
+        services.database,
+        lambda: next(tokens, Principal(ann.user_id, "none")),
+        people.acme.id,
+        "a key",
+        BODY,
+        60,
     )
     assert isinstance(begun, Reservation)
     assert not begun.keep(200, {}, "r")
     begun.release()
 
 
-def test_a_former_member_gets_no_replay(core: Services, people: People, world: World):
-    reserve(core, people).keep(200, {"secret": "x"}, "r")
+def test_a_former_member_gets_no_replay(services: Services, people: People, world: World):
+    reserve(services, people).keep(200, {"secret": "x"}, "r")
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     with pytest.raises(NotFound):
-        begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
+        begin(services.database, people.ann.principal, people.acme.id, "a key", BODY, 60)

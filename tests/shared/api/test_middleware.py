@@ -17,7 +17,7 @@ from tests.conftest import People
 
 
 @pytest.fixture
-def streaming(core: Services) -> TestClient:
+def streaming(services: Services) -> TestClient:
     """A function that streams three tokens, and one that breaks after the first."""
     app = create_app(rag, "rag-answer", errors=())
 
@@ -31,7 +31,7 @@ def streaming(core: Services) -> TestClient:
     def stream(caller: Caller, breaks: bool = False) -> StreamingResponse:
         return StreamingResponse(tokens(breaks=breaks), media_type="text/event-stream")
 
-    app.dependency_overrides[services_dependency] = lambda: core
+    app.dependency_overrides[services_dependency] = lambda: services
     return TestClient(app, raise_server_exceptions=False)
 
 

@@ -56,11 +56,11 @@ class Replicated:
     primary: Stack
     world: World
     standby: Standby
-    core: Services
+    services: Services
 
     @contextmanager
     def client(self, app: Any) -> Iterator[TestClient]:
-        with client_of(app, self.core) as client:
+        with client_of(app, self.services) as client:
             yield client
 
     def add(self, actor: Actor, text: str) -> str:
@@ -100,8 +100,8 @@ def replicated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]
     try:
         primary.up(0, durable=False, seed=False)
         world = World(primary)
-        with _standby(primary, folder / "standby") as standby, _services(primary, standby) as core:
-            yield Replicated(primary, world, standby, core)
+        with _standby(primary, folder / "standby") as standby, _services(primary, standby) as services:
+            yield Replicated(primary, world, standby, services)
         world.close()
     finally:
         primary.remove()
@@ -150,14 +150,14 @@ def _standby(primary: Stack, folder: Path) -> Iterator[Standby]:
 def _services(primary: Stack, standby: Standby) -> Iterator[Services]:
     environment = {name.lower(): value for name, value in primary.function_environment().items()}
     read_url = f"http://127.0.0.1:{standby.postgrest_port}"
-    core = Services(config.read_settings(**environment, supabase_read_url=read_url))
-    assert isinstance(core.database, DatabaseWithReplica)
+    services = Services(config.read_settings(**environment, supabase_read_url=read_url))
+    assert isinstance(services.database, DatabaseWithReplica)
     # Without a gateway in front of it.
-    core.database._replica._address = read_url
+    services.database._replica._address = read_url
     try:
-        yield core
+        yield services
     finally:
-        core.close()
+        services.close()
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def actor(replicated: Replicated) -> Actor:
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch, replicated: Replicated) -> None:
     monkeypatch.setattr(read_replica, "PAUSE_SECONDS", 0.0)
-    database = replicated.core.database
+    database = replicated.services.database
     assert isinstance(database, DatabaseWithReplica)
     database._paused_until = 0.0
 

@@ -18,10 +18,10 @@ from tests.sql import passages
 Ids = list[tuple[Kind, str]]
 
 
-def read_contents(core: Services, people: People, ids: Ids, **more: Any) -> Contents:
+def read_contents(services: Services, people: People, ids: Ids, **more: Any) -> Contents:
     """What ann finds anywhere in her org."""
     request = {"chunks": False, "text": True, "whole_org": True, **more}
-    return hydrate(core.database, people.ann.principal, Place(people.acme.id, None), ids, **request)
+    return hydrate(services.database, people.ann.principal, Place(people.acme.id, None), ids, **request)
 
 
 def chunk_of(world: World, document_id: str, ordinal: int = 0) -> str:
@@ -39,7 +39,7 @@ def large(world: World, people: People, characters: int, *texts: str) -> str:
     return document
 
 
-def test_a_document_and_a_chunk_have_all_their_fields(core: Services, people: People, world: World):
+def test_a_document_and_a_chunk_have_all_their_fields(services: Services, people: People, world: World):
     fields: dict[str, Any] = {
         "title": "Incident 42", "source_type": "incident", "origin": "notion", "uri": "https://a.example/b",
         "author": "alice", "state": "open", "labels": ["x", "y"], "metadata": {"severity": 1},
@@ -48,7 +48,7 @@ def test_a_document_and_a_chunk_have_all_their_fields(core: Services, people: Pe
     document = passages.put(world, people.ann, "first", "second", **fields)
     chunk = chunk_of(world, document, 1)
     contents = read_contents(
-        core, people, [("document", f"DOC_{document.upper()}"), ("chunk", f"chnk_{chunk}")]
+        services, people, [("document", f"DOC_{document.upper()}"), ("chunk", f"chnk_{chunk}")]
     )
     (output,) = contents.documents
     assert (output.document_id, output.title, output.source_type) == (document, "Incident 42", "incident")
@@ -61,38 +61,42 @@ def test_a_document_and_a_chunk_have_all_their_fields(core: Services, people: Pe
     assert (part.text, part.span, contents.missing) == ("second", (6, 12), ())
 
 
-def test_a_document_has_its_chunks_in_order_on_request(core: Services, people: People, world: World):
+def test_a_document_has_its_chunks_in_order_on_request(services: Services, people: People, world: World):
     """And without its text, if that is not."""
     document = passages.put(world, people.ann, *(f"part {number}" for number in range(12)))
-    (output,) = read_contents(core, people, [("document", document)], chunks=True, text=False).documents
+    (output,) = read_contents(services, people, [("document", document)], chunks=True, text=False).documents
     assert (output.text, output.truncated) == (None, False)
     assert [part.text for part in output.chunks or ()] == [f"part {number}" for number in range(12)]
     empty = passages.put(world, people.ann)
-    (output,) = read_contents(core, people, [("document", empty)], chunks=True).documents
+    (output,) = read_contents(services, people, [("document", empty)], chunks=True).documents
     assert (output.text, output.chunks, output.truncated) == ("", (), False)
 
 
-def test_results_are_in_the_order_of_the_ids_without_duplicates(core: Services, people: People, world: World):
+def test_results_are_in_the_order_of_the_ids_without_duplicates(
+    services: Services, people: People, world: World
+):
     documents = [passages.put(world, people.ann, str(number)) for number in range(5)]
     ids: Ids = [("document", one) for one in (*reversed(documents), documents[0], documents[3].upper())]
-    contents = read_contents(core, people, ids)
+    contents = read_contents(services, people, ids)
     assert [one.document_id for one in contents.documents] == documents[::-1]
     assert contents.missing == ()
 
 
-def test_a_missing_id_is_returned_as_requested(core: Services, people: People, world: World):
+def test_a_missing_id_is_returned_as_requested(services: Services, people: People, world: World):
     document = passages.put(world, people.ann, "x")
     chunk = chunk_of(world, document)
     ids: Ids = [
         ("document", "garbage"), ("document", f"doc_{NOBODYS}"), ("chunk", document), ("document", chunk),
         ("chunk", chunk), ("chunk", ""), ("document", "garbage"),
     ]  # fmt: skip
-    contents = read_contents(core, people, ids)
+    contents = read_contents(services, people, ids)
     assert contents.missing == ("garbage", f"doc_{NOBODYS}", document, chunk, "")
     assert [part.chunk_id for part in contents.chunks] == [chunk]
 
 
-def test_a_workspace_returns_its_own_documents_and_the_org_all(core: Services, people: People, world: World):
+def test_a_workspace_returns_its_own_documents_and_the_org_all(
+    services: Services, people: People, world: World
+):
     """Of ann's."""
     inside = passages.put(world, people.ann, "in", collection="in")
     outside = passages.put(world, people.ann, "out", collection="out")
@@ -102,23 +106,25 @@ def test_a_workspace_returns_its_own_documents_and_the_org_all(core: Services, p
     def of(*, whole_org: bool) -> Contents:
         place = Place(people.acme.id, home)
         return hydrate(
-            core.database, people.ann.principal, place, ids, chunks=True, text=True, whole_org=whole_org
+            services.database, people.ann.principal, place, ids, chunks=True, text=True, whole_org=whole_org
         )
 
     assert of(whole_org=False).missing == (outside, ids[2][1])
     assert of(whole_org=True).missing == ()
 
 
-def test_a_text_is_complete_or_absent_and_later_ones_may_fit(core: Services, people: People, world: World):
+def test_a_text_is_complete_or_absent_and_later_ones_may_fit(
+    services: Services, people: People, world: World
+):
     """4,500,000 bytes, of which each of these letters has two."""
     first, second, small = (large(world, people, size) for size in (1_500_000, 800_000, 500_000))
-    contents = read_contents(core, people, [("document", one) for one in (first, second, small)])
+    contents = read_contents(services, people, [("document", one) for one in (first, second, small)])
     assert [len(one.text or "") for one in contents.documents] == [1_500_000, 0, 500_000]
     assert [one.text is None for one in contents.documents] == [False, True, False]
     assert [one.truncated for one in contents.documents] == [False, True, False]
 
 
-def test_the_first_chunks_that_fit_are_returned(core: Services, people: People, world: World):
+def test_the_first_chunks_that_fit_are_returned(services: Services, people: People, world: World):
     texts = ["x " * 2000, "y " * 2000, "z " * 2000]
     document = large(world, people, 2_245_000, *texts)
     chunk = chunk_of(world, document)
@@ -127,7 +133,7 @@ def test_the_first_chunks_that_fit_are_returned(core: Services, people: People, 
         ("chunk", chunk),
         ("document", passages.put(world, people.ann, "tiny")),
     ]
-    contents = read_contents(core, people, ids, chunks=True)
+    contents = read_contents(services, people, ids, chunks=True)
     first, after = contents.documents
     assert [part.text for part in first.chunks or ()] == texts[:2]
     assert (len(first.text or ""), first.truncated) == (2_245_000, True)
@@ -135,40 +141,40 @@ def test_the_first_chunks_that_fit_are_returned(core: Services, people: People, 
     assert (after.text, len(after.chunks or ()), after.truncated) == ("tiny", 1, False)
 
 
-def test_a_hundred_ids_are_accepted_and_more_refused(core: Services, people: People, world: World):
+def test_a_hundred_ids_are_accepted_and_more_refused(services: Services, people: People, world: World):
     document = passages.put(world, people.ann, *map(str, range(100)))
     rows = world.sql("select id::text from rag.chunks where document_id = %s order by ordinal", document)
     ids: Ids = [("chunk", str(chunk)) for (chunk,) in rows]
-    assert [part.text for part in read_contents(core, people, ids).chunks] == list(map(str, range(100)))
+    assert [part.text for part in read_contents(services, people, ids).chunks] == list(map(str, range(100)))
     with pytest.raises(InvalidRequest) as refused:
-        read_contents(core, people, [*ids, ("chunk", NOBODYS)])
+        read_contents(services, people, [*ids, ("chunk", NOBODYS)])
     assert refused.value.code == "invalid_ids"
-    assert read_contents(core, people, []) == Contents((), (), ())
+    assert read_contents(services, people, []) == Contents((), (), ())
 
 
-def test_a_key_without_a_reading_scope_is_refused(core: Services, people: People, world: World):
+def test_a_key_without_a_reading_scope_is_refused(services: Services, people: People, world: World):
     """One of ann's that writes."""
     document = passages.put(world, people.ann, "x")
     key = Principal(people.ann.id, people.ann.key_token(scopes=["documents:write", "collections:manage"]))
     with pytest.raises(Forbidden) as refused:
         hydrate(
-            core.database, key, Place(people.acme.id, None), [("document", document)],
+            services.database, key, Place(people.acme.id, None), [("document", document)],
             chunks=True, text=True, whole_org=True,
         )  # fmt: skip
     assert refused.value.code == "missing_scope"
 
 
 def test_graphs_are_returned_as_long_as_they_fit(
-    core: Services, people: People, monkeypatch: pytest.MonkeyPatch
+    services: Services, people: People, monkeypatch: pytest.MonkeyPatch
 ):
-    documents = graph_documents.put_all(core, people.ann)
+    documents = graph_documents.put_all(services, people.ann)
     ids: Ids = [("document", documents[title]) for title in ("Billing Service", graph_documents.TEAM)]
-    assert [one.graph for one in read_contents(core, people, ids).documents] == [None, None]
-    whole = read_contents(core, people, ids, hops=1).documents
+    assert [one.graph for one in read_contents(services, people, ids).documents] == [None, None]
+    whole = read_contents(services, people, ids, hops=1).documents
     assert [(bool(one.graph and one.graph.edges), one.truncated) for one in whole] == [(True, False)] * 2
     monkeypatch.setattr("shared.documents.contents_by_id.MAX_GRAPH_BYTES", 1000)
-    first, second = read_contents(core, people, ids, hops=1).documents
+    first, second = read_contents(services, people, ids, hops=1).documents
     assert (first.graph, first.truncated) == (whole[0].graph, False)
     assert (second.graph, second.truncated) == (Graph(), True)
     monkeypatch.setattr("shared.documents.contents_by_id.GRAPHS_AT_ONCE", 1)
-    assert read_contents(core, people, ids, hops=1).documents == (first, second)
+    assert read_contents(services, people, ids, hops=1).documents == (first, second)

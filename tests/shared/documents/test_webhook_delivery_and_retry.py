@@ -46,12 +46,12 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
     ids=["500", "404", "302", "dropped", "silent", "dripping"],
 )
 def test_a_failed_delivery_is_repeated(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn,
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn,
     monkeypatch: pytest.MonkeyPatch, reply: Reply, status: int | None, error: str,
 ):  # fmt: skip
     monkeypatch.setattr(webhook_delivery_and_retry, "PAUSES", (60,))
-    listen(core, people, moody.url, OF_DOCUMENTS)
-    bring(core, people.ann, home)
+    listen(services, people, moody.url, OF_DOCUMENTS)
+    bring(services, people.ann, home)
     moody.replies(reply)
     with monkeypatch.context() as short:
         short.setattr(webhook_delivery_and_retry, "SECONDS", 0.3 if error == "timed_out" else 60)
@@ -71,10 +71,10 @@ def test_a_failed_delivery_is_repeated(
 
 
 def test_the_response_body_is_not_waited_for(
-    core: Services, people: People, courier: WebhookSender, home: str, moody: StandIn
+    services: Services, people: People, courier: WebhookSender, home: str, moody: StandIn
 ):
-    listen(core, people, moody.url, OF_DOCUMENTS)
-    bring(core, people.ann, home)
+    listen(services, people, moody.url, OF_DOCUMENTS)
+    bring(services, people.ann, home)
     moody.replies(Reply(body=b"x" * 10_000, drip=0.1))
     assert courier.deliver() == BatchResult(claimed=1, completed=1)
 
@@ -83,23 +83,23 @@ def test_the_response_body_is_not_waited_for(
     "url", ["http://127.0.0.1:{}/", "http://2130706433:{}/", "http://[::ffff:127.0.0.1]:{}/", "http://localhost:{}/"]
 )  # fmt: skip
 def test_nothing_is_sent_into_internal_networks(
-    core: Services, people: People, world: World, home: str, receiver: StandIn, url: str
+    services: Services, people: People, world: World, home: str, receiver: StandIn, url: str
 ):
     """However the address came to be there: it is checked again before each attempt."""
-    listen(core, people, url.format(receiver.url.rpartition(":")[2]), OF_DOCUMENTS)
-    bring(core, people.ann, home)
-    courier = WebhookSender(core.database, core.require_signer(), AddressPolicy(), message_of)
+    listen(services, people, url.format(receiver.url.rpartition(":")[2]), OF_DOCUMENTS)
+    bring(services, people.ann, home)
+    courier = WebhookSender(services.database, services.require_signer(), AddressPolicy(), message_of)
     assert courier.deliver() == BatchResult(claimed=1)
     assert states(world) == [("waiting", 1, None, "address_refused")]
     assert receiver.requests == []
 
 
 def test_a_gone_endpoint_is_disabled(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
-    webhook = listen(core, people, moody.url, OF_DOCUMENTS)
+    webhook = listen(services, people, moody.url, OF_DOCUMENTS)
     for number in range(2):
-        bring(core, people.ann, home, f"Kiln {number}")
+        bring(services, people.ann, home, f"Kiln {number}")
     later = "due_at = now() + interval '1 hour' where id = (select id from rag.deliveries limit 1)"
     world.sql(f"update rag.deliveries set {later}")
     moody.replies(Reply(status=410))
@@ -108,26 +108,26 @@ def test_a_gone_endpoint_is_disabled(
     assert courier.deliver() == BatchResult()
     assert sorted(states(world)) == [("failed", 0, None, "webhook_disabled"), ("failed", 1, 410, "refused")]
     ada = people.ada.principal
-    assert webhooks.get(core.database, ada, webhook["id"])["enabled"] is False
-    bring(core, people.ann, home, "Another")
+    assert webhooks.get(services.database, ada, webhook["id"])["enabled"] is False
+    bring(services, people.ann, home, "Another")
     assert pending_count(world) == 0
-    second = webhooks.update(core.database, ada, webhook["id"], {"enabled": True})
+    second = webhooks.update(services.database, ada, webhook["id"], {"enabled": True})
     assert (second["enabled"], second["failing_since"]) == (True, None)
-    bring(core, people.ann, home, "And another")
+    bring(services, people.ann, home, "And another")
     assert pending_count(world) == 1
 
 
 def test_an_endpoint_without_success_for_five_days_is_disabled(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
-    webhook = listen(core, people, moody.url, OF_DOCUMENTS)
-    bring(core, people.ann, home)
+    webhook = listen(services, people, moody.url, OF_DOCUMENTS)
+    bring(services, people.ann, home)
     moody.replies(Reply(status=503))
     for failing, enabled in (("4 days", True), ("6 days", False)):
         failing_for(world, failing)
         make_due(world)
         courier.deliver()
-        row = webhooks.get(core.database, people.ada.principal, webhook["id"])
+        row = webhooks.get(services.database, people.ada.principal, webhook["id"])
         assert row["enabled"] is enabled
         assert row["failing_since"] is not None
     courier.deliver()
@@ -135,11 +135,11 @@ def test_an_endpoint_without_success_for_five_days_is_disabled(
 
 
 def test_a_failing_endpoint_is_retried_with_growing_delays(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
-    listen(core, people, moody.url, OF_DOCUMENTS)
+    listen(services, people, moody.url, OF_DOCUMENTS)
     for number in range(5):
-        bring(core, people.ann, home, f"Kiln {number}")
+        bring(services, people.ann, home, f"Kiln {number}")
     moody.replies(Reply(status=503))
     assert courier.deliver().claimed == 5
     rests = "select extract(epoch from paused_until - now()) from rag.endpoints"
@@ -152,10 +152,10 @@ def test_a_failing_endpoint_is_retried_with_growing_delays(
 
 
 def test_a_repeatedly_refused_delivery_is_given_up(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
-    listen(core, people, moody.url, OF_DOCUMENTS)
-    bring(core, people.ann, home)
+    listen(services, people, moody.url, OF_DOCUMENTS)
+    bring(services, people.ann, home)
     moody.replies(Reply(status=500))
     for pause in (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400):
         make_due(world)
@@ -171,11 +171,11 @@ def test_a_repeatedly_refused_delivery_is_given_up(
 
 
 def test_concurrent_workers_send_nothing_twice(
-    core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    listen(core, people, receiver.url, OF_DOCUMENTS)
+    listen(services, people, receiver.url, OF_DOCUMENTS)
     for number in range(30):
-        bring(core, people.ann, home, f"Kiln {number}")
+        bring(services, people.ann, home, f"Kiln {number}")
 
     def until_nothing_is_left(_: int) -> int:
         claimed = 0
@@ -190,10 +190,10 @@ def test_concurrent_workers_send_nothing_twice(
 
 
 def test_a_delivery_of_a_dead_worker_is_sent_by_another(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    listen(core, people, receiver.url, OF_DOCUMENTS)
-    bring(core, people.ann, home)
+    listen(services, people, receiver.url, OF_DOCUMENTS)
+    bring(services, people.ann, home)
     (claimed,) = courier._call("rag_claim_deliveries", {})
     assert courier.deliver() == BatchResult()
     make_due(world)
@@ -205,18 +205,18 @@ def test_a_delivery_of_a_dead_worker_is_sent_by_another(
 
 
 def test_deliveries_are_fair_between_orgs_and_endpoints(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     """However much others have that waits for longer."""
     for number in range(CLAIMED + 4):
-        listen(core, people, f"{receiver.url}/busy/{number}", OF_DOCUMENTS)
+        listen(services, people, f"{receiver.url}/busy/{number}", OF_DOCUMENTS)
     for number in range(3):
-        bring(core, people.ann, home, f"Kiln {number}")
+        bring(services, people.ann, home, f"Kiln {number}")
     bea = world.user(people.bolt, role="admin")
     expected = {"url": f"{receiver.url}/quiet", "events": OF_DOCUMENTS}
-    webhooks.create(core.database, bea.principal, expected)
-    theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
-    bring(core, people.bob, theirs)
+    webhooks.create(services.database, bea.principal, expected)
+    theirs = collections.create(services.database, people.bob.principal, {"name": "docs"})["id"]
+    bring(services, people.bob, theirs)
     assert courier.deliver() == BatchResult(claimed=CLAIMED, completed=CLAIMED)
     paths = [request.path for request in receiver.requests]
     assert paths.count("/quiet") == 1
@@ -224,18 +224,18 @@ def test_deliveries_are_fair_between_orgs_and_endpoints(
 
 
 def test_a_slow_endpoint_does_not_delay_documents(
-    core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, moody: StandIn
+    services: Services, people: People, worker: Worker, courier: WebhookSender, home: str, moody: StandIn
 ):
     """They are worked on beside each other, and what they make of it is told before the end."""
     release = Event()
     moody.replies(Reply(json={}, after=release))
-    listen(core, people, moody.url, OF_DOCUMENTS)
-    document = bring(core, people.ann, home)
+    listen(services, people, moody.url, OF_DOCUMENTS)
+    document = bring(services, people.ann, home)
     finished = Event()
     with ThreadPoolExecutor(1) as beside:
         delivering = beside.submit(work_until, courier.deliver, finished, 60)
         worker.work()
-        response = documents.get(core.database, people.ann.principal, document)
+        response = documents.get(services.database, people.ann.principal, document)
         assert (response["status"], delivering.done()) == ("completed", False)
         finished.set()
         release.set()
@@ -243,62 +243,62 @@ def test_a_slow_endpoint_does_not_delay_documents(
 
 
 def test_an_unexpected_error_ends_the_delivery_and_blocks_no_other(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     """Names that no name server is asked about, a redirect to one, and an object that is none of ours."""
     for url in ("https://a..b/", f"https://{'a' * 64}.example/", "https://xn--/"):
-        listen(core, people, url, OF_DOCUMENTS)
+        listen(services, people, url, OF_DOCUMENTS)
     receiver._replies.clear()
     receiver.replies(Reply(status=302, headers={"Location": "http://xn--/"}), Reply(json={}))
-    listen(core, people, f"{receiver.url}/redirects", OF_DOCUMENTS)
-    bring(core, people.ann, home)
+    listen(services, people, f"{receiver.url}/redirects", OF_DOCUMENTS)
+    bring(services, people.ann, home)
     assert courier.deliver() == BatchResult(claimed=4)
     ended = {(state, attempts, error) for state, attempts, _, error in states(world)}
     assert ended == {("waiting", 1, "address_refused"), ("waiting", 1, "failed")}
 
 
 def test_an_abandoned_delivery_ends_after_its_lease(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str
+    services: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """Whatever the sender died of."""
-    listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
-    bring(core, people.ann, home)
+    listen(services, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(services, people.ann, home)
     world.sql("update rag.deliveries set state = 'running', lease = gen_random_uuid(), attempts = 16")
     assert courier.deliver() == BatchResult()
     assert [row[0] for row in states(world)] == ["failed"]
 
 
 def test_a_failure_after_a_long_pause_starts_a_new_series(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
-    webhook = listen(core, people, moody.url, OF_DOCUMENTS)
+    webhook = listen(services, people, moody.url, OF_DOCUMENTS)
     moody.replies(Reply(status=500))
-    bring(core, people.ann, home)
+    bring(services, people.ann, home)
     long_ago = "failing_since = now() - interval '9 days', paused_until = now() - interval '6 days'"
     world.sql(f"update rag.endpoints set {long_ago}")
     courier.deliver()
-    row = webhooks.get(core.database, people.ada.principal, webhook["id"])
+    row = webhooks.get(services.database, people.ada.principal, webhook["id"])
     assert row["enabled"] is True
     assert states(world) == [("waiting", 1, 500, "refused")]
 
 
 def test_pending_deliveries_of_a_disabled_webhook_end(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str
+    services: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """And does not come all at once when it is on again."""
-    webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
-    bring(core, people.ann, home)
-    webhooks.update(core.database, people.ada.principal, webhook["id"], {"enabled": False})
+    webhook = listen(services, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(services, people.ann, home)
+    webhooks.update(services.database, people.ada.principal, webhook["id"], {"enabled": False})
     assert courier.deliver() == BatchResult()
     assert states(world) == [("failed", 0, None, "webhook_disabled")]
 
 
 def test_a_webhook_change_and_the_worker_do_not_deadlock(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str
+    services: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """They lock the webhook, its address and its deliveries in one order."""
-    webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
-    bring(core, people.ann, home)
+    webhook = listen(services, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(services, people.ann, home)
     (claimed,) = courier._call("rag_claim_deliveries", {})
     ended = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
     stack = world.stack
@@ -314,16 +314,16 @@ def test_a_webhook_change_and_the_worker_do_not_deadlock(
         changing.execute("update rag.endpoints set url = url where webhook_id = %s", [webhook["id"]])
         changing.commit()
         assert ending.result() is True
-    assert webhooks.get(core.database, people.ada.principal, webhook["id"])["enabled"] is False
+    assert webhooks.get(services.database, people.ada.principal, webhook["id"])["enabled"] is False
 
 
 def test_an_old_secret_is_deleted_when_it_stops_signing(
-    core: Services, people: People, world: World, courier: WebhookSender
+    services: Services, people: People, world: World, courier: WebhookSender
 ):
-    webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    webhook = listen(services, people, "https://hooks.example/", OF_DOCUMENTS)
     statement = "select old_secret is not null from rag.endpoints"
     for overlap, known in ((0, False), (60, True)):
-        webhooks.rotate(core.database, people.ada.principal, webhook["id"], overlap)
+        webhooks.rotate(services.database, people.ada.principal, webhook["id"], overlap)
         assert world.sql(statement) == [(known,)]
     world.sql("update rag.endpoints set old_secret_until = now()")
     courier.deliver()
@@ -331,7 +331,7 @@ def test_an_old_secret_is_deleted_when_it_stops_signing(
 
 
 def test_a_host_that_becomes_internal_before_sending_is_refused(
-    core: Services,
+    services: Services,
     people: People,
     world: World,
     home: str,
@@ -340,16 +340,16 @@ def test_a_host_that_becomes_internal_before_sending_is_refused(
 ):
     """A name server that changes its mind."""
     monkeypatch.setattr(socket, "getaddrinfo", leading_to_this_machine(socket.getaddrinfo))
-    listen(core, people, f"http://hooks.example:{receiver.url.rpartition(':')[2]}/", OF_DOCUMENTS)
-    bring(core, people.ann, home)
-    courier = WebhookSender(core.database, core.require_signer(), AddressPolicy(), message_of)
+    listen(services, people, f"http://hooks.example:{receiver.url.rpartition(':')[2]}/", OF_DOCUMENTS)
+    bring(services, people.ann, home)
+    courier = WebhookSender(services.database, services.require_signer(), AddressPolicy(), message_of)
     assert courier.deliver() == BatchResult(claimed=1)
     assert states(world) == [("waiting", 1, None, "address_refused")]
     assert receiver.requests == []
 
 
 def test_unresolvable_hosts_delay_only_their_own_org(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn,
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn,
     monkeypatch: pytest.MonkeyPatch,
 ):  # fmt: skip
     answered = Event()
@@ -362,12 +362,12 @@ def test_unresolvable_hosts_delay_only_their_own_org(
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     for number in range(12):
-        listen(core, people, f"http://hooks.example/{number}", OF_DOCUMENTS)
-    bring(core, people.ann, home)
+        listen(services, people, f"http://hooks.example/{number}", OF_DOCUMENTS)
+    bring(services, people.ann, home)
     bea = world.user(people.bolt, role="admin")
-    webhooks.create(core.database, bea.principal, {"url": receiver.url, "events": OF_DOCUMENTS})
-    theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
-    bring(core, people.bob, theirs)
+    webhooks.create(services.database, bea.principal, {"url": receiver.url, "events": OF_DOCUMENTS})
+    theirs = collections.create(services.database, people.bob.principal, {"name": "docs"})["id"]
+    bring(services, people.bob, theirs)
     with ThreadPoolExecutor(1) as beside:
         delivering = beside.submit(courier.deliver)
         receiver.wait_for_requests(1)
@@ -386,11 +386,11 @@ def leading_to_this_machine(real: Any) -> Any:
 
 
 def test_deliveries_are_deleted_after_a_month(
-    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    listen(core, people, receiver.url, OF_DOCUMENTS)
+    listen(services, people, receiver.url, OF_DOCUMENTS)
     for number in range(2):
-        bring(core, people.ann, home, f"Kiln {number}")
+        bring(services, people.ann, home, f"Kiln {number}")
     courier.deliver()
     world.sql("update rag.deliveries set finished_at = now() - interval '31 days' where id = any (array("
               "select id from rag.deliveries limit 1))")  # fmt: skip

@@ -33,12 +33,12 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 def test_document_events_are_delivered(
-    core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, worker: Worker, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    listen(core, people, f"{receiver.url}/hook?a=1", OF_DOCUMENTS)
-    document = bring(core, people.ann, home)
+    listen(services, people, f"{receiver.url}/hook?a=1", OF_DOCUMENTS)
+    document = bring(services, people.ann, home)
     worker.work()
-    documents.delete(core.database, people.ann.principal, document)
+    documents.delete(services.database, people.ann.principal, document)
     assert courier.deliver() == BatchResult(claimed=3, completed=3)
     assert courier.deliver() == BatchResult()
     started, completed, deleted = delivered_events(receiver)
@@ -54,10 +54,10 @@ def test_document_events_are_delivered(
 
 
 def test_a_delivery_has_a_valid_standard_signature(
-    core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    secret = listen(core, people, receiver.url, OF_DOCUMENTS)["secret"]
-    bring(core, people.ann, home)
+    secret = listen(services, people, receiver.url, OF_DOCUMENTS)["secret"]
+    bring(services, people.ann, home)
     courier.deliver()
     (request,) = receiver.requests
     assert Webhook(secret).verify(request.body, request.headers) == request.json
@@ -73,15 +73,15 @@ def test_a_delivery_has_a_valid_standard_signature(
 
 
 def test_both_secrets_sign_during_a_rotation(
-    core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    webhook = listen(core, people, receiver.url, OF_DOCUMENTS)
-    renewed = webhooks.rotate(core.database, people.ada.principal, webhook["id"], 60)
+    webhook = listen(services, people, receiver.url, OF_DOCUMENTS)
+    renewed = webhooks.rotate(services.database, people.ada.principal, webhook["id"], 60)
     assert renewed["secret"] != webhook["secret"]
-    bring(core, people.ann, home)
+    bring(services, people.ann, home)
     courier.deliver()
-    latest = webhooks.rotate(core.database, people.ada.principal, webhook["id"], 0)
-    bring(core, people.ann, home, "The oven is cold.")
+    latest = webhooks.rotate(services.database, people.ada.principal, webhook["id"], 0)
+    bring(services, people.ann, home, "The oven is cold.")
     courier.deliver()
     first, second = receiver.requests
     for secret in (webhook["secret"], renewed["secret"]):
@@ -92,10 +92,10 @@ def test_both_secrets_sign_during_a_rotation(
 
 
 def test_a_failed_document_is_delivered_with_its_reason(
-    core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, worker: Worker, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    listen(core, people, receiver.url, ["document.processing_failed"])
-    bring(core, people.ann, home, "GIF89a", filename="a.gif")
+    listen(services, people, receiver.url, ["document.processing_failed"])
+    bring(services, people.ann, home, "GIF89a", filename="a.gif")
     worker.work()
     courier.deliver()
     (failed,) = delivered_events(receiver)
@@ -105,11 +105,11 @@ def test_a_failed_document_is_delivered_with_its_reason(
 
 
 def test_a_document_given_up_by_the_worker_is_delivered(
-    core: Services, people: People, world: World, worker: Worker, courier: WebhookSender, home: str,
+    services: Services, people: People, world: World, worker: Worker, courier: WebhookSender, home: str,
     receiver: StandIn,
 ):  # fmt: skip
-    listen(core, people, receiver.url, ["document.processing_failed"])
-    bring(core, people.ann, home)
+    listen(services, people, receiver.url, ["document.processing_failed"])
+    bring(services, people.ann, home)
     world.sql(
         "update rag.jobs set state = 'running', lease = gen_random_uuid(), attempts = 16, due_at = now()"
     )
@@ -120,12 +120,12 @@ def test_a_document_given_up_by_the_worker_is_delivered(
 
 
 def test_a_synchronous_document_is_delivered_with_its_chunk_count(
-    core: Services, people: People, courier: WebhookSender, receiver: StandIn
+    services: Services, people: People, courier: WebhookSender, receiver: StandIn
 ):
-    listen(core, people, receiver.url, [*OF_COLLECTIONS, *OF_DOCUMENTS])
+    listen(services, people, receiver.url, [*OF_COLLECTIONS, *OF_DOCUMENTS])
     new = NewDocument(org_id=people.acme.id, title="Kiln", text="The kiln is hot.", external_id="kiln")
     for _ in range(2):
-        ingest(core.database, core.embedder, people.ann.principal, new)
+        ingest(services.database, services.embedder, people.ann.principal, new)
     courier.deliver()
     created, *completed = delivered_events(receiver)
     assert (created["type"], created["data"]["object"]["name"]) == ("collection.created", "default")
@@ -133,15 +133,15 @@ def test_a_synchronous_document_is_delivered_with_its_chunk_count(
 
 
 def test_collection_events_are_delivered_without_events_of_their_documents(
-    core: Services, people: People, courier: WebhookSender, receiver: StandIn
+    services: Services, people: People, courier: WebhookSender, receiver: StandIn
 ):
-    listen(core, people, receiver.url, [*OF_COLLECTIONS, "document.deleted"])
+    listen(services, people, receiver.url, [*OF_COLLECTIONS, "document.deleted"])
     ann = people.ann.principal
-    home = collections.create(core.database, ann, {"name": "docs"})["id"]
-    collections.update(core.database, ann, home, {"name": "kilns"})
+    home = collections.create(services.database, ann, {"name": "docs"})["id"]
+    collections.update(services.database, ann, home, {"name": "kilns"})
     for number in range(3):
-        bring(core, people.ann, home, f"Kiln {number}")
-    collections.delete(core.database, ann, home, cascade=True)
+        bring(services, people.ann, home, f"Kiln {number}")
+    collections.delete(services.database, ann, home, cascade=True)
     courier.deliver()
     assert [(body["type"], body["data"]["object"]) for body in delivered_events(receiver)] == [
         ("collection.created", {"id": home, "name": "docs"}),
@@ -150,37 +150,37 @@ def test_collection_events_are_delivered_without_events_of_their_documents(
     ]
 
 
-def test_rolled_back_changes_are_not_delivered(core: Services, people: People, world: World, home: str):
+def test_rolled_back_changes_are_not_delivered(services: Services, people: People, world: World, home: str):
     """The outbox is written in the transaction of what it tells."""
-    listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
-    bring(core, people.ann, home)
+    listen(services, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(services, people.ann, home)
     assert pending_count(world) == 1
     with pytest.raises(Conflict):
-        bring(core, people.ann, home)
+        bring(services, people.ann, home)
     assert pending_count(world) == 1
 
 
 def test_events_are_delivered_only_to_matching_webhooks(
-    core: Services, people: People, world: World, home: str
+    services: Services, people: People, world: World, home: str
 ):
-    other = collections.create(core.database, people.ann.principal, {"name": "other"})["id"]
-    there = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS, collection_id=home)
-    everywhere = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
-    listen(core, people, "https://hooks.example/3", ["document.deleted"])
-    listen(core, people, "https://hooks.example/4", OF_DOCUMENTS, collection_id=other)
-    off = listen(core, people, "https://hooks.example/5", OF_DOCUMENTS)
-    webhooks.update(core.database, people.ada.principal, off["id"], {"enabled": False})
-    bring(core, people.ann, home)
+    other = collections.create(services.database, people.ann.principal, {"name": "other"})["id"]
+    there = listen(services, people, "https://hooks.example/1", OF_DOCUMENTS, collection_id=home)
+    everywhere = listen(services, people, "https://hooks.example/2", OF_DOCUMENTS)
+    listen(services, people, "https://hooks.example/3", ["document.deleted"])
+    listen(services, people, "https://hooks.example/4", OF_DOCUMENTS, collection_id=other)
+    off = listen(services, people, "https://hooks.example/5", OF_DOCUMENTS)
+    webhooks.update(services.database, people.ada.principal, off["id"], {"enabled": False})
+    bring(services, people.ann, home)
     rows = world.sql("select webhook_id::text, event_id from rag.deliveries")
     assert {webhook for webhook, _ in rows} == {there["id"], everywhere["id"]}
     assert len({event for _, event in rows}) == 1
 
 
 def test_a_concurrently_deleted_webhook_blocks_no_writer(
-    core: Services, people: People, world: World, home: str
+    services: Services, people: People, world: World, home: str
 ):
-    going = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS)
-    staying = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
+    going = listen(services, people, "https://hooks.example/1", OF_DOCUMENTS)
+    staying = listen(services, people, "https://hooks.example/2", OF_DOCUMENTS)
     stack = world.stack
     with (
         long_lock_waits(stack),
@@ -188,7 +188,7 @@ def test_a_concurrently_deleted_webhook_blocks_no_writer(
         ThreadPoolExecutor(1) as beside,
     ):
         deleting.execute("delete from rag.webhooks where id = %s", [going["id"]])
-        writing = beside.submit(bring, core, people.ann, home)
+        writing = beside.submit(bring, services, people.ann, home)
         wait_for_waiters(stack, 1)
         deleting.commit()
         writing.result()
@@ -196,8 +196,8 @@ def test_a_concurrently_deleted_webhook_blocks_no_writer(
 
 
 def test_a_collection_s_own_webhook_gets_its_deletion(
-    core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
+    services: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    listen(core, people, receiver.url, ["collection.deleted"], collection_id=home)
-    collections.delete(core.database, people.ann.principal, home, cascade=False)
+    listen(services, people, receiver.url, ["collection.deleted"], collection_id=home)
+    collections.delete(services.database, people.ann.principal, home, cascade=False)
     assert courier.deliver() == BatchResult(claimed=1, completed=1)

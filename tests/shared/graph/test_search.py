@@ -1,4 +1,4 @@
-"""Searching with the graph through the core: real database, real model, documents whose graph is known."""
+"""Searches with the graph: real database, real model, documents whose graph is known."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from shared.config import Settings
 from shared.services import Services
 from shared.types import Filters, Graph, Mode, Query, SearchResult
 from tests.conftest import People
-from tests.functions.app_server import services
+from tests.functions.app_server import services_with
 from tests.graph_documents import QUESTION, TEAM, NamedText, put, put_all
 from tests.hosted_reranker import MODEL, hosted_reranker
 
@@ -22,9 +22,9 @@ def titles(result: SearchResult) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def graph_people(core: Services, shared_people: People) -> People:
+def graph_people(services: Services, shared_people: People) -> People:
     """People of whom ann's org knows this; for tests that only read."""
-    put_all(core, shared_people.ann)
+    put_all(services, shared_people.ann)
     return shared_people
 
 
@@ -32,13 +32,13 @@ def graph_people(core: Services, shared_people: People) -> People:
     replace(GRAPH_QUERY, mode=Mode.GRAPH), replace(GRAPH_QUERY, mode=Mode.GRAPH, graph=True)
 ], ids=lambda query: f"{query.mode}{'+' if query.graph else ''}")  # fmt: skip
 def test_a_connected_document_is_found_with_its_explanation(
-    core: Services, graph_people: People, query: Query
+    services: Services, graph_people: People, query: Query
 ):
-    result = pipeline.search(core, graph_people.ann.principal, query)
+    result = pipeline.search(services, graph_people.ann.principal, query)
     brought = {match.title for match in result.matches if match.graph_sourced}
     legs = replace(query, mode=Mode.HYBRID if query.mode is Mode.GRAPH else query.mode, graph=False)
     assert brought == set(titles(result)) - set(
-        titles(pipeline.search(core, graph_people.ann.principal, legs))
+        titles(pipeline.search(services, graph_people.ann.principal, legs))
     )
     # By meaning alone everything is a little like the question: the graph has less to add.
     assert brought >= {"Billing Service"} | ({TEAM} if query.mode is not Mode.SEMANTIC else set())
@@ -59,60 +59,62 @@ def test_a_connected_document_is_found_with_its_explanation(
 
 @pytest.mark.parametrize("mode", LEGS)
 def test_without_the_graph_the_connected_document_is_not_found(
-    core: Services, graph_people: People, mode: Mode
+    services: Services, graph_people: People, mode: Mode
 ):
-    result = pipeline.search(core, graph_people.ann.principal, replace(GRAPH_QUERY, mode=mode))
+    result = pipeline.search(services, graph_people.ann.principal, replace(GRAPH_QUERY, mode=mode))
     assert TEAM not in titles(result)
     assert (result.graph, result.graph_ms) == (None, 0)
     assert not any(match.graph_sourced for match in result.matches)
 
 
-def test_without_known_names_the_graph_is_empty_and_the_best_hit_stays(core: Services, graph_people: People):
+def test_without_known_names_the_graph_is_empty_and_the_best_hit_stays(
+    services: Services, graph_people: People
+):
     asked = Query("what do people read in the evening?", top_k=5)
-    hybrid = pipeline.search(core, graph_people.ann.principal, replace(asked, mode=Mode.HYBRID))
-    result = pipeline.search(core, graph_people.ann.principal, replace(asked, mode=Mode.GRAPH))
+    hybrid = pipeline.search(services, graph_people.ann.principal, replace(asked, mode=Mode.HYBRID))
+    result = pipeline.search(services, graph_people.ann.principal, replace(asked, mode=Mode.GRAPH))
     assert result.matches[0].chunk_id == hybrid.matches[0].chunk_id
     assert result.graph == Graph()
 
 
 def test_a_reranker_also_orders_graph_results(settings: Settings, graph_people: People):
     query = replace(GRAPH_QUERY, mode=Mode.GRAPH, rerank=True, top_k=8)
-    with hosted_reranker(f"{TEAM}\n") as reranker, services(settings, **reranker) as core:
-        result = pipeline.search(core, graph_people.ann.principal, query)
+    with hosted_reranker(f"{TEAM}\n") as reranker, services_with(settings, **reranker) as services:
+        result = pipeline.search(services, graph_people.ann.principal, query)
     assert result.reranked_by == MODEL
     assert titles(result)[0] == TEAM
     assert result.graph
     assert result.graph.is_seeded
 
 
-def test_neighbours_and_a_half_life_work_with_the_graph(core: Services, people: People):
-    put_all(core, people.ann)
+def test_neighbours_and_a_half_life_work_with_the_graph(services: Services, people: People):
+    put_all(services, people.ann)
     text = [NamedText(f"The Ledger has a page {number}.", {"Ledger": "work"}) for number in range(5)]
-    put(core, people.ann, "Pages", *text)
+    put(services, people.ann, "Pages", *text)
     query = Query("page 2 of the Ledger", 1, mode=Mode.GRAPH, neighbours=1, half_life_days=30.0)
-    (match,) = pipeline.search(core, people.ann.principal, query).matches
+    (match,) = pipeline.search(services, people.ann.principal, query).matches
     assert match.title == "Pages"
     assert len(match.text.splitlines()) == 3
 
 
-def test_a_name_alone_is_searched_by_keyword_with_its_graph(core: Services, people: People):
+def test_a_name_alone_is_searched_by_keyword_with_its_graph(services: Services, people: People):
     ticket = NamedText(
         "INC-4821 was caused by Ledger.",
         {"INC-4821": "identifier", "Ledger": "service"},
         [("INC-4821", "CAUSED_BY", "Ledger")],
     )
-    put(core, people.ann, "Duplicate invoices", ticket)
-    put(core, people.ann, "Ledger", NamedText("It keeps what was paid."))
-    result = pipeline.search(core, people.ann.principal, Query("INC-4821", mode=Mode.GRAPH))
+    put(services, people.ann, "Duplicate invoices", ticket)
+    put(services, people.ann, "Ledger", NamedText("It keeps what was paid."))
+    result = pipeline.search(services, people.ann.principal, Query("INC-4821", mode=Mode.GRAPH))
     assert titles(result) == ["Duplicate invoices", "Ledger"]
     assert result.considered == 0
     assert result.graph
     assert [edge.type for edge in result.graph.edges] == ["CAUSED_BY"]
 
 
-def test_filters_apply_to_graph_results(core: Services, people: People):
-    put_all(core, people.ann)
-    put(core, people.ann, TEAM, NamedText("It is a bird."), source_type="profile")
+def test_filters_apply_to_graph_results(services: Services, people: People):
+    put_all(services, people.ann)
+    put(services, people.ann, TEAM, NamedText("It is a bird."), source_type="profile")
     query = replace(GRAPH_QUERY, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
-    result = pipeline.search(core, people.ann.principal, query)
+    result = pipeline.search(services, people.ann.principal, query)
     assert {match.source_type for match in result.matches} <= {"profile"}

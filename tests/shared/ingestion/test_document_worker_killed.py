@@ -35,10 +35,10 @@ WHOLE = ("completed", None, 3, 3, 2)
 Row = dict[str, Any]
 
 
-def bring(core: Services, actor: Actor, home: str, number: int) -> Row:
+def bring(services: Services, actor: Actor, home: str, number: int) -> Row:
     text = TEXT.format(f"{number:04}").encode()
     document = NewUpload(text, f"Kiln {number}", content_type="text/plain")
-    return documents.add(core.database, actor.principal, home, document)
+    return documents.add(services.database, actor.principal, home, document)
 
 
 def state(world: World, home: str) -> dict[str, tuple[Any, ...]]:
@@ -72,8 +72,8 @@ class Dying(Jobs):
     """Calls of a worker that dies at one of them: before it is sent, or before its answer is read. After it,
     the other threads send no call."""
 
-    def __init__(self, core: Services, at: int, *, answered: bool) -> None:
-        super().__init__(core.database, core.require_signer())
+    def __init__(self, services: Services, at: int, *, answered: bool) -> None:
+        super().__init__(services.database, services.require_signer())
         self._numbers, self._at, self._answered = count(), at, answered
         self._is_dead = False
 
@@ -99,18 +99,18 @@ class Dying(Jobs):
 @pytest.mark.usefixtures("no_jobs")
 @pytest.mark.parametrize("answered", [False, True], ids=["before it asks", "before it hears"])
 def test_a_worker_that_dies_at_any_step_loses_nothing(
-    core: Services, people: People, world: World, answered: bool, monkeypatch: pytest.MonkeyPatch
+    services: Services, people: People, world: World, answered: bool, monkeypatch: pytest.MonkeyPatch
 ):
     # Three chunks are a large document then, whose steps are written.
     monkeypatch.setattr("shared.ingestion.document_worker.EMBEDDED_AT_ONCE", 2)
-    home = collections.create(core.database, people.ann.principal, COLLECTION)["id"]
-    worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
+    home = collections.create(services.database, people.ann.principal, COLLECTION)["id"]
+    worker = Worker(Jobs(services.database, services.require_signer()), services.embedder)
     step, died = 0, True
     while died:
-        ids = {bring(core, people.ann, home, 2 * step + number)["id"] for number in (0, 1)}
+        ids = {bring(services, people.ann, home, 2 * step + number)["id"] for number in (0, 1)}
         died = False
         try:
-            Worker(Dying(core, step, answered=answered), core.embedder).work()
+            Worker(Dying(services, step, answered=answered), services.embedder).work()
         except Killed:
             died = True
         while left(world):
@@ -186,12 +186,12 @@ def test_every_document_is_found_once_whatever_is_killed(
         people = People(world.org(), world.org(), *[world.user()] * 6)
         ann = world.user(people.acme)
     values: Row = {name.lower(): value for name, value in mortal.function_environment().items()}
-    with closing(Services(Settings(**values))) as core:
-        home = collections.create(core.database, ann.principal, COLLECTION)["id"]
+    with closing(Services(Settings(**values))) as services:
+        home = collections.create(services.database, ann.principal, COLLECTION)["id"]
         ids: list[str] = []
         busy: Counter[str] = Counter()
         for victim in draw.sample(VICTIMS, len(VICTIMS)):
-            ids += [bring(core, ann, home, len(ids) + number)["id"] for number in range(AT_ONCE)]
+            ids += [bring(services, ann, home, len(ids) + number)["id"] for number in range(AT_ONCE)]
             time.sleep(draw.uniform(0.05, 0.5))
             with closing(World(mortal)) as world:
                 busy[victim] += somebody_works(world)
@@ -208,7 +208,7 @@ def test_every_document_is_found_once_whatever_is_killed(
             assert drift(world, people) == []
         for number, document in enumerate(ids):
             name = f"K-{number:04}"
-            matches = pipeline.search(core, ann.principal, Query(name, mode=Mode.KEYWORD)).matches
+            matches = pipeline.search(services, ann.principal, Query(name, mode=Mode.KEYWORD)).matches
             results = [match.document_id for match in matches if name in match.text]
             assert results == ([document] if document in done else [])
 

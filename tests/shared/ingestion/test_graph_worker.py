@@ -66,12 +66,12 @@ def assert_due(world: World, document: str) -> None:
 
 
 def test_entities_are_extracted_during_ingestion(
-    core: Services, people: People, world: World, builder: GraphWorker
+    services: Services, people: People, world: World, builder: GraphWorker
 ):
     document = NewDocument(
         people.acme.id, "Billing service", "The Billing service is owned by the Ledger Team."
     )
-    stored = ingest(core.database, core.embedder, people.ann.principal, document)
+    stored = ingest(services.database, services.embedder, people.ann.principal, document)
     assert state(world, stored.document_id) == (1, 0, 0, False, False, None)
     assert "ledger team" in entities(world, stored.document_id)
     assert (0, "billing service", "OWNED_BY", "ledger team") in relations(world, stored.document_id)
@@ -79,9 +79,9 @@ def test_entities_are_extracted_during_ingestion(
 
 
 def test_the_worker_s_documents_are_extracted_too(
-    core: Services, people: People, world: World, worker: Worker, builder: GraphWorker, home: str
+    services: Services, people: People, world: World, worker: Worker, builder: GraphWorker, home: str
 ):
-    document = bring(core, people.ann, home, "The Billing service is owned by the Ledger Team.")
+    document = bring(services, people.ann, home, "The Billing service is owned by the Ledger Team.")
     worker.work()
     assert "ledger team" in entities(world, document["id"])
     assert state(world, document["id"]) == (1, 0, 0, False, False, None)
@@ -89,29 +89,29 @@ def test_the_worker_s_documents_are_extracted_too(
 
 
 def test_nothing_is_extracted_with_the_graph_off(
-    core: Services, people: People, world: World, worker: Worker
+    services: Services, people: People, world: World, worker: Worker
 ):
     caller, request = people.ann.principal, {"name": "off", "config": {"enable_knowledge_graph": False}}
-    home = collections.create(core.database, caller, request)
-    upload = bring(core, people.ann, home["id"], "The Ledger Team owns it.")
+    home = collections.create(services.database, caller, request)
+    upload = bring(services, people.ann, home["id"], "The Ledger Team owns it.")
     worker.work()
     document = NewDocument(None, "Billing", "The Ledger Team owns it.", external_id="b")
     config = ChunkingConfig.of_collection(home)
-    (stored,) = ingest_many(core.database, core.embedder, caller, "off", [document], config=config)
+    (stored,) = ingest_many(services.database, services.embedder, caller, "off", [document], config=config)
     assert stored
     assert [graph_rows(world, one) for one in (upload["id"], stored.document_id)] == [0, 0]
     assert not config.is_graph_enabled
 
 
 def test_a_text_that_breaks_the_rules_is_still_stored(
-    core: Services, people: People, world: World, monkeypatch: pytest.MonkeyPatch
+    services: Services, people: People, world: World, monkeypatch: pytest.MonkeyPatch
 ):
     def broken(*_: object) -> None:
         raise RecursionError
 
     monkeypatch.setattr("shared.ingestion.entities_of_chunks.extract", broken)
     document = NewDocument(people.acme.id, "Billing", "The Ledger Team owns it.")
-    stored = ingest(core.database, core.embedder, people.ann.principal, document)
+    stored = ingest(services.database, services.embedder, people.ann.principal, document)
     assert stored.chunks == 1
     assert state(world, stored.document_id) == (0, 0, 0, False, False, None)
 

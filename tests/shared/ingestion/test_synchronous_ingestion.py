@@ -41,12 +41,12 @@ def document(actor: Actor, text: str = KETTLE, **fields: Any) -> NewDocument:
     return NewDocument(**{"org_id": actor.org.id, "title": "Kettle manual", "text": text, **fields})
 
 
-def put(core: Services, actor: Actor, text: str = KETTLE, **fields: Any) -> StoredDocument:
-    return ingest(core.database, core.embedder, actor.principal, document(actor, text, **fields))
+def put(services: Services, actor: Actor, text: str = KETTLE, **fields: Any) -> StoredDocument:
+    return ingest(services.database, services.embedder, actor.principal, document(actor, text, **fields))
 
 
-def texts_found(core: Services, actor: Actor, question: str = "kettle") -> list[str]:
-    return [match.text for match in pipeline.search(core, actor.principal, Query(question, 50)).matches]
+def texts_found(services: Services, actor: Actor, question: str = "kettle") -> list[str]:
+    return [match.text for match in pipeline.search(services, actor.principal, Query(question, 50)).matches]
 
 
 def chunks_of(world: World, document_id: str) -> list[tuple[Any, ...]]:
@@ -186,21 +186,23 @@ def test_a_lone_surrogate_is_refused(subtests: pytest.Subtests, nowhere: Databas
 # -- the real database --------------------------------------------------------------------------------
 
 
-def test_a_document_is_searchable_when_ingest_returns(core: Services, people: People):
-    stored = put(core, people.ann)
+def test_a_document_is_searchable_when_ingest_returns(services: Services, people: People):
+    stored = put(services, people.ann)
     assert (stored.replaced, stored.chunks) == (False, 1)
-    (hit,) = pipeline.search(core, people.alf.principal, Query("When does the kettle switch off?")).matches
+    (hit,) = pipeline.search(
+        services, people.alf.principal, Query("When does the kettle switch off?")
+    ).matches
     assert hit.document_id == stored.document_id
     assert (hit.text, hit.title) == (KETTLE, "Kettle manual")
 
 
-def test_every_chunk_is_the_stored_text_of_its_span(core: Services, people: People, world: World):
+def test_every_chunk_is_the_stored_text_of_its_span(services: Services, people: People, world: World):
     text = "\r\n".join(
         f"## Part {number} 👩‍👩‍👧\r\n\u200bDer Kessel Nr. {number} fasst 1,7 Liter.\u202e "
         f"Il s'arrête à 100 °C. 数据{number}。"
         for number in range(30)
     )
-    stored = put(core, people.ann, text, title=" A\u200b title\r\nof two  lines ")
+    stored = put(services, people.ann, text, title=" A\u200b title\r\nof two  lines ")
     ((content, title, size),) = world.sql(
         "select content, title, length(content) from rag.documents where id = %s", stored.document_id
     )
@@ -211,7 +213,7 @@ def test_every_chunk_is_the_stored_text_of_its_span(core: Services, people: Peop
     assert len(chunks) == stored.chunks > 1
     for ordinal, (chunk_text, start, end, tokens, position) in enumerate(chunks):
         assert chunk_text == content[start:end]
-        assert tokens == core.embedder.count_tokens(chunk_text)
+        assert tokens == services.embedder.count_tokens(chunk_text)
         assert position == ordinal
     assert world.sql(
         "select bool_and(substr(documents.content, span_start + 1, span_end - span_start) = chunks.content) "
@@ -220,21 +222,21 @@ def test_every_chunk_is_the_stored_text_of_its_span(core: Services, people: Peop
     ) == [(True,)]
 
 
-def test_embeddings_are_stored_in_the_column_s_precision(core: Services, people: People, world: World):
-    stored = put(core, people.ann)
+def test_embeddings_are_stored_in_the_column_s_precision(services: Services, people: People, world: World):
+    stored = put(services, people.ann)
     ((embedding,),) = world.sql(
         "select embedding::real[] from rag.chunks where document_id = %s", stored.document_id
     )
-    (vector,) = embed(core.embedder, [f"Kettle manual\n{KETTLE}"])
+    (vector,) = embed(services.embedder, [f"Kettle manual\n{KETTLE}"])
     # A half has eleven binary digits.
     assert embedding == pytest.approx(vector, rel=2**-10, abs=1e-7)
 
 
-def test_a_document_has_its_fields_and_searches_filter_by_them(core: Services, people: People):
+def test_a_document_has_its_fields_and_searches_filter_by_them(services: Services, people: People):
     moment = datetime(2026, 3, 18, 9, tzinfo=UTC)
-    put(core, people.ann, TOASTER, title="Toaster")
+    put(services, people.ann, TOASTER, title="Toaster")
     put(
-        core,
+        services,
         people.ann,
         source_type="faq",
         uri="https://acme.example/kettle",
@@ -243,12 +245,12 @@ def test_a_document_has_its_fields_and_searches_filter_by_them(core: Services, p
         metadata={"labels": ["a", "b"], "depth": {"x": None}},
     )
     filters = Filters(source_types=("faq",), lang="en", date_from=moment, date_to=moment)
-    (hit,) = pipeline.search(core, people.ann.principal, Query("kettle", filters=filters)).matches
+    (hit,) = pipeline.search(services, people.ann.principal, Query("kettle", filters=filters)).matches
     assert (hit.source_type, hit.uri, hit.lang) == ("faq", "https://acme.example/kettle", "en")
     assert hit.occurred_at == moment
     assert hit.metadata == {"labels": ["a", "b"], "depth": {"x": None}}
     (plain,) = pipeline.search(
-        core, people.ann.principal, Query("toaster", filters=Filters(source_types=("doc",)))
+        services, people.ann.principal, Query("toaster", filters=Filters(source_types=("doc",)))
     ).matches
     assert (plain.title, plain.uri, plain.lang, plain.occurred_at, plain.metadata) == (
         "Toaster",
@@ -259,11 +261,11 @@ def test_a_document_has_its_fields_and_searches_filter_by_them(core: Services, p
     )
 
 
-def test_missing_fields_are_filled_from_metadata_which_stays_unchanged(core: Services, people: People):
+def test_missing_fields_are_filled_from_metadata_which_stays_unchanged(services: Services, people: People):
     metadata = {"source_type": "faq", "lang": "en", "url": "https://acme.example/k", "date": "2026-03-18"}
-    put(core, people.ann, metadata=metadata)
+    put(services, people.ann, metadata=metadata)
     (hit,) = pipeline.search(
-        core, people.ann.principal, Query("kettle", filters=Filters(("faq",), "en"))
+        services, people.ann.principal, Query("kettle", filters=Filters(("faq",), "en"))
     ).matches
     assert (hit.uri, hit.metadata) == ("https://acme.example/k", metadata)
     assert hit.occurred_at == datetime(2026, 3, 18, tzinfo=UTC)
@@ -304,64 +306,66 @@ def test_labels_in_metadata_fill_the_field_only_if_all_are_valid(subtests: pytes
             assert NewDocument("org", "t", "x", metadata={"labels": labels}).fields()["labels"] == expected
 
 
-def test_the_same_external_id_replaces_every_old_chunk(core: Services, people: People, world: World):
+def test_the_same_external_id_replaces_every_old_chunk(services: Services, people: People, world: World):
     long = " ".join(f"Sentence {number} of the old kettle manual is here." for number in range(60))
-    first = put(core, people.ann, long, external_id="kettle")
-    second = put(core, people.alf, TOASTER, external_id="kettle", title="Toaster manual")
+    first = put(services, people.ann, long, external_id="kettle")
+    second = put(services, people.alf, TOASTER, external_id="kettle", title="Toaster manual")
     assert first.chunks > second.chunks == 1
     assert second.replaced
     assert second.document_id == first.document_id
     assert [row[0] for row in chunks_of(world, first.document_id)] == [TOASTER]
-    assert texts_found(core, people.ann) == [TOASTER]
+    assert texts_found(services, people.ann) == [TOASTER]
 
 
-def test_the_same_name_in_another_org_or_collection_is_another_document(core: Services, people: People):
-    first = put(core, people.ann, external_id="kettle")
-    elsewhere = put(core, people.bob, external_id="kettle")
-    aside = put(core, people.ann, external_id="kettle", collection="aside")
+def test_the_same_name_in_another_org_or_collection_is_another_document(services: Services, people: People):
+    first = put(services, people.ann, external_id="kettle")
+    elsewhere = put(services, people.bob, external_id="kettle")
+    aside = put(services, people.ann, external_id="kettle", collection="aside")
     assert len({first.document_id, elsewhere.document_id, aside.document_id}) == 3
     assert not any(stored.replaced for stored in (first, elsewhere, aside))
-    assert len(texts_found(core, people.bob)) == 1
+    assert len(texts_found(services, people.bob)) == 1
 
 
-def test_without_an_external_id_nothing_is_replaced(core: Services, people: People):
-    assert put(core, people.ann).document_id != put(core, people.ann).document_id
-    assert len(texts_found(core, people.ann)) == 2
+def test_without_an_external_id_nothing_is_replaced(services: Services, people: People):
+    assert put(services, people.ann).document_id != put(services, people.ann).document_id
+    assert len(texts_found(services, people.ann)) == 2
 
 
-def test_a_private_document_is_visible_to_its_owner_and_admins(core: Services, people: People):
-    put(core, people.ann, private=True)
-    assert texts_found(core, people.ann) == texts_found(core, people.ada) == [KETTLE]
-    assert texts_found(core, people.alf) == texts_found(core, people.bob) == []
+def test_a_private_document_is_visible_to_its_owner_and_admins(services: Services, people: People):
+    put(services, people.ann, private=True)
+    assert texts_found(services, people.ann) == texts_found(services, people.ada) == [KETTLE]
+    assert texts_found(services, people.alf) == texts_found(services, people.bob) == []
 
 
-def test_a_deleted_document_disappears_at_once_with_its_chunks(core: Services, people: People, world: World):
-    stored, other = put(core, people.ann), put(core, people.ann, TOASTER)
-    documents.delete(core.database, people.ann.principal, stored.document_id)
+def test_a_deleted_document_disappears_at_once_with_its_chunks(
+    services: Services, people: People, world: World
+):
+    stored, other = put(services, people.ann), put(services, people.ann, TOASTER)
+    documents.delete(services.database, people.ann.principal, stored.document_id)
     assert chunks_of(world, stored.document_id) == []
-    assert texts_found(core, people.ann) == [TOASTER]
+    assert texts_found(services, people.ann) == [TOASTER]
     for gone in (stored.document_id, str(uuid4())):
         with pytest.raises(NotFound):
-            documents.delete(core.database, people.ann.principal, gone)
+            documents.delete(services.database, people.ann.principal, gone)
     assert len(chunks_of(world, other.document_id)) == 1
 
 
-def test_a_member_of_another_org_cannot_delete_by_id(core: Services, people: People):
-    stored = put(core, people.ann)
+def test_a_member_of_another_org_cannot_delete_by_id(services: Services, people: People):
+    stored = put(services, people.ann)
     for stranger in (people.bob, people.sam):
         with pytest.raises(NotFound):
-            documents.delete(core.database, stranger.principal, stored.document_id)
-    assert texts_found(core, people.ann) == [KETTLE]
+            documents.delete(services.database, stranger.principal, stored.document_id)
+    assert texts_found(services, people.ann) == [KETTLE]
 
 
 def test_a_member_of_another_org_cannot_write_and_learns_nothing(
-    core: Services, people: People, world: World
+    services: Services, people: People, world: World
 ):
     for stranger in (people.bob, people.sam):
         with pytest.raises(NotFound):
-            ingest(core.database, core.embedder, stranger.principal, document(people.ann))
+            ingest(services.database, services.embedder, stranger.principal, document(people.ann))
     with pytest.raises(NotFound):
-        put(core, people.ann, org_id=str(uuid4()))
+        put(services, people.ann, org_id=str(uuid4()))
     assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(0,)]
 
 
@@ -374,22 +378,25 @@ def broken() -> Iterator[Embedder]:
 
 
 def test_an_embedder_failure_keeps_the_old_version(
-    core: Services, people: People, world: World, broken: Embedder
+    services: Services, people: People, world: World, broken: Embedder
 ):
-    stored = put(core, people.ann, external_id="kettle")
+    stored = put(services, people.ann, external_id="kettle")
     before = chunks_of(world, stored.document_id)
     for name in ("kettle", "another"):
         with pytest.raises(EmbeddingFailed):
             ingest(
-                core.database, broken, people.ann.principal, document(people.ann, TOASTER, external_id=name)
+                services.database,
+                broken,
+                people.ann.principal,
+                document(people.ann, TOASTER, external_id=name),
             )
     assert chunks_of(world, stored.document_id) == before
-    assert texts_found(core, people.ann) == [KETTLE]
+    assert texts_found(services, people.ann) == [KETTLE]
     assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(1,)]
 
 
 def test_a_field_that_cannot_be_stored_is_refused_and_keeps_the_old_version(
-    subtests: pytest.Subtests, core: Services, people: People, world: World
+    subtests: pytest.Subtests, services: Services, people: People, world: World
 ):
     cases: list[dict[str, Any]] = [
         {"title": "t" * 1001},
@@ -405,14 +412,14 @@ def test_a_field_that_cannot_be_stored_is_refused_and_keeps_the_old_version(
     ]
     for fields in cases:
         with subtests.test(fields=fields):
-            stored = put(core, people.ann, external_id="kettle")
+            stored = put(services, people.ann, external_id="kettle")
             with pytest.raises(InvalidRequest) as raised:
-                put(core, people.ann, TOASTER, **{"external_id": "kettle", **fields})
+                put(services, people.ann, TOASTER, **{"external_id": "kettle", **fields})
             assert "toaster" not in str(raised.value)
             assert [row[0] for row in chunks_of(world, stored.document_id)] == [KETTLE]
 
 
-def test_a_batch_gets_a_fresh_token_before_each_call(core: Services, people: People):
+def test_a_batch_gets_a_fresh_token_before_each_call(services: Services, people: People):
     """A key's token may be over by the time that all of them are embedded."""
     requests = []
 
@@ -423,14 +430,14 @@ def test_a_batch_gets_a_fresh_token_before_each_call(core: Services, people: Peo
     documents = [
         document(people.ann, f"{number}. {KETTLE}", external_id=str(number)) for number in range(300)
     ]
-    stored = ingest_many(core.database, core.embedder, ann, "many", documents)
+    stored = ingest_many(services.database, services.embedder, ann, "many", documents)
     assert all(entries and entries.chunks == 1 for entries in stored)
     assert len(requests) == 2
 
 
-def test_an_expired_token_stores_nothing(core: Services, people: People, world: World):
+def test_an_expired_token_stores_nothing(services: Services, people: People, world: World):
     expired = Principal(people.ann.id, people.ann.token(exp=1))
     with pytest.raises(RagError) as raised:
-        ingest(core.database, core.embedder, expired, document(people.ann))
+        ingest(services.database, services.embedder, expired, document(people.ann))
     assert raised.value.status == 401
     assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(0,)]

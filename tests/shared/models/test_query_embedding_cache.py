@@ -52,8 +52,8 @@ def answers_with(service: StandIn, *seeds: int) -> None:
         service.replies(Reply(json={"object": "list", "data": data, "model": "m", "usage": {}}))
 
 
-def embedded(core: Services, actor: Actor, text: str = QUESTION, seconds: int = HOUR) -> list[float]:
-    return embed_query(core.database, core.embedder, actor.principal, text, seconds)
+def embedded(services: Services, actor: Actor, text: str = QUESTION, seconds: int = HOUR) -> list[float]:
+    return embed_query(services.database, services.embedder, actor.principal, text, seconds)
 
 
 def close_to(seed: int) -> object:
@@ -151,8 +151,8 @@ def test_0_disables_the_cache(service: StandIn, remote: Services, people: People
     assert remembered(world, people.ann) == 0
 
 
-def test_the_local_model_is_not_cached(core: Services, people: People, world: World):
-    assert embedded(core, people.ann) == embedded(core, people.ann)
+def test_the_local_model_is_not_cached(services: Services, people: People, world: World):
+    assert embedded(services, people.ann) == embedded(services, people.ann)
     assert remembered(world, people.ann) == 0
 
 

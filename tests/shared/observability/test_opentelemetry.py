@@ -72,10 +72,10 @@ def by_start(span: Span) -> int:
 
 
 @pytest.fixture
-def document(core: Services, people: People) -> str:
+def document(services: Services, people: People) -> str:
     assert people.ann.org
     new = NewDocument(people.ann.org.id, "The vault door", "The code of the vault door is QUARTZ-5521.")
-    return ingest(core.database, core.embedder, people.ann.principal, new).document_id
+    return ingest(services.database, services.embedder, people.ann.principal, new).document_id
 
 
 def test_an_answer_is_one_server_span_with_a_child_per_step_in_the_caller_s_trace(
@@ -460,13 +460,13 @@ def handled(stack: Stack, monkeypatch: pytest.MonkeyPatch, settings: dict[str, s
     for name, value in {**stack.function_environment(), **on_lambda, **settings}.items():
         monkeypatch.setenv(name, value)
     get_services.cache_clear()
-    core = get_services()
+    services = get_services()
     try:
         began = time.monotonic()
         answer = lambda_handler(health.app)(EVENT, None)
         spent = time.monotonic() - began
     finally:
-        core.close()
+        services.close()
         opentelemetry.start(None)
         get_services.cache_clear()
     assert answer["statusCode"] == 200

@@ -72,10 +72,10 @@ def logged(actor: Actor, method: str, path: str, body: Any = None, **headers: st
 
 
 @pytest.fixture
-def document(core: Services, people: People) -> str:
+def document(services: Services, people: People) -> str:
     assert people.ann.org
     new = NewDocument(people.ann.org.id, "The vault door", DOCUMENT)
-    return ingest(core.database, core.embedder, people.ann.principal, new).document_id
+    return ingest(services.database, services.embedder, people.ann.principal, new).document_id
 
 
 def test_a_search_is_one_line_with_its_four_steps(people: People, document: str):

@@ -58,47 +58,51 @@ def test_a_part_of_a_longer_identifier_does_not_match(subtests: pytest.Subtests)
             assert has_identifier(match(f"The review of ({identifier.lower()}), at last."), identifier)
 
 
-def test_the_keyword_text_may_differ_from_the_question(core: Services, people: People, world: World):
+def test_the_keyword_text_may_differ_from_the_question(services: Services, people: People, world: World):
     """Ann asks for one thing, and has another looked for."""
     for text in ("pump", "valve"):
-        passages.put(world, people.ann, text, embedding_model=core.embedder.model)
+        passages.put(world, people.ann, text, embedding_model=services.embedder.model)
     query = Query("pump", mode=Mode.KEYWORD)
-    assert [entry.text for entry in pipeline.search(core, people.ann.principal, query).matches] == ["pump"]
+    assert [entry.text for entry in pipeline.search(services, people.ann.principal, query).matches] == [
+        "pump"
+    ]
     query = Query("pump", mode=Mode.KEYWORD, words="valve")
-    assert [entry.text for entry in pipeline.search(core, people.ann.principal, query).matches] == ["valve"]
+    assert [entry.text for entry in pipeline.search(services, people.ann.principal, query).matches] == [
+        "valve"
+    ]
 
 
 def test_preferred_source_types_come_first_in_every_mode(
-    subtests: pytest.Subtests, core: Services, people: People, world: World
+    subtests: pytest.Subtests, services: Services, people: People, world: World
 ):
     """As far as ann's equally good documents go."""
-    vectors = embed(core.embedder, ["pump"])
+    vectors = embed(services.embedder, ["pump"])
     for source_type in ("a", "b", "c"):
-        fields: dict[str, Any] = {"embedding_model": core.embedder.model, "source_type": source_type}
+        fields: dict[str, Any] = {"embedding_model": services.embedder.model, "source_type": source_type}
         passages.put(world, people.ann, "pump", vectors=vectors, **fields)
     for mode in Mode:
         for source_type in ("a", "b", "c"):
             with subtests.test(mode=mode, source_type=source_type):
                 query = Query("pump", mode=mode, prefer=(source_type, "d"), top_k=2)
-                result = pipeline.search(core, people.ann.principal, query)
+                result = pipeline.search(services, people.ann.principal, query)
                 assert result.matches[0].source_type == source_type
                 assert (result.vector_ms > 0) is (mode is not Mode.KEYWORD)
                 assert (result.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
 
 
-def test_an_empty_result_has_no_leg_durations(core: Services, people: People):
+def test_an_empty_result_has_no_leg_durations(services: Services, people: People):
     """Ann asks for an unknown identifier."""
     query = Query("pump", filters=Filters(source_types=("none",)))
-    result = pipeline.search(core, people.ann.principal, query)
+    result = pipeline.search(services, people.ann.principal, query)
     assert (result.matches, result.vector_ms, result.lexical_ms) == ((), 0, 0)
 
 
 def test_similar_items_exclude_the_subject(
-    subtests: pytest.Subtests, core: Services, people: People, world: World
+    subtests: pytest.Subtests, services: Services, people: People, world: World
 ):
     """Ann asks, and her org has two documents."""
-    vectors = embed(core.embedder, ["pump"])
-    model, ann = core.embedder.model, people.ann.principal
+    vectors = embed(services.embedder, ["pump"])
+    model, ann = services.embedder.model, people.ann.principal
     first, second = (
         passages.put(world, people.ann, text, vectors=vectors, embedding_model=model)
         for text in ("pump", "a pump")
@@ -115,10 +119,12 @@ def test_similar_items_exclude_the_subject(
             for subject, expected in subjects.items():
                 vector = vectors[0] if subject.kind == "text" and mode is not Mode.KEYWORD else None
                 with subtests.test(mode=mode, result=result, subject=subject.kind):
-                    page = similar(core.database, ann, subject, vector, model, query, result)
+                    page = similar(services.database, ann, subject, vector, model, query, result)
                     assert {entry.document_id for entry in page.matches} == expected
                     assert (page.vector_ms > 0) is (mode is not Mode.KEYWORD)
             with subtests.test(mode=mode, result=result, subject="unknown"):
                 with pytest.raises(NotFound) as missing:
-                    similar(core.database, ann, SimilarTo("document", NOBODYS), None, model, query, result)
+                    similar(
+                        services.database, ann, SimilarTo("document", NOBODYS), None, model, query, result
+                    )
                 assert missing.value.code == "subject_not_found"

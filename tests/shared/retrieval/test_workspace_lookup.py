@@ -35,66 +35,66 @@ def made(world: World) -> Made:
     return make
 
 
-def missing(core: Services, caller: Principal, *question: str | None) -> tuple[str, dict[str, Any]]:
+def missing(services: Services, caller: Principal, *question: str | None) -> tuple[str, dict[str, Any]]:
     with pytest.raises(NotFound) as refused:
-        locate(core.database, caller, *question)
+        locate(services.database, caller, *question)
     return refused.value.code, refused.value.details
 
 
-def test_a_member_finds_a_workspace_and_an_org_by_id(core: Services, people: People, made: Made):
+def test_a_member_finds_a_workspace_and_an_org_by_id(services: Services, people: People, made: Made):
     home = made(people.acme.id)
     ann = people.ann.principal
-    assert locate(core.database, ann, f"WS_{home.upper()}", None) == Place(people.acme.id, home)
-    assert locate(core.database, ann, home, f"org_{people.acme.id}") == Place(people.acme.id, home)
-    assert locate(core.database, ann, None, people.acme.id) == Place(people.acme.id, None)
+    assert locate(services.database, ann, f"WS_{home.upper()}", None) == Place(people.acme.id, home)
+    assert locate(services.database, ann, home, f"org_{people.acme.id}") == Place(people.acme.id, home)
+    assert locate(services.database, ann, None, people.acme.id) == Place(people.acme.id, None)
 
 
-def test_a_member_of_two_orgs_finds_each_workspace_in_its_org(core: Services, people: People, made: Made):
+def test_a_member_of_two_orgs_finds_each_workspace_in_its_org(services: Services, people: People, made: Made):
     home, other = made(people.acme.id), made(people.bolt.id)
     kim = people.kim.principal
-    assert locate(core.database, kim, home, None).org_id == people.acme.id
-    assert locate(core.database, kim, other, None).org_id == people.bolt.id
-    code, details = missing(core, kim, home, people.bolt.id)
+    assert locate(services.database, kim, home, None).org_id == people.acme.id
+    assert locate(services.database, kim, other, None).org_id == people.bolt.id
+    code, details = missing(services, kim, home, people.bolt.id)
     assert (code, details["workspace_id"]) == ("workspace_not_found", home)
 
 
-def test_another_user_s_and_missing_ids_are_not_found(core: Services, people: People, made: Made):
+def test_another_user_s_and_missing_ids_are_not_found(services: Services, people: People, made: Made):
     theirs = made(people.bolt.id)
     ann = people.ann.principal
-    answers = [missing(core, ann, workspace, None)[0] for workspace in (theirs, NOBODYS, "x", "")]
+    answers = [missing(services, ann, workspace, None)[0] for workspace in (theirs, NOBODYS, "x", "")]
     assert set(answers) == {"workspace_not_found"}
-    answers = [missing(core, ann, None, org)[0] for org in (people.bolt.id, NOBODYS, "org_001")]
-    answers += [missing(core, ann, theirs, people.bolt.id)[0]]
+    answers = [missing(services, ann, None, org)[0] for org in (people.bolt.id, NOBODYS, "org_001")]
+    answers += [missing(services, ann, theirs, people.bolt.id)[0]]
     assert set(answers) == {"org_not_found"}
 
 
 def test_a_private_workspace_is_found_by_its_owner_and_the_org_s_admin(
-    core: Services, people: People, made: Made
+    services: Services, people: People, made: Made
 ):
     private = made(people.acme.id, people.ann)
     for actor in (people.ann, people.ada):
-        assert locate(core.database, actor.principal, private, None).collection_id == private
-    assert missing(core, people.alf.principal, private, None)[0] == "workspace_not_found"
+        assert locate(services.database, actor.principal, private, None).collection_id == private
+    assert missing(services, people.alf.principal, private, None)[0] == "workspace_not_found"
 
 
-def test_a_workspace_that_is_being_loaded_is_missing(core: Services, people: People, made: Made):
-    assert missing(core, people.ann.principal, made(people.acme.id, loads="x"), None)[0] == (
+def test_a_workspace_that_is_being_loaded_is_missing(services: Services, people: People, made: Made):
+    assert missing(services, people.ann.principal, made(people.acme.id, loads="x"), None)[0] == (
         "workspace_not_found"
     )
 
 
-def test_a_bound_key_finds_only_its_workspace(core: Services, people: People, made: Made):
+def test_a_bound_key_finds_only_its_workspace(services: Services, people: People, made: Made):
     """Ann's key, of whose org she sees more."""
     home, other = made(people.acme.id), made(people.acme.id)
     key = Principal(people.ann.id, people.ann.key_token(collection=home))
-    assert locate(core.database, key, home, people.acme.id).collection_id == home
-    assert missing(core, key, other, people.acme.id)[0] == "workspace_not_found"
+    assert locate(services.database, key, home, people.acme.id).collection_id == home
+    assert missing(services, key, other, people.acme.id)[0] == "workspace_not_found"
     kim = Principal(people.kim.id, people.kim.key_token())
-    assert missing(core, kim, None, people.bolt.id)[0] == "org_not_found"
+    assert missing(services, kim, None, people.bolt.id)[0] == "org_not_found"
 
 
-def test_a_workspace_or_an_org_is_required(core: Services, people: People):
+def test_a_workspace_or_an_org_is_required(services: Services, people: People):
     """Ann says not where."""
     with pytest.raises(InvalidRequest) as refused:
-        locate(core.database, people.ann.principal, None, None)
+        locate(services.database, people.ann.principal, None, None)
     assert refused.value.code == "workspace_required"

@@ -211,7 +211,7 @@ def test_only_a_complete_last_segment_makes_a_name_a_user_s(
             assert owners == [(people.ann.id if end.startswith("u:") else None,)]
 
 
-def test_the_size_of_a_page_is_limited(people: People, core: Services):
+def test_the_size_of_a_page_is_limited(people: People, services: Services):
     """Callers ask again for the rest. A text has at most 100,000 characters, and never a negative number."""
     texts = ["\N{GRINNING FACE}" * 120_000 + str(number) for number in range(30)]
     for number, text in enumerate(texts):
@@ -221,5 +221,5 @@ def test_the_size_of_a_page_is_limited(people: People, core: Services):
     assert {len(row["content"]) for row in page["documents"]} == {100_000}
     assert all(row["is_truncated"] for row in page["documents"])
     assert {row["content"] for row in listed(people.ann, characters=-1)["documents"]} == {""}
-    rows, total = named_collections.documents(core.database, people.ann.principal, "docs", 25, 2, 100_000)
+    rows, total = named_collections.documents(services.database, people.ann.principal, "docs", 25, 2, 100_000)
     assert ([row["name"] for row in rows], total) == ([f"{number:02}" for number in range(2, 27)], 30)

@@ -18,7 +18,7 @@ from shared.errors import DatabaseBusy
 from shared.services import Services
 from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
-from tests.functions.app_server import services
+from tests.functions.app_server import services_with
 from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.sql.base.test_value_checks import largest_growth
 from tests.sql.test_catalogue import CALLERS
@@ -125,7 +125,7 @@ def test_a_missing_secret_is_reported(people: People, settings_row: World, setti
     assert people.ann.rpc("rag_health").json()[0]["functions_secret"] == "unset"
     answer = people.ann.request("GET", "/api/v1/collections")
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "functions_secret_unset")
-    with services(settings) as new_process:
+    with services_with(settings) as new_process:
         assert check(new_process, None).services["database"] == "unhealthy"
 
 
@@ -357,7 +357,7 @@ def test_a_user_s_concurrent_long_changes_are_limited(people: People, settings_r
         assert [answer.result().status_code for answer in running] == [200] * 4
 
 
-def test_a_call_waits_three_seconds_for_a_lock(people: People, settings_row: World, core: Services):
+def test_a_call_waits_three_seconds_for_a_lock(people: People, settings_row: World, services: Services):
     """PostgREST answers SQLSTATE 55P03 with 500; the functions answer with 503."""
     world = settings_row
     world.sql("update rag.settings set open_to_direct_callers = true")
@@ -376,7 +376,7 @@ def test_a_call_waits_three_seconds_for_a_lock(people: People, settings_row: Wor
         direct_deletion = pool.submit(people.ada.direct().rpc, "rag_delete_document", delete)
         # The trigger that writes the delivery waits at the end of the transaction.
         deferred = pool.submit(people.ann.rpc, "rag_create_collection", {"name": "new"})
-        python = pool.submit(core.database.call, people.alf.principal, "rag_delete_document", delete)
+        python = pool.submit(services.database.call, people.alf.principal, "rag_delete_document", delete)
         with pytest.raises(DatabaseBusy) as busy:
             python.result()
         for call in (direct_put, put_by_us, deferred, deletion, direct_deletion):

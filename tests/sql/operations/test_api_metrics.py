@@ -11,7 +11,7 @@ from functions import metrics
 from shared.config import Settings
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services
+from tests.functions.app_server import client_of, services_with
 
 TOKEN = "a token of the operator's"
 
@@ -40,7 +40,10 @@ def grown(before: dict[Any, float], after: dict[Any, float]) -> dict[Any, float]
 
 
 def test_counters_and_histograms_are_summed_over_all_users(people: People, settings: Settings):
-    with services(settings, rag_metrics_token=TOKEN) as core, client_of(metrics.app, core) as client:
+    with (
+        services_with(settings, rag_metrics_token=TOKEN) as services,
+        client_of(metrics.app, services) as client,
+    ):
         before = samples(client, "rag_query_requests"), samples(client, "rag_query_latency_seconds")
         for actor, seconds in ((people.ann, 0.02), (people.bob, 0.3), (people.ann, 100)):
             measure(actor, "rag_query_requests_total", 1, "success")

@@ -8,8 +8,8 @@ from tests.actors import World, hit_arguments
 from tests.conftest import People
 
 
-def test_counts_are_limited_and_marked_as_such(core: Services, people: People):
-    graph_documents.put_all(core, people.ann)
+def test_counts_are_limited_and_marked_as_such(services: Services, people: People):
+    graph_documents.put_all(services, people.ann)
     (whole,) = people.ada.rpc("rag_stats").json()
     people.ada.request("GET", "/v1/collections")
     people.ann.request("GET", "/v1/collections")

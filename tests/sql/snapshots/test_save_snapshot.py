@@ -43,7 +43,7 @@ def answer(actor: Actor, function: str, **arguments: Any) -> tuple[int, list[Row
 
 
 def test_the_size_of_a_response_is_limited_and_the_parts_are_complete(
-    people: People, world: World, core: Services
+    people: People, world: World, services: Services
 ):
     collection = index(world, people)
     _, listed = answer(people.ann, "rag_snapshot_documents", collection_id=collection)
@@ -62,7 +62,7 @@ def test_the_size_of_a_response_is_limited_and_the_parts_are_complete(
 
     read = [
         (document["name"], document["content"], len(list(chunks)))
-        for document, chunks in IndexReader(core.database, people.ann.principal, "i").documents()
+        for document, chunks in IndexReader(services.database, people.ann.principal, "i").documents()
     ]
     counts = [0, 600, 0, 0, 0, 0]
     assert read[0] == ("first", "0", 1)

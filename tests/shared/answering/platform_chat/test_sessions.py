@@ -10,11 +10,13 @@ from tests.actors import NOBODYS, Actor
 from tests.conftest import People
 
 
-def save_session(core: Services, actor: Actor, *messages: Message) -> Session:
+def save_session(services: Services, actor: Actor, *messages: Message) -> Session:
     """What the next turn is reminded of."""
     assert actor.org is not None
-    session = sessions.save_turn(core.database, actor.principal, Session(None, actor.org.id, None), messages)
-    return sessions.open_session(core.database, actor.principal, session, None)
+    session = sessions.save_turn(
+        services.database, actor.principal, Session(None, actor.org.id, None), messages
+    )
+    return sessions.open_session(services.database, actor.principal, session, None)
 
 
 @pytest.mark.parametrize(
@@ -27,24 +29,26 @@ def save_session(core: Services, actor: Actor, *messages: Message) -> Session:
         ("\u200b", ""),
     ],
 )
-def test_a_session_is_titled_by_the_first_question(core: Services, people: People, question: str, title: str):
-    save_session(core, people.ann, Message("system", "Be brief."), Message("user", question))
-    save_session(core, people.ann, Message("assistant", "So."))
-    listed = sessions.list_sessions(core.database, people.ann.principal, 10, 0)
+def test_a_session_is_titled_by_the_first_question(
+    services: Services, people: People, question: str, title: str
+):
+    save_session(services, people.ann, Message("system", "Be brief."), Message("user", question))
+    save_session(services, people.ann, Message("assistant", "So."))
+    listed = sessions.list_sessions(services.database, people.ann.principal, 10, 0)
     assert [row["title"] for row in listed] == ["", title]
 
 
-def test_characters_that_postgres_cannot_store_are_removed_from_an_answer(core: Services, people: People):
-    session = save_session(core, people.ann, Message("assistant", "a\0b\ud800", {"model": "m"}))
+def test_characters_that_postgres_cannot_store_are_removed_from_an_answer(services: Services, people: People):
+    session = save_session(services, people.ann, Message("assistant", "a\0b\ud800", {"model": "m"}))
     assert session.messages == (Message("assistant", "ab?"),)
     assert (
-        len(save_session(core, people.ann, Message("assistant", "é" * 100_001)).messages[0].content)
+        len(save_session(services, people.ann, Message("assistant", "é" * 100_001)).messages[0].content)
         == 100_000
     )
 
 
-def test_a_missing_resource_is_named_in_the_error(core: Services, people: People):
-    database, caller = core.database, people.ann.principal
+def test_a_missing_resource_is_named_in_the_error(services: Services, people: People):
+    database, caller = services.database, people.ann.principal
     with pytest.raises(NotFound) as missing:
         sessions.open_session(database, caller, NOBODYS, None)
     assert (missing.value.code, missing.value.details) == ("session_not_found", {"session_id": NOBODYS})

@@ -67,9 +67,9 @@ def lister(jobs: Jobs, shelf: Shelf) -> SourceWorker:
 
 
 @pytest.fixture
-def collection(core: Services, people: People) -> str:
+def collection(services: Services, people: People) -> str:
     """A collection that sources fill."""
-    return str(collections.create(core.database, people.ada.principal, {"name": "collection"})["id"])
+    return str(collections.create(services.database, people.ada.principal, {"name": "collection"})["id"])
 
 
 def make(actor: Actor, collection: str, address: str = ADDRESS) -> str:
@@ -292,12 +292,12 @@ class Dying(Jobs):
 
 
 def test_a_worker_that_dies_at_any_call_is_continued(
-    lister: SourceWorker, shelf: Shelf, people: People, world: World, collection: str, core: Services
+    lister: SourceWorker, shelf: Shelf, people: People, world: World, collection: str, services: Services
 ):
     source = make(people.ada, collection)
     died = 0
     for call in range(1, 20):
-        dying = Dying(core.database, core.require_signer())
+        dying = Dying(services.database, services.require_signer())
         vars(dying)["calls_left"] = call
         try:
             SourceWorker(dying, lambda _: shelf).work()
