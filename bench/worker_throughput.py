@@ -55,7 +55,6 @@ KEYS = {
     "title_entities": "document_id",
     "mentions": "document_id",
     "relations": "document_id",
-    "extractions": "document_id",
 }
 
 

@@ -1,10 +1,9 @@
 """Function ingest: the worker for documents, webhooks, the graph and sources, called by a schedule.
 
-EventBridge invokes it with an event; Cloud Scheduler, pg_cron with pg_net, and the local stack call it over
-HTTP, with the worker's token.
+EventBridge invokes it with an event, functions/schedule.py calls it in its own process, and Cloud Scheduler
+and pg_cron with pg_net call it over HTTP, with the worker's token.
 """
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event
@@ -20,10 +19,11 @@ from shared.api.dependencies import Core, get_services
 from shared.documents.webhook_delivery_and_retry import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
-from shared.ingestion.job_queue import BatchResult, Jobs, work_until
+from shared.ingestion.job_queue import Jobs, work_until
 from shared.ingestion.maintenance import extend_hnsw, remove_due, remove_old_rows
 from shared.ingestion.sources.open_source import open_source
 from shared.ingestion.sources.source_worker import SourceWorker
+from shared.services import Services
 
 # How long a call claims jobs. Afterwards the call finishes the claimed ones.
 BUDGET_SECONDS = 45.0
@@ -47,10 +47,11 @@ class WorkReport(BaseModel):
 
 @app.post("/functions/v1/ingest", dependencies=[worker_only])
 def ingest(services: Core) -> WorkReport:
-    return _work(services)
+    return work(services)
 
 
-def _work(services: Core) -> WorkReport:
+def work(services: Services) -> WorkReport:
+    """One call of the worker. Raises a RagError for a queue whose items cannot be claimed."""
     signer = services.require_signer()
     jobs = Jobs(services.database, signer)
     worker = Worker(
@@ -70,20 +71,21 @@ def _work(services: Core) -> WorkReport:
     # In parallel, so that documents do not wait for slow receivers, nor these for long documents.
     finished = Event()
     with ThreadPoolExecutor(3) as pool:
-        delivery = pool.submit(work_until, sender.deliver, finished, BUDGET_SECONDS)
-        extraction = pool.submit(work_until, graph_worker.build, finished, BUDGET_SECONDS)
-        listing = pool.submit(work_until, source_worker.work, finished, BUDGET_SECONDS)
+        delivery, extraction, listing = (
+            pool.submit(work_until, step, BUDGET_SECONDS, finished)
+            for step in (sender.deliver, graph_worker.build, source_worker.work)
+        )
         try:
-            documents, idle = _ingest_documents(worker)
+            documents, is_idle = work_until(worker.work, BUDGET_SECONDS)
         finally:
             finished.set()
-        deliveries, _ = delivery.result()
-        extractions, all_extracted = extraction.result()
-        listings, all_listed = listing.result()
     remove_old_rows(services.database, signer)
     extend_hnsw(services.database, signer)
     if services.storage:
         remove_due(services.database, signer, services.storage)
+    deliveries, _ = delivery.result()
+    extractions, all_extracted = extraction.result()
+    listings, all_listed = listing.result()
     return WorkReport(
         completed=documents.completed,
         failed=documents.failed,
@@ -92,18 +94,8 @@ def _work(services: Core) -> WorkReport:
         undelivered=deliveries.claimed - deliveries.completed,
         read=extractions.completed,
         sources=listings.completed,
-        idle=idle and all_extracted and all_listed,
+        idle=is_idle and all_extracted and all_listed,
     )
-
-
-def _ingest_documents(worker: Worker) -> tuple[BatchResult, bool]:
-    """The result, and whether no due document is left."""
-    total, idle, end = BatchResult(), False, time.monotonic() + BUDGET_SECONDS
-    while not idle and time.monotonic() < end:
-        batch = worker.work()
-        idle = batch.claimed == 0
-        total += batch
-    return total, idle
 
 
 _http = lambda_handler(app)
@@ -112,5 +104,5 @@ _http = lambda_handler(app)
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """The AWS Lambda entry point for events of a schedule and HTTP requests."""
     if event.get("source") == "aws.events":
-        return _work(get_services()).model_dump()
+        return work(get_services()).model_dump()
     return _http(event, context)

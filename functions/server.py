@@ -35,7 +35,7 @@ gc.enable()
 SLUGS = {
     module.name.replace("_", "-"): f"functions.{module.name}"
     for module in iter_modules([str(Path(__file__).parent)])
-    if module.name != "server"
+    if module.name not in ("schedule", "server")
 }
 ALWAYS = "health"
 # Cloud Run kills a container ten seconds after SIGTERM.

@@ -36,7 +36,7 @@ NOT_EMPTY = "The database has chunks already. Add further documents with: python
 # The tables that refer to documents. Their secondary indexes and foreign keys are dropped and created again.
 TABLES = [
     f"rag.{name}"
-    for name in ("chunks", "extractions", "facets", "mentions", "postings", "relations", "title_entities")
+    for name in ("chunks", "facets", "jobs", "mentions", "postings", "relations", "title_entities")
 ]
 SECONDARY = """
 select 'drop index ' || indexrelid::regclass, pg_get_indexdef(indexrelid)

@@ -46,8 +46,8 @@ def build(folder: Path = FOLDER) -> None:
     _install(folder / SOURCES, "requirements-sources.txt")
     _remove_duplicates(folder / PARSERS, folder)
     _remove_duplicates(folder / SOURCES, folder, folder / PARSERS)
-    # The server is the container's.
-    _copy("functions", folder, exclude="server.py")
+    # Programs of the container.
+    _copy("functions", folder, "server.py", "schedule.py")
     _copy("shared", folder)
     _compile(folder)
     # osls needs them in the folder that it packages, and does not add them to the zip.
@@ -112,9 +112,9 @@ def _compile(folder: Path) -> None:
     subprocess.run([*compileall, *paths], env={"PYTHONHASHSEED": "0"}, check=True)
 
 
-def _copy(package: str, folder: Path, exclude: str = "") -> None:
+def _copy(package: str, folder: Path, *excluded: str) -> None:
     for path in (ROOT / package).rglob("*"):
-        if path.suffix in {".py", ".toml"} and path.name != exclude:
+        if path.suffix in {".py", ".toml"} and path.name not in excluded:
             target = folder / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)

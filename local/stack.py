@@ -340,15 +340,10 @@ class Stack:
     def _gateway_environment(self) -> dict[str, str]:
         return {
             "RAG_SNAPSHOT_URL": f"file://{self.folder / 'snapshots'}",
-            **settings_of_the_shell(),
-            **no_proxy_for_loopback(),
-            "PYTHONPATH": str(ROOT),
-            **self.function_environment(),
+            **self._worker_environment(),
             "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
-            # Signing keys and the metrics' token are for the functions only; see function_environment.
             "RAG_METRICS_TOKEN": self.state.metrics_token,
             "RAG_WORKER_TOKEN": self.state.worker_token,
-            **({"RAG_SIGNING_KEY": json.dumps(key)} if (key := self.state.private_key) else {}),
             # For the playground: signs the demo users' tokens, and the secret that grants them.
             "LOCAL_SIGNING_KEY": json.dumps(self.signing_key),
             "LOCAL_PLAYGROUND_SECRET": self.state.playground_secret,
@@ -356,15 +351,17 @@ class Stack:
         }
 
     def _spawn_worker(self) -> None:
-        self._spawn("worker", [sys.executable, "-m", "local.worker_schedule"], self._worker_environment())
+        command = [sys.executable, "-m", "functions.schedule", "--pause", "1"]
+        self._spawn("worker", command, self._worker_environment())
 
     def _worker_environment(self) -> dict[str, str]:
-        address = f"{self.url}/functions/v1/ingest"
         return {
-            "PATH": os.environ["PATH"],
+            **settings_of_the_shell(),
+            **no_proxy_for_loopback(),
             "PYTHONPATH": str(ROOT),
-            "LOCAL_INGEST_URL": address,
-            "RAG_WORKER_TOKEN": self.state.worker_token,
+            **self.function_environment(),
+            # Only the functions sign; see function_environment.
+            **({"RAG_SIGNING_KEY": json.dumps(key)} if (key := self.state.private_key) else {}),
         }
 
     def function_environment(self) -> dict[str, str]:

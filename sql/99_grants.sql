@@ -22,7 +22,8 @@ grant select, insert, update, delete on rag.chunks to authenticated;
 grant select, insert, update, delete on rag.originals to authenticated;
 grant select, insert, update, delete on rag.facets to authenticated;
 grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+grant update (collection_id, owner_id, user_id, next_ordinal, state, attempts, due_at, lease, step, error_code,
+  error_message, finished_at)
   on rag.jobs to authenticated;
 grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
@@ -51,7 +52,6 @@ grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
-grant select, insert, update, delete on rag.extractions to authenticated;
 grant select, insert, update on rag.org_calls to authenticated;
 grant select, insert (org_id, day, quota, tokens, calls), update (tokens, calls, alerted_at, exceeded_at)
   on rag.token_usage to authenticated;
@@ -87,9 +87,6 @@ grant update (state, attempts, due_at, lease, response_status, error, finished_a
 grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted,
   failed, gone, error_code, error_message) on rag.sources to rag_worker;
-grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
-  on rag.extractions to rag_worker;
-grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
 grant select on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
@@ -102,10 +99,10 @@ revoke all on all functions in schema rag from public, anon, authenticated, serv
 grant execute on all functions in schema rag to authenticated;
 -- PostgREST's pre-request function runs as every role.
 grant execute on function rag.check_request(), rag.check_direct_size() to public;
-revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
-  rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
-  rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer), rag.clear_deliveries(),
+  rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer), rag.clear_deliveries(),
+  rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
@@ -134,8 +131,7 @@ begin
       ('unguarded', 'rag_health()'),
       -- Only the worker's role calls these.
       ('worker', 'rag_claim_deliveries(integer,integer)'),
-      ('worker', 'rag_claim_extractions(integer,integer)'),
-      ('worker', 'rag_claim_jobs(integer,integer)'),
+      ('worker', 'rag_claim_jobs(text,integer,integer)'),
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_claim_sources(integer,integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
@@ -170,7 +166,6 @@ begin
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
-      ('guarded', 'rag_fail_extraction(text,text,integer,boolean)'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),

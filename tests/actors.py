@@ -36,7 +36,7 @@ LEASED: dict[str, dict[str, Any]] = {
 READING: dict[str, dict[str, Any]] = {
     "rag_open_extraction": {"max_chunks": 10},
     "rag_store_extraction": {"first": 0, "chunks": [{"names": [{"name": "Eve Root"}]}]},
-    "rag_fail_extraction": {"code": "reading_failed", "message": "x"},
+    "rag_fail_job": {"code": "extraction_failed", "message": "x"},
 }
 
 

@@ -182,7 +182,7 @@ def world(stack: Stack) -> Iterator[World]:
 @pytest.fixture
 def no_jobs(world: World) -> Iterator[None]:
     """Nothing that another test has left for the worker to do or to send, and nothing left."""
-    tables = ("jobs", "webhooks", "extractions", "object_removals", "sources")
+    tables = ("jobs", "webhooks", "object_removals", "sources")
     clear = "; ".join(f"delete from rag.{table}" for table in tables)
     world.sql(clear)
     yield

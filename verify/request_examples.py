@@ -70,7 +70,6 @@ WITHOUT_EFFECT = {
 # SQL functions that the sweep calls only as an attacker: a valid one would do the worker's work for all orgs.
 WITHOUT_CONTROL = {
     "rag_claim_deliveries",
-    "rag_claim_extractions",
     "rag_claim_jobs",
     "rag_claim_removals",
     "rag_claim_sources",
@@ -232,13 +231,12 @@ ARGUMENTS: dict[str, Example] = {
         "title": "new", "messages": [{"role": "user", "content": f"and {values['marker']}"}],
     },
     "rag_begin_upload": lambda _: {"name": "a.pdf", "size_bytes": 10},
-    "rag_claim_jobs": lambda _: {"max_items": 1, "lease_seconds": 60},
+    "rag_claim_jobs": lambda _: {"kind": "ingestion", "max_items": 1, "lease_seconds": 60},
     "rag_store_content": lambda _: {"content_hash": _digest()},
     "rag_extend_job": lambda _: {"step": "storing", "lease_seconds": 60},
     "rag_complete_job": lambda values: {"document": _document(values), "chunks": [_chunk(values, QUESTION)]},
     "rag_fail_job": lambda _: {"code": "processing_failed", "message": "x"},
     "rag_store_extraction": lambda _: {"first": 0, "chunks": [{"names": [{"name": "Eve Root"}]}]},
-    "rag_fail_extraction": lambda _: {"code": "reading_failed", "message": "x"},
     "rag_end_removal": lambda values: {"path": values.get("removal_path", "a")},
     "rag_end_source": lambda values: {
         "source_id": values["source_lease"][0], "lease": values["source_lease"][1], "counts": {"listed": 1},

@@ -127,7 +127,9 @@ class ObjectFactory:
             *(private[name] for name in ("collection_id", "document_id", "chunk_id", "key_id", "record_id")),
         ]
         # So that no worker reads a document for names while the sweep runs.
-        postpone = "update rag.extractions set due_at = now() + interval '1 day' where org_id = %s"
+        postpone = (
+            "update rag.jobs set due_at = now() + interval '1 day' where org_id = %s and kind = 'extraction'"
+        )
         actors.sql(postpone, actors.org_id)
         return Objects(shared, private, self._ids(), frozenset(private_ids), self.other_id)
 
@@ -375,11 +377,12 @@ class ObjectFactory:
         """The lease of the worker that extracts the document's names."""
         lease = str(uuid4())
         self._actors.sql(
-            "insert into rag.extractions "
-            "(org_id, document_id, collection_id, user_id, is_extracted, lease, due_at) "
-            "select org_id, id, collection_id, %s, false, %s, now() + interval '1 hour' from rag.documents "
-            "where org_id = %s and id = %s on conflict (org_id, document_id) do update "
-            "set user_id = excluded.user_id, is_extracted = false, next_ordinal = 0, lease = excluded.lease, "
+            "insert into rag.jobs "
+            "(org_id, id, kind, document_id, collection_id, user_id, state, lease, due_at) "
+            "select org_id, id, 'extraction', id, collection_id, %s, 'running', %s, "
+            "now() + interval '1 hour' from rag.documents where org_id = %s and id = %s "
+            "on conflict (org_id, id) do update "
+            "set user_id = excluded.user_id, state = 'running', next_ordinal = 0, lease = excluded.lease, "
             "due_at = excluded.due_at",
             self._actors.admin.id, lease, self._actors.org_id, document_id,
         )  # fmt: skip

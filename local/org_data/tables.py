@@ -18,7 +18,6 @@ EXPORTED = (
     "originals",
     "chunks",
     "jobs",
-    "extractions",
     "mentions",
     "relations",
     "sessions",
@@ -49,7 +48,6 @@ NOT_EXPORTED = {
 VALUES = {
     ("jobs", "lease"): "null::uuid",
     ("jobs", "state"): "case state when 'running' then 'waiting' else state end",
-    ("extractions", "lease"): "null::uuid",
 }
 CONDITIONS = {"originals": "path is null"}
 WITH_IDS = (

@@ -77,7 +77,7 @@ class Worker:
     def work(self, count: int = 8) -> BatchResult:
         """One round: at most `count` jobs, each completed, failed or postponed. Raises a RagError for a
         failed claim."""
-        jobs = self._jobs.claim(count)
+        jobs = self._jobs.claim("ingestion", count)
         total = BatchResult(claimed=len(jobs))
         ready: list[_LoadedDocument] = []
         leases = LeaseRenewer(self._jobs)

@@ -5,7 +5,6 @@ turn. Stored parts are not repeated, even if the worker dies.
 """
 
 import time
-from dataclasses import replace
 from functools import partial
 
 from shared.graph.rule_extractor import extract
@@ -23,17 +22,15 @@ class GraphWorker:
     """Extracts claimed documents. Several workers at once never extract a document twice."""
 
     def __init__(self, jobs: Jobs) -> None:
-        self._jobs = replace(jobs, fail_function="rag_fail_extraction")
+        self._jobs = jobs
 
     def build(self) -> BatchResult:
         """One round: some documents, each completed, failed or postponed. Raises a RagError for a failed
         claim."""
-        arguments = {"max_items": CLAIMED, "lease_seconds": LEASE_SECONDS}
-        claimed = self._jobs.claimed("rag_claim_extractions", arguments)
-        total, until = BatchResult(claimed=len(claimed)), time.monotonic() + ROUND_SECONDS
-        for row in claimed:
-            job = Job.of(row["document_id"], row)
-            action = self._extract if time.monotonic() < until else self._postpone
+        jobs = self._jobs.claim("extraction", CLAIMED)
+        total, until = BatchResult(claimed=len(jobs)), time.monotonic() + ROUND_SECONDS
+        for job in jobs:
+            action = self._extract if time.monotonic() < until else self._jobs.postpone
             total += attempt(self._jobs, job, partial(action, job))
         return total
 
@@ -44,7 +41,7 @@ class GraphWorker:
             if not self._store(job, part):
                 break
             if time.monotonic() > until:
-                return self._postpone(job)
+                return self._jobs.postpone(job)
         return BatchResult(completed=1)
 
     def _store(self, job: Job, part: Row) -> bool:
@@ -53,7 +50,3 @@ class GraphWorker:
         chunks = [named.row() for named in extract(part["title"], part["chunks"])]
         arguments = {"first": part["first"], "chunks": chunks, "lease_seconds": LEASE_SECONDS}
         return bool(self._jobs.call(job, "rag_store_extraction", arguments))
-
-    def _postpone(self, job: Job) -> BatchResult:
-        self._jobs.call(job, self._jobs.fail_function, {"retry_seconds": 0, "is_attempt": False})
-        return BatchResult(postponed=1)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from operator import add
 from threading import Event
-from typing import Any
+from typing import Any, Literal
 
 from shared.access.token_quotas import TokenUsage, record, seconds_until_midnight
 from shared.access.token_signer import Signer, worker_principal
@@ -31,6 +31,7 @@ BUSY_PAUSE = 5
 # The pause before the next claim while nothing is due.
 PAUSE_SECONDS = 0.5
 Row = dict[str, Any]
+JobKind = Literal["ingestion", "extraction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,6 @@ class Job:
     attempts: int = 1
     # The document belongs to another user: an admin of the org added it.
     as_admin: bool = False
-
-    @classmethod
-    def of(cls, job_id: str, row: Row) -> "Job":
-        return cls(job_id, row["org_id"], row["user_id"], row["lease"], row["attempts"], row["as_admin"])
 
     @property
     def pause(self) -> int | None:
@@ -68,21 +65,18 @@ class BatchResult:
 
 @dataclass(frozen=True)
 class Jobs:
-    """The worker's calls of the database. `fail_function`: the SQL function that ends or postpones an item of
-    its queue."""
+    """The worker's calls of the database."""
 
     _database: Database
     _signer: Signer
-    fail_function: str = "rag_fail_job"
 
-    def claim(self, count: int) -> list[Job]:
-        """Lease at most `count` jobs."""
-        rows = self.claimed("rag_claim_jobs", {"max_items": count, "lease_seconds": LEASE_SECONDS})
-        return [Job.of(row["job_id"], row) for row in rows]
-
-    def claimed(self, function: str, arguments: Row) -> list[Row]:
-        """The rows of a claiming function, called in the worker's role."""
-        return list(self.call_as_worker(function, arguments))
+    def claim(self, kind: JobKind, count: int) -> list[Job]:
+        """Lease at most `count` jobs of a kind."""
+        arguments = {"kind": kind, "max_items": count, "lease_seconds": LEASE_SECONDS}
+        return [
+            Job(row["job_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], row["as_admin"])
+            for row in self.call_as_worker("rag_claim_jobs", arguments)
+        ]
 
     def call_as_worker(self, function: str, arguments: Row) -> Any:
         """A call in the worker's role."""
@@ -106,12 +100,18 @@ class Jobs:
         """Write the job's step and renew its lease."""
         self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
+    def postpone(self, job: Job) -> BatchResult:
+        """End the job's turn without an error: it is due again at once, and the attempt does not count.
+        Raises a RagError."""
+        self.call(job, "rag_fail_job", {"retry_seconds": 0, "is_attempt": False})
+        return BatchResult(postponed=1)
+
     def fail(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
         """Write the error, and the seconds until the job is due again; None for never. Without `is_attempt`
         the attempt does not count."""
         arguments = {"code": code, "message": message[:500], "retry_seconds": pause, "is_attempt": is_attempt}
         try:
-            self.call(job, self.fail_function, arguments)
+            self.call(job, "rag_fail_job", arguments)
         except RagError as error:
             # The lease will expire.
             log.warning(
@@ -144,23 +144,28 @@ class LeaseRenewer:
         return lost
 
 
-def work_until(work: Callable[[], BatchResult], finished: Event, seconds: float) -> tuple[BatchResult, bool]:
+def work_until(
+    work: Callable[[], BatchResult], seconds: float, finished: Event | None = None
+) -> tuple[BatchResult, bool]:
     """Repeat rounds until `finished` is set, and then until nothing is due or the seconds are over. Returns
-    the results, and whether nothing is due. A failed claim is logged."""
+    the results, and whether nothing is due. A failed claim is logged; once `finished` is set, its RagError is
+    raised. Without `finished` the loop behaves as if the event were set."""
     total, until = BatchResult(), time.monotonic() + seconds
     while True:
-        last = finished.is_set()
+        is_last = finished is None or finished.is_set()
         batch = BatchResult()
         try:
             batch = work()
         except RagError as error:
+            if is_last:
+                raise
             log.warning(
                 "no job could be claimed: %s (%s); the worker tries again", error.code, error.log_reason
             )
         total += batch
-        if last and (not batch.claimed or time.monotonic() > until):
+        if is_last and (not batch.claimed or time.monotonic() > until):
             return total, not batch.claimed
-        if not batch.claimed:
+        if finished and not batch.claimed:
             finished.wait(PAUSE_SECONDS)
 
 

@@ -1,23 +1,24 @@
--- The claim of ingestion jobs, under the worker's role: fair among orgs, with a lease.
+-- The claim of jobs, under the worker's role: fair among orgs, with a lease. The worker claims each kind of its own, so
+-- that extractions do not delay documents.
 
 create function rag.fail_exhausted_jobs()
 returns void
-language plpgsql volatile security invoker set search_path = ''
+language sql volatile security invoker set search_path = ''
 as $$
-begin
   -- Documents are locked before their jobs, in every transaction.
   with exhausted as (
     select documents.org_id, documents.id
     from rag.documents
     join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= rag.max_attempts()
+    where jobs.kind = 'ingestion' and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
+      and jobs.attempts >= rag.max_attempts()
     for update of documents skip locked
   ), failed as (
     update rag.jobs
     set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
       error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
     from exhausted
-    where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id
+    where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id and jobs.kind = 'ingestion'
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
     returning jobs.org_id, jobs.document_id, jobs.error_code, jobs.error_message
   )
@@ -25,13 +26,24 @@ begin
   set status = 'failed', error_code = failed.error_code, error_message = failed.error_message
   from failed
   where documents.org_id = failed.org_id and documents.id = failed.document_id and documents.status = 'processing';
-end;
+
+  update rag.jobs
+  set state = 'failed', lease = null, finished_at = clock_timestamp(), error_code = 'extraction_failed',
+    error_message = 'The extraction failed too often; build the graph of the collection again.'
+  from (
+    select jobs.org_id, jobs.id
+    from rag.jobs
+    where jobs.kind = 'extraction' and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
+      and jobs.attempts >= rag.max_attempts()
+    for update skip locked
+  ) as exhausted
+  where jobs.org_id = exhausted.org_id and jobs.id = exhausted.id;
 $$;
 
 comment on function rag.fail_exhausted_jobs is
-  'Fail the jobs, and their documents, whose last lease has expired after rag.max_attempts() attempts.';
+  'Fail the jobs whose last lease has expired after rag.max_attempts() attempts, and the documents of ingestion jobs.';
 
-create function rag.due_jobs(max_items integer)
+create function rag.due_jobs(kind text, max_items integer)
 returns table (org_id uuid, id uuid, is_expired boolean, place bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -40,12 +52,18 @@ begin
   return query
   with recursive busy (org_id) as (
     -- The next org with a job, by the index: there may be many jobs and few orgs.
-    (select jobs.org_id from rag.jobs where jobs.state in ('waiting', 'running') order by jobs.org_id limit 1)
+    (select jobs.org_id
+    from rag.jobs
+    where jobs.kind = due_jobs.kind and jobs.state in ('waiting', 'running')
+    order by jobs.org_id
+    limit 1)
     union all
     select (
-      select jobs.org_id from rag.jobs
-      where jobs.state in ('waiting', 'running') and jobs.org_id > busy.org_id
-      order by jobs.org_id limit 1)
+      select jobs.org_id
+      from rag.jobs
+      where jobs.kind = due_jobs.kind and jobs.state in ('waiting', 'running') and jobs.org_id > busy.org_id
+      order by jobs.org_id
+      limit 1)
     from busy
     where busy.org_id is not null
   ), due as (
@@ -54,7 +72,7 @@ begin
     cross join lateral (
       select jobs.org_id, jobs.id, jobs.due_at, jobs.state
       from rag.jobs
-      where jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
+      where jobs.kind = due_jobs.kind and jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
         and jobs.due_at <= clock_timestamp()
       order by jobs.due_at, jobs.id
       limit max_items
@@ -67,24 +85,26 @@ end;
 $$;
 
 comment on function rag.due_jobs is
-  'Due jobs in the order of their claim: the same number of every org that is not paused, the longest waiting first. '
-  'is_expired: the job was claimed, and its lease has expired.';
+  'Due jobs of a kind in the order of their claim: the same number of every org that is not paused, the longest waiting '
+  'first. is_expired: the job was claimed, and its lease has expired.';
 
-create function public.rag_claim_jobs(max_items integer default 1, lease_seconds integer default 60)
+create function public.rag_claim_jobs(kind text, max_items integer default 1, lease_seconds integer default 60)
 returns table (
-  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
-  attempts integer
+  job_id uuid, org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
   perform rag.check_claim(max_items, lease_seconds);
+  if (rag_claim_jobs.kind in ('ingestion', 'extraction')) is not true then
+    raise exception 'kind must be ingestion or extraction' using errcode = 'PT400', detail = 'invalid_claim';
+  end if;
   perform rag.fail_exhausted_jobs();
 
   return query
   with due as materialized (
-    select * from rag.due_jobs(max_items)
+    select * from rag.due_jobs(rag_claim_jobs.kind, max_items)
   ), locked as materialized (
     select jobs.org_id, jobs.id
     from (
@@ -111,7 +131,7 @@ begin
     returning jobs.*
   )
   -- In that order: of two documents with the same text the one that came first is the one that stays.
-  select claimed.id, claimed.org_id, claimed.document_id, claimed.collection_id, claimed.user_id,
+  select claimed.id, claimed.org_id, claimed.document_id, claimed.user_id,
     coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
   from claimed
   join due on due.org_id = claimed.org_id and due.id = claimed.id
@@ -120,6 +140,7 @@ end;
 $$;
 
 comment on function public.rag_claim_jobs is
-  'Lease due jobs, for the worker, in the order of rag.due_jobs. A job whose lease has expired is claimed again, '
-  'alone, because it may have crashed its worker; the old lease can finish nothing. After rag.max_attempts() attempts '
-  'the job and its document fail. as_admin: the job''s user is an admin who works on another user''s document.';
+  'Lease due jobs of a kind (ingestion, extraction), for the worker, in the order of rag.due_jobs. A job whose lease has '
+  'expired is claimed again, alone, because it may have crashed its worker; the old lease can finish nothing. After '
+  'rag.max_attempts() attempts the job fails. as_admin: the job''s user is an admin who works on another user''s '
+  'document.';

@@ -1,7 +1,7 @@
--- Functions that the worker calls for a job that it has claimed. Its token is of the user who added the document and
--- names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job. The job
--- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
--- again.
+-- Functions that the worker calls for an ingestion that it has claimed; rag_fail_job ends an extraction too. The token is
+-- of the user who requested the job and names the lease (rag.lease_of_token): row security lets it write what that user
+-- may, and change the one job. The job ends in the transaction that stores its result, so after a crash the document is
+-- stored once, or the job is claimed again.
 
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
@@ -11,22 +11,22 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
+  job constant rag.jobs := rag.lock_job('ingestion');
 begin
   perform rag.require_embedding_quota();
   update rag.jobs
   set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
     due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   from rag.originals
-  where jobs.org_id = held.org_id and jobs.id = held.id
-    and originals.org_id = held.org_id and originals.document_id = held.document_id;
+  where jobs.org_id = job.org_id and jobs.id = job.id
+    and originals.org_id = job.org_id and originals.document_id = job.document_id;
 
   return query
-  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.org_tier(held.org_id)).file_bytes
+  select job.document_id, job.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
+    collections.config, (rag.org_tier(job.org_id)).file_bytes
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
-  where originals.org_id = held.org_id and originals.document_id = held.document_id;
+  where originals.org_id = job.org_id and originals.document_id = job.document_id;
 end;
 $$;
 
@@ -41,21 +41,21 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
+  job constant rag.jobs := rag.lock_job('ingestion');
   stored rag.documents;
 begin
   select documents.* into stored
   from rag.documents
-  where documents.org_id = held.org_id and documents.id = held.document_id;
+  where documents.org_id = job.org_id and documents.id = job.document_id;
   perform rag.delete_failed_duplicate(stored, rag_store_content.content_hash);
   perform rag.check_not_duplicate(stored, rag_store_content.content_hash);
   update rag.originals
   set content_hash = rag_store_content.content_hash
-  where originals.org_id = held.org_id and originals.document_id = held.document_id
+  where originals.org_id = job.org_id and originals.document_id = job.document_id
     and num_nonnulls(originals.url, originals.path) > 0;
   update rag.jobs
   set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where jobs.org_id = held.org_id and jobs.id = held.id;
+  where jobs.org_id = job.org_id and jobs.id = job.id;
 exception when unique_violation then
   raise exception 'Another call is adding a document of the same content. Wait for its result.'
     using errcode = 'PT409', detail = 'duplicate_document';
@@ -73,11 +73,11 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
+  job constant rag.jobs := rag.lock_job('ingestion');
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where jobs.org_id = held.org_id and jobs.id = held.id;
+  where jobs.org_id = job.org_id and jobs.id = job.id;
 end;
 $$;
 
@@ -90,13 +90,13 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
+  job constant rag.jobs := rag.lock_job('ingestion');
   input record;
   -- Changes of title and metadata since the upload stay.
   changed constant boolean := (
-    select documents.updated_at > held.created_at
+    select documents.updated_at > job.created_at
     from rag.documents
-    where documents.org_id = held.org_id and documents.id = held.document_id);
+    where documents.org_id = job.org_id and documents.id = job.document_id);
 begin
   perform rag.check_json('document', rag_complete_job.document), rag.check_json('chunks', rag_complete_job.chunks);
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
@@ -109,31 +109,31 @@ begin
     set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
       lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
       state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}')
-    where renewed.org_id = held.org_id and renewed.id = held.document_id;
+    where renewed.org_id = job.org_id and renewed.id = job.document_id;
   end if;
   update rag.documents as renewed
   set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
     content = input.content, content_hash = coalesce((
       select originals.content_hash
       from rag.originals
-      where originals.org_id = held.org_id and originals.document_id = held.document_id), renewed.content_hash),
+      where originals.org_id = job.org_id and originals.document_id = job.document_id), renewed.content_hash),
     status = 'completed', error_code = null, error_message = null,
     processing_info = coalesce(input.processing_info, '{}'), updated_at = clock_timestamp()
-  where renewed.org_id = held.org_id and renewed.id = held.document_id;
+  where renewed.org_id = job.org_id and renewed.id = job.document_id;
 
   if input.bytes is not null then
     update rag.originals
     set bytes = decode(input.bytes, 'base64')
-    where originals.org_id = held.org_id and originals.document_id = held.document_id
+    where originals.org_id = job.org_id and originals.document_id = job.document_id
       and originals.url is not null;
   end if;
-  perform rag.delete_chunks(held.org_id, array[held.document_id]);
-  perform rag.insert_chunks(held.org_id, array[rag.document_chunks(
-    document_id => held.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
+  perform rag.delete_chunks(job.org_id, array[job.document_id]);
+  perform rag.insert_chunks(job.org_id, array[rag.document_chunks(
+    document_id => job.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()
-  where jobs.org_id = held.org_id and jobs.id = held.id;
+  where jobs.org_id = job.org_id and jobs.id = job.id;
   return jsonb_array_length(chunks);
 end;
 $$;
@@ -144,31 +144,33 @@ comment on function public.rag_complete_job is
   'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.';
 
 create function public.rag_fail_job(
-  code text, message text, retry_seconds integer default null, is_attempt boolean default true
+  code text default null, message text default null, retry_seconds integer default null,
+  is_attempt boolean default true
 )
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs, with_document => retry_seconds is null);
+  job constant rag.jobs := rag.lock_job(with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents
     set status = 'failed', error_code = code, error_message = message, updated_at = clock_timestamp()
-    where documents.org_id = held.org_id and documents.id = held.document_id;
+    where documents.org_id = job.org_id and documents.id = job.document_id and job.kind = 'ingestion';
   end if;
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
-    attempts = jobs.attempts - case when is_attempt then 0 else 1 end,
+    attempts = greatest(jobs.attempts - case when is_attempt then 0 else 1 end, 0),
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
-    error_code = code, error_message = message,
+    error_code = coalesce(code, jobs.error_code), error_message = coalesce(message, jobs.error_message),
     finished_at = case when retry_seconds is null then clock_timestamp() end
-  where jobs.org_id = held.org_id and jobs.id = held.id;
+  where jobs.org_id = job.org_id and jobs.id = job.id;
 end;
 $$;
 
 comment on function public.rag_fail_job is
-  'End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document '
-  'gets the error. is_attempt: false does not count the attempt. For a job that is due again, the document is '
-  'neither changed nor locked: its lock may be the lock that the job could not get.';
+  'End the attempt of a job that failed (with an error) or is postponed (without one). The job is due again after '
+  'retry_seconds; null: never, and the document of an ingestion gets the error. is_attempt: whether the attempt counts. '
+  'For a job that is due again, the document is neither changed nor locked: its lock may be the lock that the job could '
+  'not get.';

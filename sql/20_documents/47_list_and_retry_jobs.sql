@@ -17,15 +17,15 @@ begin
     with listed as (
       select jobs.org_id, jobs.id, jobs.created_at
       from rag.jobs
-      where jobs.org_id = any (own) and jobs.state in ('waiting', 'running')
+      where jobs.org_id = any (own) and jobs.kind = 'ingestion' and jobs.state in ('waiting', 'running')
         and (rag_list_jobs.state is null or jobs.state = rag_list_jobs.state)
       union all
       select jobs.org_id, jobs.id, jobs.created_at
       from rag.jobs
-      where jobs.org_id = any (own) and jobs.state = 'failed' and coalesce(rag_list_jobs.state, 'failed') = 'failed'
-        and not exists (
+      where jobs.org_id = any (own) and jobs.kind = 'ingestion' and jobs.state = 'failed'
+        and coalesce(rag_list_jobs.state, 'failed') = 'failed' and not exists (
           select from rag.jobs as later
-          where later.org_id = jobs.org_id and later.document_id = jobs.document_id
+          where later.org_id = jobs.org_id and later.document_id = jobs.document_id and later.kind = 'ingestion'
             and later.created_at > jobs.created_at)
     ), listed_page as (
       select listed.* from listed order by listed.created_at desc, listed.id limit "limit" offset "offset"
@@ -88,16 +88,17 @@ begin
     select documents.*
     from rag.documents
     where documents.org_id = any (own) and documents.id in (
-      select jobs.document_id from rag.jobs where jobs.org_id = any (own) and jobs.id = any (job_ids))
+      select jobs.document_id from rag.jobs
+      where jobs.org_id = any (own) and jobs.id = any (job_ids) and jobs.kind = 'ingestion')
     order by documents.org_id, documents.id
     for no key update
   loop
     select jobs.* into job
     from rag.jobs
-    where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.id = any (job_ids)
-      and jobs.state in ('waiting', 'failed') and not exists (
+    where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.kind = 'ingestion'
+      and jobs.id = any (job_ids) and jobs.state in ('waiting', 'failed') and not exists (
         select from rag.jobs as later
-        where later.org_id = jobs.org_id and later.document_id = jobs.document_id
+        where later.org_id = jobs.org_id and later.document_id = jobs.document_id and later.kind = 'ingestion'
           and later.created_at > jobs.created_at);
     continue when not found;
     if job.state = 'waiting' then

@@ -38,14 +38,14 @@ as $$
   left join lateral (
     select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message, jobs.finished_at
     from rag.jobs
-    where jobs.org_id = document.org_id and jobs.document_id = document.id
+    where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.kind = 'ingestion'
     order by jobs.created_at desc
     limit 1
   ) as job on true;
 $$;
 
 comment on function rag.render(rag.documents) is
-  'A document as a list returns it, with its chunks counted and its latest job.';
+  'A document as a list returns it, with its chunks counted and its latest ingestion job.';
 
 create function rag.get_document(document_id uuid)
 returns rag.documents

@@ -148,7 +148,7 @@ begin
     -- A document that another call deleted before it was locked is created again.
     absent := array(
       select input from unnest(absent) as input
-      where input.place not in (select kept.place from unnest(stored) as kept));
+      where input.place not in (select listed.place from unnest(stored) as listed));
     exit when only_present or absent = '{}';
   end loop;
   if not only_present and absent <> '{}' then
@@ -157,13 +157,13 @@ begin
   end if;
 
   perform rag.replace_documents(home.org_id, new, array(
-    select kept from unnest(stored) as kept where kept.replaced));
+    select listed from unnest(stored) as listed where listed.replaced));
   perform rag.insert_chunks(home.org_id, array(
     select rag.document_chunks(
-      document_id => kept.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
-    from unnest(stored) as kept
-    join unnest(new) as input on input.place = kept.place), 0);
-  return query select kept.* from unnest(stored) as kept order by kept.place;
+      document_id => listed.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
+    from unnest(stored) as listed
+    join unnest(new) as input on input.place = listed.place), 0);
+  return query select listed.* from unnest(stored) as listed order by listed.place;
 end;
 $$;
 
@@ -251,20 +251,21 @@ begin
     labels = input.labels, metadata = input.metadata, content = input.content,
     content_hash = input.content_hash, status = 'completed', error_code = null, error_message = null,
     updated_at = clock_timestamp()
-  from unnest(present) as kept
-  join unnest(new) as input on input.place = kept.place
-  where renewed.org_id = replace_documents.org_id and renewed.id = kept.document_id;
+  from unnest(present) as listed
+  join unnest(new) as input on input.place = listed.place
+  where renewed.org_id = replace_documents.org_id and renewed.id = listed.document_id;
 
   delete from rag.jobs
-  using unnest(present) as kept
-  where jobs.org_id = replace_documents.org_id and jobs.document_id = kept.document_id
-    and jobs.state in ('waiting', 'running');
+  using unnest(present) as listed
+  where jobs.org_id = replace_documents.org_id and jobs.document_id = listed.document_id
+    and jobs.kind = 'ingestion' and jobs.state in ('waiting', 'running');
   delete from rag.originals
-  using unnest(present) as kept
-  where originals.org_id = replace_documents.org_id and originals.document_id = kept.document_id;
-  perform rag.delete_chunks(replace_documents.org_id, array(select kept.document_id from unnest(present) as kept));
+  using unnest(present) as listed
+  where originals.org_id = replace_documents.org_id and originals.document_id = listed.document_id;
+  perform rag.delete_chunks(replace_documents.org_id, array(select listed.document_id from unnest(present) as listed));
 end;
 $$;
 
 comment on function rag.replace_documents is
-  'Replace the fields of existing documents, and delete their chunks, originals and unfinished jobs, which are older.';
+  'Replace the fields of existing documents, and delete their chunks, originals and unfinished ingestion jobs, which '
+  'are older.';

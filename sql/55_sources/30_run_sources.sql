@@ -59,7 +59,7 @@ begin
       select count(*)
       from (
         select from rag.jobs
-        where jobs.org_id = claimed.org_id and jobs.state in ('waiting', 'running')
+        where jobs.kind = 'ingestion' and jobs.org_id = claimed.org_id and jobs.state in ('waiting', 'running')
         limit 1000
       ) as job)
   from claimed
@@ -104,6 +104,26 @@ comment on function public.rag_end_source is
   'ended. counts: those of this time slice. retry_seconds: until the next one; null: the source''s interval. False for a '
   'worker that has lost the lease, which changes nothing.';
 
+create function rag.lock_source()
+returns rag.sources
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  source rag.sources;
+begin
+  select sources.* into source
+  from rag.sources
+  where sources.org_id = any (array(select rag.current_org_ids())) and sources.lease = (select rag.lease_of_token())
+  for update;
+  if not found then
+    raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
+  end if;
+  return source;
+end;
+$$;
+
+comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease is lost.';
+
 create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
 returns table (item text, version text)
 language plpgsql volatile security invoker set search_path = ''
@@ -111,19 +131,19 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.sources := rag.lock_leased(null::rag.sources, with_document => false);
+  source constant rag.sources := rag.lock_source();
 begin
   perform rag.check_json('items', items, 10000000);
   update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where sources.org_id = held.org_id and sources.id = held.id;
+  where sources.org_id = source.org_id and sources.id = source.id;
   return query
   with listed as materialized (
     select * from jsonb_to_recordset(items) as fields (item text, version text)
   ), seen as (
     update rag.source_items
-    set run_number = held.run_number
+    set run_number = source.run_number
     from listed
-    where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.item = listed.item
+    where source_items.org_id = source.org_id and source_items.source_id = source.id and source_items.item = listed.item
     returning source_items.item, source_items.version
   )
   select listed.item, seen.version
@@ -148,7 +168,7 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.sources := rag.lock_leased(null::rag.sources, with_document => false);
+  source constant rag.sources := rag.lock_source();
   present rag.source_items;
   code text;
   twin text;
@@ -157,24 +177,24 @@ declare
 begin
   select * into present
   from rag.source_items
-  where source_items.org_id = held.org_id and source_items.source_id = held.id
+  where source_items.org_id = source.org_id and source_items.source_id = source.id
     and source_items.item = rag_put_source_item.item;
   if rag_put_source_item.document is null then
     update rag.source_items
-    set run_number = held.run_number - 1
-    where source_items.org_id = held.org_id and source_items.source_id = held.id
+    set run_number = source.run_number - 1
+    where source_items.org_id = source.org_id and source_items.source_id = source.id
       and source_items.item = rag_put_source_item.item;
     return 'missing';
   end if;
   select originals.document_id into stored
   from rag.originals
-  where originals.org_id = held.org_id and originals.document_id = present.document_id
+  where originals.org_id = source.org_id and originals.document_id = present.document_id
     and originals.content_hash = encode(sha256(decode(rag_put_source_item.document ->> 'bytes', 'base64')), 'hex');
   if stored is null then
     begin
       stored := (
         select added.id
-        from public.rag_add_document(held.collection_id, rag_put_source_item.document || jsonb_build_object(
+        from public.rag_add_document(source.collection_id, rag_put_source_item.document || jsonb_build_object(
           'external_id', case when length(rag_put_source_item.item) <= 500 then rag_put_source_item.item
             else encode(sha256(convert_to(rag_put_source_item.item, 'UTF8')), 'hex') end)) as added);
       result := 'stored';
@@ -187,18 +207,18 @@ begin
       result := 'duplicate';
       -- The content that the item had before.
       delete from rag.documents
-      where documents.org_id = held.org_id and documents.id = present.document_id and not present.is_duplicate;
+      where documents.org_id = source.org_id and documents.id = present.document_id and not present.is_duplicate;
     end;
   end if;
   insert into rag.source_items as renewed (org_id, source_id, owner_id, item, version, document_id, is_duplicate,
     run_number)
-  values (held.org_id, held.id, held.owner_id, rag_put_source_item.item, rag_put_source_item.version, stored,
-    result = 'duplicate', held.run_number)
+  values (source.org_id, source.id, source.owner_id, rag_put_source_item.item, rag_put_source_item.version, stored,
+    result = 'duplicate', source.run_number)
   on conflict (org_id, source_id, item) do update
   set version = excluded.version, document_id = excluded.document_id, run_number = excluded.run_number,
     is_duplicate = case result when 'unchanged' then renewed.is_duplicate else excluded.is_duplicate end;
   update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where sources.org_id = held.org_id and sources.id = held.id;
+  where sources.org_id = source.org_id and sources.id = source.id;
   return result;
 end;
 $$;
@@ -216,33 +236,33 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.sources := rag.lock_leased(null::rag.sources, with_document => false);
+  source constant rag.sources := rag.lock_source();
 begin
   perform rag.check_claim(max_items, lease_seconds);
   update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where sources.org_id = held.org_id and sources.id = held.id;
+  where sources.org_id = source.org_id and sources.id = source.id;
   return query
   with missing as materialized (
     select source_items.item, source_items.document_id, source_items.is_duplicate
     from rag.source_items
-    where source_items.org_id = held.org_id and source_items.source_id = held.id
-      and source_items.run_number < held.run_number
+    where source_items.org_id = source.org_id and source_items.source_id = source.id
+      and source_items.run_number < source.run_number
     limit max_items
   ), orphans as materialized (
     select source_items.item
     from missing
-    join rag.source_items on source_items.org_id = held.org_id and source_items.source_id = held.id
-      and source_items.document_id = missing.document_id and source_items.run_number = held.run_number
+    join rag.source_items on source_items.org_id = source.org_id and source_items.source_id = source.id
+      and source_items.document_id = missing.document_id and source_items.run_number = source.run_number
     where not missing.is_duplicate
   ), removed as (
     delete from rag.source_items
     using missing
-    where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.item = missing.item
+    where source_items.org_id = source.org_id and source_items.source_id = source.id and source_items.item = missing.item
     returning 1
   ), gone as (
     delete from rag.documents
     using missing
-    where documents.org_id = held.org_id and documents.id = missing.document_id and not missing.is_duplicate
+    where documents.org_id = source.org_id and documents.id = missing.document_id and not missing.is_duplicate
     returning 1
   )
   select (select count(*) from removed), (select count(*) from orphans) from (select count(*) from gone) as counted;

@@ -1,5 +1,5 @@
 -- Mentions: the entities that a chunk names, which are the evidence that an entity exists. The rows are written with
--- the chunks (53_write_chunks.sql), or later by the worker (40_complete_and_fail_extractions.sql).
+-- the chunks (53_write_chunks.sql), or later by the worker (30_extractions.sql).
 
 create table rag.mentions (
   org_id uuid not null,

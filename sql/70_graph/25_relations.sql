@@ -66,15 +66,15 @@ begin
   where mentions.org_id = new.org_id and mentions.document_id = new.id;
   update rag.relations set collection_id = new.collection_id, owner_id = new.owner_id
   where relations.org_id = new.org_id and relations.document_id = new.id;
-  update rag.extractions
-  set collection_id = new.collection_id, owner_id = new.owner_id, user_id = coalesce(auth.uid(), user_id), lease = null
-  where extractions.org_id = new.org_id and extractions.document_id = new.id;
+  update rag.jobs set collection_id = new.collection_id, owner_id = new.owner_id
+  where jobs.org_id = new.org_id and jobs.id = new.id and jobs.kind = 'extraction';
   return null;
 end;
 $$;
 
 comment on function rag.move_graph_of_document is
-  'Trigger that moves the mentions, relations and extraction of a document to its new collection or owner.';
+  'Trigger that moves the mentions, relations and extraction of a document to its new collection or owner. '
+  'rag.index_changed_title has enqueued the extraction again.';
 
 create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
   for each row
@@ -87,7 +87,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
-    select coalesce(jsonb_object_agg(named.entity, true), '{}')
+    select coalesce(jsonb_object_agg(name.entity, true), '{}')
     from (
       select mentions.entity
       from rag.mentions
@@ -97,7 +97,7 @@ begin
       from rag.title_entities
       where title_entities.org_id = names_of_document.org_id
         and title_entities.document_id = names_of_document.document_id
-    ) as named);
+    ) as name);
 end;
 $$;
 

@@ -21,8 +21,8 @@ end;
 $$;
 
 comment on function public.rag_build_graph is
-  'Enqueue the extraction, as the caller, of the collection''s documents that the caller sees and that no user has '
-  'requested yet or whose extraction was given up. `again`: all documents, from the beginning. Returns their number. '
+  'Enqueue the extraction, as the caller, of the collection''s documents that the caller sees and that have no '
+  'extraction or one that failed. `again`: all documents, from the beginning. Returns their number. '
   'PT409 for a collection that is not in the graph.';
 
 create function rag.enqueue_collection(home rag.collections, again boolean)
@@ -31,27 +31,27 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  asked bigint;
+  enqueued bigint;
 begin
   -- Documents are locked first and by id, as other writers do.
   perform from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   order by documents.id
   for no key update;
-  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, is_extracted)
-  select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), false
+  insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id)
+  select documents.org_id, documents.id, 'extraction', documents.id, documents.collection_id, documents.owner_id,
+    auth.uid()
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   -- Sorted, so that two calls for the same documents do not deadlock.
   order by documents.id
-  on conflict (org_id, document_id) do update
-  set is_extracted = known.is_extracted and not again,
-    next_ordinal = case when again then 0 else known.next_ordinal end,
+  on conflict (org_id, id) do update
+  set state = 'waiting', next_ordinal = case when again then 0 else jobs.next_ordinal end,
     user_id = excluded.user_id, attempts = 0, due_at = now(), lease = null, error_code = null, error_message = null,
-    updated_at = now()
-  where again or known.user_id is null or known.due_at is null;
-  get diagnostics asked = row_count;
-  return asked;
+    finished_at = null
+  where again or jobs.state = 'failed';
+  get diagnostics enqueued = row_count;
+  return enqueued;
 end;
 $$;
 
@@ -75,13 +75,14 @@ begin
   end if;
   perform rag.enqueue_collection(home, not is_graphed);
   if not is_graphed then
-    perform rag.delete_graph_of_document(few.org_id, few.document_id)
+    perform rag.delete_graph_of_document(document.org_id, document.id)
     from (
-      select extractions.org_id, extractions.document_id
-      from rag.extractions
-      where extractions.org_id = home.org_id and extractions.collection_id = home.id
+      select documents.org_id, documents.id
+      from rag.documents
+      join rag.jobs on jobs.org_id = documents.org_id and jobs.id = documents.id and jobs.kind = 'extraction'
+      where documents.org_id = home.org_id and documents.collection_id = home.id
       limit at_once
-    ) as few;
+    ) as document;
   end if;
 end;
 $$;
@@ -103,9 +104,9 @@ as $$
   delete from rag.title_entities
   where title_entities.org_id = delete_graph_of_document.org_id
     and title_entities.document_id = delete_graph_of_document.document_id;
-  delete from rag.extractions
-  where extractions.org_id = delete_graph_of_document.org_id
-    and extractions.document_id = delete_graph_of_document.document_id;
+  delete from rag.jobs
+  where jobs.org_id = delete_graph_of_document.org_id and jobs.id = delete_graph_of_document.document_id
+    and jobs.kind = 'extraction';
 $$;
 
 comment on function rag.delete_graph_of_document is 'Take a document out of the graph.';

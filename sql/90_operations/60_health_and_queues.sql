@@ -23,15 +23,14 @@ as $$
     left join (
       (select 'documents' as kind, jobs.state = 'running' as is_running, jobs.due_at
       from rag.jobs
-      where jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
+      where jobs.kind = 'ingestion' and jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
         and jobs.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
-      (select 'extractions', extractions.lease is not null, extractions.due_at
-      from rag.extractions
-      where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
-        and (own is null or extractions.org_id = any (own))
-        and extractions.org_id <> all (array(select rag.paused_org_ids()))
+      (select 'extractions', jobs.state = 'running', jobs.due_at
+      from rag.jobs
+      where jobs.kind = 'extraction' and jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
+        and jobs.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
       (select 'deliveries', deliveries.state = 'running',

@@ -343,10 +343,10 @@ comment on function rag.set_dimensions is
   'number unless there is one. Raises an exception if the model has embeddings with another number. Writes wait '
   'meanwhile.';
 
--- The parts that the queues of the worker share. The queues are ingestion jobs (20_documents), extractions (70_graph),
--- deliveries (50_webhooks) and object removals (40_storage). A claim leases due items, the same number for every org.
--- An item whose lease has expired is due again, and after rag.max_attempts() without a result it fails. A removal has
--- no lease and never fails. The claims themselves differ by table (docs/decisions/storage.md).
+-- The parts that the queues of the worker share. The queues are jobs (20_documents: ingestion and extraction), deliveries
+-- (50_webhooks), object removals (40_storage) and sources (55_sources). A claim leases due items, the same number for
+-- every org. An item whose lease has expired is due again, and after rag.max_attempts() without a result it fails. A
+-- removal has no lease and never fails. The claims themselves differ by table (docs/decisions/storage.md).
 
 create function rag.check_claim(max_items integer, lease_seconds integer default 60)
 returns void
@@ -372,32 +372,6 @@ as $$
 $$;
 
 comment on function rag.max_attempts is 'The number of claims after which an item without a result fails: 16.';
-
-create function rag.lock_leased(queue anyelement, with_document boolean default true)
-returns anyelement
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  condition constant text :=
-    'leased.org_id = any (array(select rag.current_org_ids())) and leased.lease = (select rag.lease_of_token())';
-begin
-  if with_document then
-    -- The document first: every transaction that deletes or replaces a document locks it before its items.
-    execute format('select from rag.documents join %s as leased on leased.org_id = documents.org_id '
-      'and leased.document_id = documents.id where %s for no key update of documents', pg_typeof(queue), condition);
-  end if;
-  execute format('select leased.* from %s as leased where %s for update', pg_typeof(queue), condition) into queue;
-  if queue is null then
-    raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
-  end if;
-  return queue;
-end;
-$$;
-
-comment on function rag.lock_leased is
-  'The item of the token''s lease, locked. queue: null of the row type of rag.jobs or rag.extractions. PT409 when the '
-  'lease is lost: the item was claimed again, or its document was replaced or deleted, or the user no longer sees it. '
-  'with_document: the document is locked too.';
 
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
@@ -2248,21 +2222,24 @@ create trigger index_facets_of_changed_documents
       new.collection_id, new.owner_id))
   execute function rag.index_changed_facets();
 
--- Ingestion jobs: a queue of documents to convert, chunk, embed and store. A job is written in the transaction that
--- adds the document. The worker claims it under a role of its own, which sees jobs and nothing else; it stores the
--- result as the user who added the document, with a token that names the job and its lease. A finished job stays as a
--- log.
+-- Jobs: two queues of documents, for ingestion (convert, chunk, embed and store) and for the extraction of entities
+-- (70_graph). A job is written in the transaction that adds the document or its chunks. The worker claims it under a role
+-- of its own, which sees jobs and nothing else; it stores the result as the user who requested the job, with a token that
+-- names the lease. A finished job stays as a log. A document has one extraction, whose row is used again; most
+-- documents come with their entities, and their extractions are done from the beginning.
 
 create table rag.jobs (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
+  kind text not null default 'ingestion' check (kind in ('ingestion', 'extraction')),
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
   user_id uuid not null,
-  document jsonb not null check (
+  document jsonb check (
     jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.is_readable(document)
   ),
+  next_ordinal integer not null default 0 check (next_ordinal >= 0),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
@@ -2275,34 +2252,39 @@ create table rag.jobs (
   finished_at timestamptz,
   primary key (org_id, id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
-  check ((state = 'running') = (lease is not null))
+  check ((state = 'running') = (lease is not null)),
+  check ((kind = 'ingestion') = (document is not null)),
+  check (kind = 'ingestion' or id = document_id)
 );
 
 comment on table rag.jobs is
-  'Ingestion jobs: a queue of documents to convert, chunk, embed and store, and a log of finished jobs.';
-comment on column rag.jobs.user_id is 'The user who uploaded the document; the worker acts as this user.';
+  'Jobs of the worker: documents to ingest, documents whose entities are to be extracted, and a log of finished jobs.';
+comment on column rag.jobs.id is 'Of an extraction, the id of its document: a document has one extraction.';
+comment on column rag.jobs.kind is 'ingestion or extraction.';
+comment on column rag.jobs.user_id is 'The user who requested the job; the worker acts as this user.';
 comment on column rag.jobs.document is
-  'The document''s fields as its author sent them. The completed job stores them.';
+  'Of an ingestion, the document''s fields as its author sent them. The completed job stores them.';
+comment on column rag.jobs.next_ordinal is 'Of an extraction, the ordinal of the next chunk.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';
-comment on column rag.jobs.step is 'The current step: fetching, converting, embedding, storing.';
+comment on column rag.jobs.step is 'Of an ingestion, the current step: fetching, converting, embedding, storing.';
 
 -- Deletion of a document, and the status of its processing.
 create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 
--- rag_claim_jobs: of each org the jobs that are due.
-create index jobs_due on rag.jobs (org_id, due_at) where state in ('waiting', 'running');
+-- rag_claim_jobs: the orgs with jobs of a kind, and of each org those that are due.
+create index jobs_due on rag.jobs (kind, org_id, due_at, id) where state in ('waiting', 'running');
 
 -- rag_list_jobs
-create index jobs_failed on rag.jobs (org_id, created_at desc) where state = 'failed';
+create index jobs_failed on rag.jobs (org_id, created_at desc) where kind = 'ingestion' and state = 'failed';
 
--- rag.lock_leased
+-- rag.lock_job
 create index jobs_by_lease on rag.jobs (org_id, lease) where lease is not null;
 
--- One job of a document at a time: a new upload of the document deletes its older job.
+-- One ingestion of a document at a time: a new upload of the document deletes its older job.
 create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
-  where state in ('waiting', 'running');
+  where kind = 'ingestion' and state in ('waiting', 'running');
 
 alter table rag.jobs enable row level security;
 alter table rag.jobs force row level security;
@@ -2319,12 +2301,15 @@ create policy "members use their org's jobs" on rag.jobs
 -- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
   as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
+  with check (user_id = (select auth.uid()) and attempts = 0
+    and (state = 'waiting' or kind = 'extraction' and state = 'done'));
 
--- No user's own token names a lease: only the worker's for one job does.
+-- No user's own token names a lease: only the worker's for one job does. An extraction is requested again by an update.
 create policy "the holder of the lease continues a job" on rag.jobs
   as restrictive for update to authenticated
-  using (lease = (select rag.lease_of_token())) with check (true);
+  using (kind = 'extraction' or lease = (select rag.lease_of_token()))
+  with check (kind = 'ingestion'
+    or user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
 
 create policy "a key reads and writes with the scopes for it" on rag.jobs
   as restrictive for all to authenticated
@@ -2359,7 +2344,8 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   delete from rag.jobs
-  where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.state in ('waiting', 'running');
+  where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.kind = 'ingestion'
+    and jobs.state in ('waiting', 'running');
   insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
   values (document.org_id, document.id, document.collection_id, document.owner_id, auth.uid(), fields);
 end;
@@ -2369,26 +2355,59 @@ comment on function rag.enqueue_job is
   'Enqueue the ingestion of a document, in place of its unfinished job. fields: the document''s fields, which the '
   'completed job stores.';
 
--- The claim of ingestion jobs, under the worker's role: fair among orgs, with a lease.
+create function rag.lock_job(kind text default null, with_document boolean default true)
+returns rag.jobs
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  job rag.jobs;
+begin
+  if with_document then
+    -- The document first: every transaction that deletes or replaces a document locks it before its jobs.
+    perform from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = (select rag.lease_of_token())
+    for no key update of documents;
+  end if;
+  select jobs.* into job
+  from rag.jobs
+  where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = (select rag.lease_of_token())
+    and (kind is null or jobs.kind = lock_job.kind)
+  for update;
+  if not found then
+    raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
+  end if;
+  return job;
+end;
+$$;
+
+comment on function rag.lock_job is
+  'The job of the token''s lease, locked; kind: only one of that kind. PT409 when the lease is lost: the job was claimed '
+  'again, or its document was replaced or deleted, or the user no longer sees it. with_document: the document is locked '
+  'too.';
+
+-- The claim of jobs, under the worker's role: fair among orgs, with a lease. The worker claims each kind of its own, so
+-- that extractions do not delay documents.
 
 create function rag.fail_exhausted_jobs()
 returns void
-language plpgsql volatile security invoker set search_path = ''
+language sql volatile security invoker set search_path = ''
 as $$
-begin
   -- Documents are locked before their jobs, in every transaction.
   with exhausted as (
     select documents.org_id, documents.id
     from rag.documents
     join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= rag.max_attempts()
+    where jobs.kind = 'ingestion' and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
+      and jobs.attempts >= rag.max_attempts()
     for update of documents skip locked
   ), failed as (
     update rag.jobs
     set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
       error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
     from exhausted
-    where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id
+    where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id and jobs.kind = 'ingestion'
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
     returning jobs.org_id, jobs.document_id, jobs.error_code, jobs.error_message
   )
@@ -2396,13 +2415,24 @@ begin
   set status = 'failed', error_code = failed.error_code, error_message = failed.error_message
   from failed
   where documents.org_id = failed.org_id and documents.id = failed.document_id and documents.status = 'processing';
-end;
+
+  update rag.jobs
+  set state = 'failed', lease = null, finished_at = clock_timestamp(), error_code = 'extraction_failed',
+    error_message = 'The extraction failed too often; build the graph of the collection again.'
+  from (
+    select jobs.org_id, jobs.id
+    from rag.jobs
+    where jobs.kind = 'extraction' and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
+      and jobs.attempts >= rag.max_attempts()
+    for update skip locked
+  ) as exhausted
+  where jobs.org_id = exhausted.org_id and jobs.id = exhausted.id;
 $$;
 
 comment on function rag.fail_exhausted_jobs is
-  'Fail the jobs, and their documents, whose last lease has expired after rag.max_attempts() attempts.';
+  'Fail the jobs whose last lease has expired after rag.max_attempts() attempts, and the documents of ingestion jobs.';
 
-create function rag.due_jobs(max_items integer)
+create function rag.due_jobs(kind text, max_items integer)
 returns table (org_id uuid, id uuid, is_expired boolean, place bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -2411,12 +2441,18 @@ begin
   return query
   with recursive busy (org_id) as (
     -- The next org with a job, by the index: there may be many jobs and few orgs.
-    (select jobs.org_id from rag.jobs where jobs.state in ('waiting', 'running') order by jobs.org_id limit 1)
+    (select jobs.org_id
+    from rag.jobs
+    where jobs.kind = due_jobs.kind and jobs.state in ('waiting', 'running')
+    order by jobs.org_id
+    limit 1)
     union all
     select (
-      select jobs.org_id from rag.jobs
-      where jobs.state in ('waiting', 'running') and jobs.org_id > busy.org_id
-      order by jobs.org_id limit 1)
+      select jobs.org_id
+      from rag.jobs
+      where jobs.kind = due_jobs.kind and jobs.state in ('waiting', 'running') and jobs.org_id > busy.org_id
+      order by jobs.org_id
+      limit 1)
     from busy
     where busy.org_id is not null
   ), due as (
@@ -2425,7 +2461,7 @@ begin
     cross join lateral (
       select jobs.org_id, jobs.id, jobs.due_at, jobs.state
       from rag.jobs
-      where jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
+      where jobs.kind = due_jobs.kind and jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
         and jobs.due_at <= clock_timestamp()
       order by jobs.due_at, jobs.id
       limit max_items
@@ -2438,24 +2474,26 @@ end;
 $$;
 
 comment on function rag.due_jobs is
-  'Due jobs in the order of their claim: the same number of every org that is not paused, the longest waiting first. '
-  'is_expired: the job was claimed, and its lease has expired.';
+  'Due jobs of a kind in the order of their claim: the same number of every org that is not paused, the longest waiting '
+  'first. is_expired: the job was claimed, and its lease has expired.';
 
-create function public.rag_claim_jobs(max_items integer default 1, lease_seconds integer default 60)
+create function public.rag_claim_jobs(kind text, max_items integer default 1, lease_seconds integer default 60)
 returns table (
-  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
-  attempts integer
+  job_id uuid, org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
   perform rag.check_claim(max_items, lease_seconds);
+  if (rag_claim_jobs.kind in ('ingestion', 'extraction')) is not true then
+    raise exception 'kind must be ingestion or extraction' using errcode = 'PT400', detail = 'invalid_claim';
+  end if;
   perform rag.fail_exhausted_jobs();
 
   return query
   with due as materialized (
-    select * from rag.due_jobs(max_items)
+    select * from rag.due_jobs(rag_claim_jobs.kind, max_items)
   ), locked as materialized (
     select jobs.org_id, jobs.id
     from (
@@ -2482,7 +2520,7 @@ begin
     returning jobs.*
   )
   -- In that order: of two documents with the same text the one that came first is the one that stays.
-  select claimed.id, claimed.org_id, claimed.document_id, claimed.collection_id, claimed.user_id,
+  select claimed.id, claimed.org_id, claimed.document_id, claimed.user_id,
     coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
   from claimed
   join due on due.org_id = claimed.org_id and due.id = claimed.id
@@ -2491,14 +2529,15 @@ end;
 $$;
 
 comment on function public.rag_claim_jobs is
-  'Lease due jobs, for the worker, in the order of rag.due_jobs. A job whose lease has expired is claimed again, '
-  'alone, because it may have crashed its worker; the old lease can finish nothing. After rag.max_attempts() attempts '
-  'the job and its document fail. as_admin: the job''s user is an admin who works on another user''s document.';
+  'Lease due jobs of a kind (ingestion, extraction), for the worker, in the order of rag.due_jobs. A job whose lease has '
+  'expired is claimed again, alone, because it may have crashed its worker; the old lease can finish nothing. After '
+  'rag.max_attempts() attempts the job fails. as_admin: the job''s user is an admin who works on another user''s '
+  'document.';
 
--- Functions that the worker calls for a job that it has claimed. Its token is of the user who added the document and
--- names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job. The job
--- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
--- again.
+-- Functions that the worker calls for an ingestion that it has claimed; rag_fail_job ends an extraction too. The token is
+-- of the user who requested the job and names the lease (rag.lease_of_token): row security lets it write what that user
+-- may, and change the one job. The job ends in the transaction that stores its result, so after a crash the document is
+-- stored once, or the job is claimed again.
 
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
@@ -2508,22 +2547,22 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
+  job constant rag.jobs := rag.lock_job('ingestion');
 begin
   perform rag.require_embedding_quota();
   update rag.jobs
   set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
     due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   from rag.originals
-  where jobs.org_id = held.org_id and jobs.id = held.id
-    and originals.org_id = held.org_id and originals.document_id = held.document_id;
+  where jobs.org_id = job.org_id and jobs.id = job.id
+    and originals.org_id = job.org_id and originals.document_id = job.document_id;
 
   return query
-  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.org_tier(held.org_id)).file_bytes
+  select job.document_id, job.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
+    collections.config, (rag.org_tier(job.org_id)).file_bytes
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
-  where originals.org_id = held.org_id and originals.document_id = held.document_id;
+  where originals.org_id = job.org_id and originals.document_id = job.document_id;
 end;
 $$;
 
@@ -2538,21 +2577,21 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
+  job constant rag.jobs := rag.lock_job('ingestion');
   stored rag.documents;
 begin
   select documents.* into stored
   from rag.documents
-  where documents.org_id = held.org_id and documents.id = held.document_id;
+  where documents.org_id = job.org_id and documents.id = job.document_id;
   perform rag.delete_failed_duplicate(stored, rag_store_content.content_hash);
   perform rag.check_not_duplicate(stored, rag_store_content.content_hash);
   update rag.originals
   set content_hash = rag_store_content.content_hash
-  where originals.org_id = held.org_id and originals.document_id = held.document_id
+  where originals.org_id = job.org_id and originals.document_id = job.document_id
     and num_nonnulls(originals.url, originals.path) > 0;
   update rag.jobs
   set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where jobs.org_id = held.org_id and jobs.id = held.id;
+  where jobs.org_id = job.org_id and jobs.id = job.id;
 exception when unique_violation then
   raise exception 'Another call is adding a document of the same content. Wait for its result.'
     using errcode = 'PT409', detail = 'duplicate_document';
@@ -2570,11 +2609,11 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
+  job constant rag.jobs := rag.lock_job('ingestion');
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where jobs.org_id = held.org_id and jobs.id = held.id;
+  where jobs.org_id = job.org_id and jobs.id = job.id;
 end;
 $$;
 
@@ -2587,13 +2626,13 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
+  job constant rag.jobs := rag.lock_job('ingestion');
   input record;
   -- Changes of title and metadata since the upload stay.
   changed constant boolean := (
-    select documents.updated_at > held.created_at
+    select documents.updated_at > job.created_at
     from rag.documents
-    where documents.org_id = held.org_id and documents.id = held.document_id);
+    where documents.org_id = job.org_id and documents.id = job.document_id);
 begin
   perform rag.check_json('document', rag_complete_job.document), rag.check_json('chunks', rag_complete_job.chunks);
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
@@ -2606,31 +2645,31 @@ begin
     set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
       lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
       state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}')
-    where renewed.org_id = held.org_id and renewed.id = held.document_id;
+    where renewed.org_id = job.org_id and renewed.id = job.document_id;
   end if;
   update rag.documents as renewed
   set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
     content = input.content, content_hash = coalesce((
       select originals.content_hash
       from rag.originals
-      where originals.org_id = held.org_id and originals.document_id = held.document_id), renewed.content_hash),
+      where originals.org_id = job.org_id and originals.document_id = job.document_id), renewed.content_hash),
     status = 'completed', error_code = null, error_message = null,
     processing_info = coalesce(input.processing_info, '{}'), updated_at = clock_timestamp()
-  where renewed.org_id = held.org_id and renewed.id = held.document_id;
+  where renewed.org_id = job.org_id and renewed.id = job.document_id;
 
   if input.bytes is not null then
     update rag.originals
     set bytes = decode(input.bytes, 'base64')
-    where originals.org_id = held.org_id and originals.document_id = held.document_id
+    where originals.org_id = job.org_id and originals.document_id = job.document_id
       and originals.url is not null;
   end if;
-  perform rag.delete_chunks(held.org_id, array[held.document_id]);
-  perform rag.insert_chunks(held.org_id, array[rag.document_chunks(
-    document_id => held.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
+  perform rag.delete_chunks(job.org_id, array[job.document_id]);
+  perform rag.insert_chunks(job.org_id, array[rag.document_chunks(
+    document_id => job.document_id, chunks => chunks, embedding_model => input.embedding_model)], 0);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()
-  where jobs.org_id = held.org_id and jobs.id = held.id;
+  where jobs.org_id = job.org_id and jobs.id = job.id;
   return jsonb_array_length(chunks);
 end;
 $$;
@@ -2641,34 +2680,36 @@ comment on function public.rag_complete_job is
   'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.';
 
 create function public.rag_fail_job(
-  code text, message text, retry_seconds integer default null, is_attempt boolean default true
+  code text default null, message text default null, retry_seconds integer default null,
+  is_attempt boolean default true
 )
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.lock_leased(null::rag.jobs, with_document => retry_seconds is null);
+  job constant rag.jobs := rag.lock_job(with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents
     set status = 'failed', error_code = code, error_message = message, updated_at = clock_timestamp()
-    where documents.org_id = held.org_id and documents.id = held.document_id;
+    where documents.org_id = job.org_id and documents.id = job.document_id and job.kind = 'ingestion';
   end if;
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
-    attempts = jobs.attempts - case when is_attempt then 0 else 1 end,
+    attempts = greatest(jobs.attempts - case when is_attempt then 0 else 1 end, 0),
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
-    error_code = code, error_message = message,
+    error_code = coalesce(code, jobs.error_code), error_message = coalesce(message, jobs.error_message),
     finished_at = case when retry_seconds is null then clock_timestamp() end
-  where jobs.org_id = held.org_id and jobs.id = held.id;
+  where jobs.org_id = job.org_id and jobs.id = job.id;
 end;
 $$;
 
 comment on function public.rag_fail_job is
-  'End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document '
-  'gets the error. is_attempt: false does not count the attempt. For a job that is due again, the document is '
-  'neither changed nor locked: its lock may be the lock that the job could not get.';
+  'End the attempt of a job that failed (with an error) or is postponed (without one). The job is due again after '
+  'retry_seconds; null: never, and the document of an ingestion gets the error. is_attempt: whether the attempt counts. '
+  'For a job that is due again, the document is neither changed nor locked: its lock may be the lock that the job could '
+  'not get.';
 
 -- Functions of an org's admins to list the ingestion jobs that wait, run or have failed, and to run them again. A failed
 -- job counts until a later job of its document exists. They run as their caller.
@@ -2689,15 +2730,15 @@ begin
     with listed as (
       select jobs.org_id, jobs.id, jobs.created_at
       from rag.jobs
-      where jobs.org_id = any (own) and jobs.state in ('waiting', 'running')
+      where jobs.org_id = any (own) and jobs.kind = 'ingestion' and jobs.state in ('waiting', 'running')
         and (rag_list_jobs.state is null or jobs.state = rag_list_jobs.state)
       union all
       select jobs.org_id, jobs.id, jobs.created_at
       from rag.jobs
-      where jobs.org_id = any (own) and jobs.state = 'failed' and coalesce(rag_list_jobs.state, 'failed') = 'failed'
-        and not exists (
+      where jobs.org_id = any (own) and jobs.kind = 'ingestion' and jobs.state = 'failed'
+        and coalesce(rag_list_jobs.state, 'failed') = 'failed' and not exists (
           select from rag.jobs as later
-          where later.org_id = jobs.org_id and later.document_id = jobs.document_id
+          where later.org_id = jobs.org_id and later.document_id = jobs.document_id and later.kind = 'ingestion'
             and later.created_at > jobs.created_at)
     ), listed_page as (
       select listed.* from listed order by listed.created_at desc, listed.id limit "limit" offset "offset"
@@ -2760,16 +2801,17 @@ begin
     select documents.*
     from rag.documents
     where documents.org_id = any (own) and documents.id in (
-      select jobs.document_id from rag.jobs where jobs.org_id = any (own) and jobs.id = any (job_ids))
+      select jobs.document_id from rag.jobs
+      where jobs.org_id = any (own) and jobs.id = any (job_ids) and jobs.kind = 'ingestion')
     order by documents.org_id, documents.id
     for no key update
   loop
     select jobs.* into job
     from rag.jobs
-    where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.id = any (job_ids)
-      and jobs.state in ('waiting', 'failed') and not exists (
+    where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.kind = 'ingestion'
+      and jobs.id = any (job_ids) and jobs.state in ('waiting', 'failed') and not exists (
         select from rag.jobs as later
-        where later.org_id = jobs.org_id and later.document_id = jobs.document_id
+        where later.org_id = jobs.org_id and later.document_id = jobs.document_id and later.kind = 'ingestion'
           and later.created_at > jobs.created_at);
     continue when not found;
     if job.state = 'waiting' then
@@ -2831,14 +2873,14 @@ as $$
   left join lateral (
     select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message, jobs.finished_at
     from rag.jobs
-    where jobs.org_id = document.org_id and jobs.document_id = document.id
+    where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.kind = 'ingestion'
     order by jobs.created_at desc
     limit 1
   ) as job on true;
 $$;
 
 comment on function rag.render(rag.documents) is
-  'A document as a list returns it, with its chunks counted and its latest job.';
+  'A document as a list returns it, with its chunks counted and its latest ingestion job.';
 
 create function rag.get_document(document_id uuid)
 returns rag.documents
@@ -3470,7 +3512,7 @@ begin
     -- A document that another call deleted before it was locked is created again.
     absent := array(
       select input from unnest(absent) as input
-      where input.place not in (select kept.place from unnest(stored) as kept));
+      where input.place not in (select listed.place from unnest(stored) as listed));
     exit when only_present or absent = '{}';
   end loop;
   if not only_present and absent <> '{}' then
@@ -3479,13 +3521,13 @@ begin
   end if;
 
   perform rag.replace_documents(home.org_id, new, array(
-    select kept from unnest(stored) as kept where kept.replaced));
+    select listed from unnest(stored) as listed where listed.replaced));
   perform rag.insert_chunks(home.org_id, array(
     select rag.document_chunks(
-      document_id => kept.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
-    from unnest(stored) as kept
-    join unnest(new) as input on input.place = kept.place), 0);
-  return query select kept.* from unnest(stored) as kept order by kept.place;
+      document_id => listed.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
+    from unnest(stored) as listed
+    join unnest(new) as input on input.place = listed.place), 0);
+  return query select listed.* from unnest(stored) as listed order by listed.place;
 end;
 $$;
 
@@ -3573,23 +3615,24 @@ begin
     labels = input.labels, metadata = input.metadata, content = input.content,
     content_hash = input.content_hash, status = 'completed', error_code = null, error_message = null,
     updated_at = clock_timestamp()
-  from unnest(present) as kept
-  join unnest(new) as input on input.place = kept.place
-  where renewed.org_id = replace_documents.org_id and renewed.id = kept.document_id;
+  from unnest(present) as listed
+  join unnest(new) as input on input.place = listed.place
+  where renewed.org_id = replace_documents.org_id and renewed.id = listed.document_id;
 
   delete from rag.jobs
-  using unnest(present) as kept
-  where jobs.org_id = replace_documents.org_id and jobs.document_id = kept.document_id
-    and jobs.state in ('waiting', 'running');
+  using unnest(present) as listed
+  where jobs.org_id = replace_documents.org_id and jobs.document_id = listed.document_id
+    and jobs.kind = 'ingestion' and jobs.state in ('waiting', 'running');
   delete from rag.originals
-  using unnest(present) as kept
-  where originals.org_id = replace_documents.org_id and originals.document_id = kept.document_id;
-  perform rag.delete_chunks(replace_documents.org_id, array(select kept.document_id from unnest(present) as kept));
+  using unnest(present) as listed
+  where originals.org_id = replace_documents.org_id and originals.document_id = listed.document_id;
+  perform rag.delete_chunks(replace_documents.org_id, array(select listed.document_id from unnest(present) as listed));
 end;
 $$;
 
 comment on function rag.replace_documents is
-  'Replace the fields of existing documents, and delete their chunks, originals and unfinished jobs, which are older.';
+  'Replace the fields of existing documents, and delete their chunks, originals and unfinished ingestion jobs, which '
+  'are older.';
 
 -- Chunks that are not in the HNSW index yet: the tail. Inserting a chunk into that index takes longer than inserting it
 -- into all other indexes. So a write leaves the insertion to the worker, up to a number of chunks of an org. A search
@@ -6310,7 +6353,7 @@ begin
       select count(*)
       from (
         select from rag.jobs
-        where jobs.org_id = claimed.org_id and jobs.state in ('waiting', 'running')
+        where jobs.kind = 'ingestion' and jobs.org_id = claimed.org_id and jobs.state in ('waiting', 'running')
         limit 1000
       ) as job)
   from claimed
@@ -6355,6 +6398,26 @@ comment on function public.rag_end_source is
   'ended. counts: those of this time slice. retry_seconds: until the next one; null: the source''s interval. False for a '
   'worker that has lost the lease, which changes nothing.';
 
+create function rag.lock_source()
+returns rag.sources
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  source rag.sources;
+begin
+  select sources.* into source
+  from rag.sources
+  where sources.org_id = any (array(select rag.current_org_ids())) and sources.lease = (select rag.lease_of_token())
+  for update;
+  if not found then
+    raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
+  end if;
+  return source;
+end;
+$$;
+
+comment on function rag.lock_source is 'The source of the token''s lease, locked; PT409 when the lease is lost.';
+
 create function public.rag_list_source_items(items jsonb, lease_seconds integer default 300)
 returns table (item text, version text)
 language plpgsql volatile security invoker set search_path = ''
@@ -6362,19 +6425,19 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.sources := rag.lock_leased(null::rag.sources, with_document => false);
+  source constant rag.sources := rag.lock_source();
 begin
   perform rag.check_json('items', items, 10000000);
   update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where sources.org_id = held.org_id and sources.id = held.id;
+  where sources.org_id = source.org_id and sources.id = source.id;
   return query
   with listed as materialized (
     select * from jsonb_to_recordset(items) as fields (item text, version text)
   ), seen as (
     update rag.source_items
-    set run_number = held.run_number
+    set run_number = source.run_number
     from listed
-    where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.item = listed.item
+    where source_items.org_id = source.org_id and source_items.source_id = source.id and source_items.item = listed.item
     returning source_items.item, source_items.version
   )
   select listed.item, seen.version
@@ -6399,7 +6462,7 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.sources := rag.lock_leased(null::rag.sources, with_document => false);
+  source constant rag.sources := rag.lock_source();
   present rag.source_items;
   code text;
   twin text;
@@ -6408,24 +6471,24 @@ declare
 begin
   select * into present
   from rag.source_items
-  where source_items.org_id = held.org_id and source_items.source_id = held.id
+  where source_items.org_id = source.org_id and source_items.source_id = source.id
     and source_items.item = rag_put_source_item.item;
   if rag_put_source_item.document is null then
     update rag.source_items
-    set run_number = held.run_number - 1
-    where source_items.org_id = held.org_id and source_items.source_id = held.id
+    set run_number = source.run_number - 1
+    where source_items.org_id = source.org_id and source_items.source_id = source.id
       and source_items.item = rag_put_source_item.item;
     return 'missing';
   end if;
   select originals.document_id into stored
   from rag.originals
-  where originals.org_id = held.org_id and originals.document_id = present.document_id
+  where originals.org_id = source.org_id and originals.document_id = present.document_id
     and originals.content_hash = encode(sha256(decode(rag_put_source_item.document ->> 'bytes', 'base64')), 'hex');
   if stored is null then
     begin
       stored := (
         select added.id
-        from public.rag_add_document(held.collection_id, rag_put_source_item.document || jsonb_build_object(
+        from public.rag_add_document(source.collection_id, rag_put_source_item.document || jsonb_build_object(
           'external_id', case when length(rag_put_source_item.item) <= 500 then rag_put_source_item.item
             else encode(sha256(convert_to(rag_put_source_item.item, 'UTF8')), 'hex') end)) as added);
       result := 'stored';
@@ -6438,18 +6501,18 @@ begin
       result := 'duplicate';
       -- The content that the item had before.
       delete from rag.documents
-      where documents.org_id = held.org_id and documents.id = present.document_id and not present.is_duplicate;
+      where documents.org_id = source.org_id and documents.id = present.document_id and not present.is_duplicate;
     end;
   end if;
   insert into rag.source_items as renewed (org_id, source_id, owner_id, item, version, document_id, is_duplicate,
     run_number)
-  values (held.org_id, held.id, held.owner_id, rag_put_source_item.item, rag_put_source_item.version, stored,
-    result = 'duplicate', held.run_number)
+  values (source.org_id, source.id, source.owner_id, rag_put_source_item.item, rag_put_source_item.version, stored,
+    result = 'duplicate', source.run_number)
   on conflict (org_id, source_id, item) do update
   set version = excluded.version, document_id = excluded.document_id, run_number = excluded.run_number,
     is_duplicate = case result when 'unchanged' then renewed.is_duplicate else excluded.is_duplicate end;
   update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where sources.org_id = held.org_id and sources.id = held.id;
+  where sources.org_id = source.org_id and sources.id = source.id;
   return result;
 end;
 $$;
@@ -6467,33 +6530,33 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.sources := rag.lock_leased(null::rag.sources, with_document => false);
+  source constant rag.sources := rag.lock_source();
 begin
   perform rag.check_claim(max_items, lease_seconds);
   update rag.sources set due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where sources.org_id = held.org_id and sources.id = held.id;
+  where sources.org_id = source.org_id and sources.id = source.id;
   return query
   with missing as materialized (
     select source_items.item, source_items.document_id, source_items.is_duplicate
     from rag.source_items
-    where source_items.org_id = held.org_id and source_items.source_id = held.id
-      and source_items.run_number < held.run_number
+    where source_items.org_id = source.org_id and source_items.source_id = source.id
+      and source_items.run_number < source.run_number
     limit max_items
   ), orphans as materialized (
     select source_items.item
     from missing
-    join rag.source_items on source_items.org_id = held.org_id and source_items.source_id = held.id
-      and source_items.document_id = missing.document_id and source_items.run_number = held.run_number
+    join rag.source_items on source_items.org_id = source.org_id and source_items.source_id = source.id
+      and source_items.document_id = missing.document_id and source_items.run_number = source.run_number
     where not missing.is_duplicate
   ), removed as (
     delete from rag.source_items
     using missing
-    where source_items.org_id = held.org_id and source_items.source_id = held.id and source_items.item = missing.item
+    where source_items.org_id = source.org_id and source_items.source_id = source.id and source_items.item = missing.item
     returning 1
   ), gone as (
     delete from rag.documents
     using missing
-    where documents.org_id = held.org_id and documents.id = missing.document_id and not missing.is_duplicate
+    where documents.org_id = source.org_id and documents.id = missing.document_id and not missing.is_duplicate
     returning 1
   )
   select (select count(*) from removed), (select count(*) from orphans) from (select count(*) from gone) as counted;
@@ -8823,7 +8886,7 @@ create trigger index_title_entities_of_changed_documents
   execute function rag.index_changed_title();
 
 -- Mentions: the entities that a chunk names, which are the evidence that an entity exists. The rows are written with
--- the chunks (53_write_chunks.sql), or later by the worker (40_complete_and_fail_extractions.sql).
+-- the chunks (53_write_chunks.sql), or later by the worker (30_extractions.sql).
 
 create table rag.mentions (
   org_id uuid not null,
@@ -8955,15 +9018,15 @@ begin
   where mentions.org_id = new.org_id and mentions.document_id = new.id;
   update rag.relations set collection_id = new.collection_id, owner_id = new.owner_id
   where relations.org_id = new.org_id and relations.document_id = new.id;
-  update rag.extractions
-  set collection_id = new.collection_id, owner_id = new.owner_id, user_id = coalesce(auth.uid(), user_id), lease = null
-  where extractions.org_id = new.org_id and extractions.document_id = new.id;
+  update rag.jobs set collection_id = new.collection_id, owner_id = new.owner_id
+  where jobs.org_id = new.org_id and jobs.id = new.id and jobs.kind = 'extraction';
   return null;
 end;
 $$;
 
 comment on function rag.move_graph_of_document is
-  'Trigger that moves the mentions, relations and extraction of a document to its new collection or owner.';
+  'Trigger that moves the mentions, relations and extraction of a document to its new collection or owner. '
+  'rag.index_changed_title has enqueued the extraction again.';
 
 create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
   for each row
@@ -8976,7 +9039,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
-    select coalesce(jsonb_object_agg(named.entity, true), '{}')
+    select coalesce(jsonb_object_agg(name.entity, true), '{}')
     from (
       select mentions.entity
       from rag.mentions
@@ -8986,7 +9049,7 @@ begin
       from rag.title_entities
       where title_entities.org_id = names_of_document.org_id
         and title_entities.document_id = names_of_document.document_id
-    ) as named);
+    ) as name);
 end;
 $$;
 
@@ -9153,104 +9216,31 @@ comment on function rag.insert_names is
   'and chunk; a relation needs both of its names in the document. At most 200 names and 200 relations for each '
   'chunk.';
 
--- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
--- collection of the graph. Most documents are extracted when they are added, which needs no job. The worker processes
--- the others chunk by chunk, as the user who added the document.
-
-create table rag.extractions (
-  org_id uuid not null,
-  document_id uuid not null,
-  collection_id uuid not null,
-  owner_id uuid,
-  user_id uuid,
-  is_extracted boolean not null,
-  next_ordinal integer not null default 0 check (next_ordinal >= 0),
-  attempts integer not null default 0,
-  due_at timestamptz default now(),
-  lease uuid,
-  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
-  updated_at timestamptz not null default now(),
-  primary key (org_id, document_id),
-  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
-);
-
-comment on table rag.extractions is 'Progress of entity extraction, one row for each document in the graph.';
-comment on column rag.extractions.user_id is
-  'The user as whom the worker extracts the document; null until a user requests it (rag_build_graph).';
-comment on column rag.extractions.is_extracted is 'Whether the entities of all chunks are stored.';
-comment on column rag.extractions.next_ordinal is 'The ordinal of the next chunk to extract.';
-comment on column rag.extractions.due_at is
-  'The earliest time of a claim; for a leased extraction, the end of the lease. Null: given up.';
-
--- rag_claim_extractions: the orgs with waiting rows, and the due rows of each org.
-create index extractions_due on rag.extractions (org_id, due_at)
-  where not is_extracted and user_id is not null and due_at is not null;
-
--- rag.lock_leased
-create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
-
--- rag.enqueue_collection
-create index extractions_by_collection on rag.extractions (org_id, collection_id);
-
-alter table rag.extractions enable row level security;
-alter table rag.extractions force row level security;
-
-create policy "members use their org's extractions" on rag.extractions
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.extractions
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.extractions
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.extractions
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
--- Only the worker's token for one document has a lease; a user's own token has none.
-create policy "documents are read in the name of who asks" on rag.extractions
-  as restrictive for all to authenticated
-  using (true)
-  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
-
-create policy "the worker claims extractions" on rag.extractions
-  for select to rag_worker using (true);
-
-create policy "the worker leases extractions" on rag.extractions
-  for update to rag_worker using (true) with check (lease is not null or due_at is null);
+-- Extractions of entities: jobs (20_documents/40_jobs.sql), one for each document with chunks in a collection of the
+-- graph. Most documents come with their entities; the worker extracts those of the others, as the user who added the
+-- document, some chunks at a time. Each part is stored at once, so after a crash the next attempt continues behind the
+-- last part. Replacing, retitling or deleting the document revokes the lease.
 
 create function rag.enqueue_extractions(org_id uuid, documents rag.document_chunks[], later boolean)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, is_extracted)
-  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
-    not exists (
+  insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id, state)
+  select stored.org_id, stored.id, 'extraction', stored.id, stored.collection_id, stored.owner_id, auth.uid(),
+    case when exists (
       select from jsonb_array_elements(chunked.chunks) as item (body)
-      where jsonb_typeof(item.body -> 'names') is distinct from 'array')
+      where jsonb_typeof(item.body -> 'names') is distinct from 'array') then 'waiting' else 'done' end
   from unnest(enqueue_extractions.documents) as chunked
   join rag.documents as stored on stored.org_id = enqueue_extractions.org_id and stored.id = chunked.document_id
-  on conflict (org_id, document_id) do update
-  set is_extracted = excluded.is_extracted and (known.is_extracted or not enqueue_extractions.later),
+  on conflict (org_id, id) do update
+  set state = case when jobs.state = 'done' or not enqueue_extractions.later then excluded.state else 'waiting' end,
     user_id = excluded.user_id, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, error_code = null,
-    error_message = null, updated_at = now();
+    error_message = null, finished_at = null;
 $$;
 
 comment on function rag.enqueue_extractions is
-  'Record that documents have new chunks, which are extracted if they come with names. `later`: chunks that are added '
-  'to a document''s earlier ones.';
+  'Record that documents have new chunks, which are extracted unless they come with names. `later`: chunks that are '
+  'added to a document''s earlier ones.';
 
 create function rag.requeue_extraction(org_id uuid, document_id uuid)
 returns void
@@ -9258,129 +9248,16 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
-  update rag.extractions
-  set is_extracted = false, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
+  update rag.jobs
+  set state = 'waiting', next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
     user_id = coalesce(auth.uid(), user_id)
-  where extractions.org_id = requeue_extraction.org_id and extractions.document_id = requeue_extraction.document_id;
+  where jobs.org_id = requeue_extraction.org_id and jobs.id = requeue_extraction.document_id
+    and jobs.kind = 'extraction';
 end;
 $$;
 
 comment on function rag.requeue_extraction is
   'Enqueue the extraction of a document whose title changed, and delete relations of the old title''s entities.';
-
--- The claim of extractions, under the worker's role: fair among orgs, with a lease.
-
-create function rag.due_extractions(max_items integer)
-returns table (org_id uuid, document_id uuid, is_expired boolean, place bigint)
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-begin
-  return query
-  with recursive busy (org_id) as (
-    -- The next org with extractions, by the index: there may be many documents and few orgs.
-    (select extractions.org_id
-    from rag.extractions
-    where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
-    order by extractions.org_id
-    limit 1)
-    union all
-    select next.org_id
-    from busy
-    cross join lateral (
-      select extractions.org_id
-      from rag.extractions
-      where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
-        and extractions.org_id > busy.org_id
-      order by extractions.org_id
-      limit 1
-    ) as next
-  ), due as (
-    select extraction.*, row_number() over (
-      partition by extraction.org_id order by extraction.due_at, extraction.document_id) as turn
-    from busy
-    cross join lateral (
-      select extractions.org_id, extractions.document_id, extractions.due_at,
-        extractions.lease is not null as is_expired
-      from rag.extractions
-      where not extractions.is_extracted and extractions.user_id is not null
-        and extractions.org_id = busy.org_id and extractions.due_at <= clock_timestamp()
-      order by extractions.due_at
-      limit max_items
-    ) as extraction
-    where busy.org_id <> all (array(select rag.paused_org_ids()))
-  )
-  select due.org_id, due.document_id, due.is_expired,
-    row_number() over (order by due.turn, due.due_at, due.document_id)
-  from due;
-end;
-$$;
-
-comment on function rag.due_extractions is
-  'Due extractions in the order of their claim: the same number of every org that is not paused, earliest due first. '
-  'is_expired: whether the lease of a claimed extraction has expired.';
-
-create function public.rag_claim_extractions(max_items integer default 1, lease_seconds integer default 60)
-returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-begin
-  perform rag.check_claim(max_items, lease_seconds);
-  return query
-  with due as materialized (
-    select * from rag.due_extractions(max_items)
-  ), locked as materialized (
-    select extractions.org_id, extractions.document_id
-    from (
-      select due.*
-      from due
-      where due.is_expired or not exists (select from due as expired where expired.is_expired)
-      order by due.place
-      limit 4 * max_items
-    ) as due
-    cross join lateral (
-      select extractions.org_id, extractions.document_id
-      from rag.extractions
-      where extractions.org_id = due.org_id and extractions.document_id = due.document_id
-        and extractions.due_at <= clock_timestamp()
-      for update skip locked
-    ) as extractions
-    limit case when exists (select from due where due.is_expired) then 1 else max_items end
-  ), claimed as (
-    update rag.extractions
-    set attempts = case when ended.is_given_up then extractions.attempts else extractions.attempts + 1 end,
-      lease = case when not ended.is_given_up then gen_random_uuid() end,
-      due_at = case when not ended.is_given_up then clock_timestamp() + make_interval(secs => lease_seconds) end,
-      error_code = case when ended.is_given_up then 'reading_failed' else extractions.error_code end,
-      error_message = case when ended.is_given_up then 'Reading this document failed too often.'
-        else extractions.error_message end,
-      updated_at = clock_timestamp()
-    from locked
-    join rag.extractions as present on present.org_id = locked.org_id and present.document_id = locked.document_id
-    cross join lateral (
-      select present.lease is not null and present.attempts >= rag.max_attempts()) as ended (is_given_up)
-    where extractions.org_id = locked.org_id and extractions.document_id = locked.document_id
-    returning extractions.org_id, extractions.document_id, extractions.owner_id, extractions.user_id,
-      extractions.lease, extractions.attempts
-  )
-  select claimed.org_id, claimed.document_id, claimed.user_id, coalesce(claimed.owner_id <> claimed.user_id, false),
-    claimed.lease, claimed.attempts
-  from claimed
-  join due on due.org_id = claimed.org_id and due.document_id = claimed.document_id
-  where claimed.lease is not null
-  order by due.place;
-end;
-$$;
-
-comment on function public.rag_claim_extractions is
-  'Lease due extractions, for the worker, in the order of rag.due_extractions. An extraction whose lease has expired '
-  'is claimed again, alone, because it may have crashed its worker. After rag.max_attempts() attempts without '
-  'progress it is given up. as_admin: the user is an admin who works on another user''s document.';
-
--- Functions that the worker calls for an extraction that it has claimed: as the user of the extraction, with a token
--- that names the lease (rag.lease_of_token), some chunks at a time. Each part is stored at once, so after a crash the
--- next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the lease.
 
 create function public.rag_open_extraction(max_chunks integer default 100)
 returns table (document_id uuid, title text, first integer, chunks text[])
@@ -9390,28 +9267,28 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.lock_leased(null::rag.extractions);
+  job constant rag.jobs := rag.lock_job('extraction');
 begin
   if max_chunks is null or max_chunks not between 1 and 1000 then
     raise exception 'max_chunks must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_max_chunks';
-  elsif not rag.is_in_graph(held.org_id, held.collection_id) then
-    perform rag.delete_graph_of_document(held.org_id, held.document_id);
+  elsif not rag.is_in_graph(job.org_id, job.collection_id) then
+    perform rag.delete_graph_of_document(job.org_id, job.document_id);
     return;
   end if;
-  if held.next_ordinal = 0 then
+  if job.next_ordinal = 0 then
     perform rag.add_title_entities(documents)
     from rag.documents
-    where documents.org_id = held.org_id and documents.id = held.document_id;
+    where documents.org_id = job.org_id and documents.id = job.document_id;
   end if;
   return query
-  select held.document_id, documents.title, held.next_ordinal, array(
+  select job.document_id, documents.title, job.next_ordinal, array(
     select stored.content
     from rag.chunks as stored
-    where stored.org_id = held.org_id and stored.document_id = held.document_id
-      and stored.ordinal >= held.next_ordinal and stored.ordinal < held.next_ordinal + max_chunks
+    where stored.org_id = job.org_id and stored.document_id = job.document_id
+      and stored.ordinal >= job.next_ordinal and stored.ordinal < job.next_ordinal + max_chunks
     order by stored.ordinal)
   from rag.documents
-  where documents.org_id = held.org_id and documents.id = held.document_id;
+  where documents.org_id = job.org_id and documents.id = job.document_id;
 end;
 $$;
 
@@ -9429,35 +9306,36 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.lock_leased(null::rag.extractions);
+  job constant rag.jobs := rag.lock_job('extraction');
   behind constant integer := first + jsonb_array_length(chunks);
   is_more constant boolean := exists (
     select from rag.chunks as stored
-    where stored.org_id = held.org_id and stored.document_id = held.document_id and stored.ordinal >= behind);
+    where stored.org_id = job.org_id and stored.document_id = job.document_id and stored.ordinal >= behind);
 begin
   perform rag.check_json('chunks', chunks);
-  if first is distinct from held.next_ordinal then
+  if first is distinct from job.next_ordinal then
     raise exception 'The chunks must continue at the next chunk of the lease. Claim the item again.'
       using errcode = 'PT409', detail = 'out_of_turn';
   end if;
   delete from rag.relations
-  where relations.org_id = held.org_id and relations.document_id = held.document_id
+  where relations.org_id = job.org_id and relations.document_id = job.document_id
     and relations.ordinal >= first and relations.ordinal < behind;
   delete from rag.mentions
-  where mentions.org_id = held.org_id and mentions.document_id = held.document_id
+  where mentions.org_id = job.org_id and mentions.document_id = job.document_id
     and mentions.ordinal >= first and mentions.ordinal < behind;
-  perform rag.insert_names(held.org_id, array[rag.document_chunks(
-    document_id => held.document_id, chunks => chunks, embedding_model => null)], first);
+  perform rag.insert_names(job.org_id, array[rag.document_chunks(
+    document_id => job.document_id, chunks => chunks, embedding_model => null)], first);
   if not is_more then
-    perform rag.delete_dangling_relations(held.org_id, held.document_id);
+    perform rag.delete_dangling_relations(job.org_id, job.document_id);
   end if;
-  update rag.extractions as known
-  set next_ordinal = case when is_more then behind else 0 end, is_extracted = not is_more,
-    lease = case when is_more then held.lease end,
+  update rag.jobs
+  set state = case when is_more then 'running' else 'done' end, next_ordinal = case when is_more then behind else 0 end,
+    lease = case when is_more then job.lease end,
     due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
     -- A stored part resets the count of attempts.
-    attempts = 0, error_code = null, error_message = null, updated_at = clock_timestamp()
-  where known.org_id = held.org_id and known.document_id = held.document_id;
+    attempts = 0, error_code = null, error_message = null,
+    finished_at = case when not is_more then clock_timestamp() end
+  where jobs.org_id = job.org_id and jobs.id = job.id;
   return is_more;
 end;
 $$;
@@ -9465,32 +9343,6 @@ $$;
 comment on function public.rag_store_extraction is
   'Replace the names and relations of the chunks from the ordinal `first` on (format: rag_put_document). Returns '
   'whether further chunks follow. If so, the lease is extended; otherwise it ends.';
-
-create function public.rag_fail_extraction(
-  code text default null, message text default null, retry_seconds integer default null,
-  is_attempt boolean default true
-)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.lock_leased(null::rag.extractions, with_document => false);
-begin
-  update rag.extractions as known
-  set lease = null, attempts = greatest(held.attempts - case when is_attempt then 0 else 1 end, 0),
-    due_at = clock_timestamp() + make_interval(secs => retry_seconds),
-    error_code = coalesce(code, held.error_code), error_message = coalesce(message, held.error_message),
-    updated_at = clock_timestamp()
-  where known.org_id = held.org_id and known.document_id = held.document_id;
-end;
-$$;
-
-comment on function public.rag_fail_extraction is
-  'End the attempt of an extraction that failed (with an error) or is postponed (without one). The extraction is due '
-  'again after retry_seconds; null: never. is_attempt: whether the attempt counts. The function does not lock the '
-  'document, because the extraction may have failed for that lock.';
 
 -- Addition of a collection's documents to the graph and their removal: on request, or after a change of its config.
 -- The worker extracts the documents, and deletes the extracted rows of a removed collection.
@@ -9515,8 +9367,8 @@ end;
 $$;
 
 comment on function public.rag_build_graph is
-  'Enqueue the extraction, as the caller, of the collection''s documents that the caller sees and that no user has '
-  'requested yet or whose extraction was given up. `again`: all documents, from the beginning. Returns their number. '
+  'Enqueue the extraction, as the caller, of the collection''s documents that the caller sees and that have no '
+  'extraction or one that failed. `again`: all documents, from the beginning. Returns their number. '
   'PT409 for a collection that is not in the graph.';
 
 create function rag.enqueue_collection(home rag.collections, again boolean)
@@ -9525,27 +9377,27 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  asked bigint;
+  enqueued bigint;
 begin
   -- Documents are locked first and by id, as other writers do.
   perform from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   order by documents.id
   for no key update;
-  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, is_extracted)
-  select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), false
+  insert into rag.jobs (org_id, id, kind, document_id, collection_id, owner_id, user_id)
+  select documents.org_id, documents.id, 'extraction', documents.id, documents.collection_id, documents.owner_id,
+    auth.uid()
   from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   -- Sorted, so that two calls for the same documents do not deadlock.
   order by documents.id
-  on conflict (org_id, document_id) do update
-  set is_extracted = known.is_extracted and not again,
-    next_ordinal = case when again then 0 else known.next_ordinal end,
+  on conflict (org_id, id) do update
+  set state = 'waiting', next_ordinal = case when again then 0 else jobs.next_ordinal end,
     user_id = excluded.user_id, attempts = 0, due_at = now(), lease = null, error_code = null, error_message = null,
-    updated_at = now()
-  where again or known.user_id is null or known.due_at is null;
-  get diagnostics asked = row_count;
-  return asked;
+    finished_at = null
+  where again or jobs.state = 'failed';
+  get diagnostics enqueued = row_count;
+  return enqueued;
 end;
 $$;
 
@@ -9569,13 +9421,14 @@ begin
   end if;
   perform rag.enqueue_collection(home, not is_graphed);
   if not is_graphed then
-    perform rag.delete_graph_of_document(few.org_id, few.document_id)
+    perform rag.delete_graph_of_document(document.org_id, document.id)
     from (
-      select extractions.org_id, extractions.document_id
-      from rag.extractions
-      where extractions.org_id = home.org_id and extractions.collection_id = home.id
+      select documents.org_id, documents.id
+      from rag.documents
+      join rag.jobs on jobs.org_id = documents.org_id and jobs.id = documents.id and jobs.kind = 'extraction'
+      where documents.org_id = home.org_id and documents.collection_id = home.id
       limit at_once
-    ) as few;
+    ) as document;
   end if;
 end;
 $$;
@@ -9597,9 +9450,9 @@ as $$
   delete from rag.title_entities
   where title_entities.org_id = delete_graph_of_document.org_id
     and title_entities.document_id = delete_graph_of_document.document_id;
-  delete from rag.extractions
-  where extractions.org_id = delete_graph_of_document.org_id
-    and extractions.document_id = delete_graph_of_document.document_id;
+  delete from rag.jobs
+  where jobs.org_id = delete_graph_of_document.org_id and jobs.id = delete_graph_of_document.document_id
+    and jobs.kind = 'extraction';
 $$;
 
 comment on function rag.delete_graph_of_document is 'Take a document out of the graph.';
@@ -13889,15 +13742,14 @@ as $$
     left join (
       (select 'documents' as kind, jobs.state = 'running' as is_running, jobs.due_at
       from rag.jobs
-      where jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
+      where jobs.kind = 'ingestion' and jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
         and jobs.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
-      (select 'extractions', extractions.lease is not null, extractions.due_at
-      from rag.extractions
-      where not extractions.is_extracted and extractions.user_id is not null and extractions.due_at is not null
-        and (own is null or extractions.org_id = any (own))
-        and extractions.org_id <> all (array(select rag.paused_org_ids()))
+      (select 'extractions', jobs.state = 'running', jobs.due_at
+      from rag.jobs
+      where jobs.kind = 'extraction' and jobs.state in ('waiting', 'running') and (own is null or jobs.org_id = any (own))
+        and jobs.org_id <> all (array(select rag.paused_org_ids()))
       limit 100000)
       union all
       (select 'deliveries', deliveries.state = 'running',
@@ -14158,7 +14010,8 @@ grant select, insert, update, delete on rag.chunks to authenticated;
 grant select, insert, update, delete on rag.originals to authenticated;
 grant select, insert, update, delete on rag.facets to authenticated;
 grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+grant update (collection_id, owner_id, user_id, next_ordinal, state, attempts, due_at, lease, step, error_code,
+  error_message, finished_at)
   on rag.jobs to authenticated;
 grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
@@ -14187,7 +14040,6 @@ grant select, insert, update, delete on rag.query_embeddings to authenticated;
 grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
-grant select, insert, update, delete on rag.extractions to authenticated;
 grant select, insert, update on rag.org_calls to authenticated;
 grant select, insert (org_id, day, quota, tokens, calls), update (tokens, calls, alerted_at, exceeded_at)
   on rag.token_usage to authenticated;
@@ -14223,9 +14075,6 @@ grant update (state, attempts, due_at, lease, response_status, error, finished_a
 grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted,
   failed, gone, error_code, error_message) on rag.sources to rag_worker;
-grant select (org_id, document_id, owner_id, user_id, is_extracted, attempts, due_at, lease, error_code, error_message)
-  on rag.extractions to rag_worker;
-grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
 grant select on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
@@ -14238,10 +14087,10 @@ revoke all on all functions in schema rag from public, anon, authenticated, serv
 grant execute on all functions in schema rag to authenticated;
 -- PostgREST's pre-request function runs as every role.
 grant execute on function rag.check_request(), rag.check_direct_size() to public;
-revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
-  rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer),
-  rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer), rag.clear_deliveries(),
+  rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer), rag.clear_deliveries(),
+  rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
@@ -14270,8 +14119,7 @@ begin
       ('unguarded', 'rag_health()'),
       -- Only the worker's role calls these.
       ('worker', 'rag_claim_deliveries(integer,integer)'),
-      ('worker', 'rag_claim_extractions(integer,integer)'),
-      ('worker', 'rag_claim_jobs(integer,integer)'),
+      ('worker', 'rag_claim_jobs(text,integer,integer)'),
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_claim_sources(integer,integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
@@ -14306,7 +14154,6 @@ begin
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
-      ('guarded', 'rag_fail_extraction(text,text,integer,boolean)'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),

@@ -1,20 +1,16 @@
-"""compose.yaml without Docker: its form, settings that exist, secrets where they are needed, its schedule."""
+"""compose.yaml without Docker: its form, settings that exist, secrets where they are needed."""
 
 import os
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 import yaml
 
-from functions.server import DRAIN_SECONDS, SLUGS
+from functions.server import DRAIN_SECONDS
 from local import ROOT
 from shared.config import ServerSettings, Settings, read_server_settings, read_settings
 from tests.deploy import conftest
-from tests.deploy.test_container import PATIENCE
-from tests.stand_in_server import Reply, StandIn
 
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = FILE["services"]
@@ -22,24 +18,21 @@ SERVICES: dict[str, dict[str, Any]] = FILE["services"]
 KEYS: dict[str, type | tuple[type, ...]] = {
     "image": str, "build": str, "restart": str, "read_only": bool, "tmpfs": list, "cap_drop": list,
     "security_opt": list, "extra_hosts": list, "stop_grace_period": str, "mem_limit": str, "ports": list,
-    "environment": dict, "depends_on": list, "healthcheck": dict, "command": list, "init": bool,
+    "environment": dict, "healthcheck": dict, "command": list,
 }  # fmt: skip
 VARIABLE = re.compile(r"\$\{(\w+)(?::([?-])([^}]*))?\}")
 SECRETS = conftest.SECRETS | {"RAG_FUNCTIONS_SECRET"}
-# Read by the script of `schedule`, and RAG_FUNCTIONS and PORT by the server before its settings.
-OF_SCHEDULE = {"WORKER_URL", "PAUSE_SECONDS"}
 
 
 def test_the_file_has_the_form_of_a_compose_file():
     assert set(FILE) == {"services", "x-hardening", "x-project"}
-    assert set(SERVICES) == {"functions", "worker", "schedule"}
+    assert set(SERVICES) == {"functions", "worker"}
     for name, service in SERVICES.items():
         assert set(service) <= set(KEYS), name
         for key, value in service.items():
             assert isinstance(value, KEYS[key]), (name, key)
         for variable, value in service["environment"].items():
             assert value is None or isinstance(value, str), (name, variable)
-        assert set(service.get("depends_on", [])) < set(SERVICES)
 
 
 def test_every_variable_is_a_setting_and_each_required_one_has_a_message():
@@ -47,20 +40,18 @@ def test_every_variable_is_a_setting_and_each_required_one_has_a_message():
     required = {field.upper() for field, info in Settings.model_fields.items() if info.is_required()}
     for name, service in SERVICES.items():
         for variable, value in service["environment"].items():
-            assert variable in settings | OF_SCHEDULE, (name, variable)
+            assert variable in settings, (name, variable)
             used = VARIABLE.findall(value or "")
             assert all(sign == "?" and text for _, sign, text in used), (name, variable)
             assert {other for other, _, _ in used} <= {variable}, name
-        if name != "schedule":
-            assert required <= set(service["environment"]), name
+        assert required <= set(service["environment"]), name
 
 
 def test_each_service_has_only_the_secrets_that_it_uses():
     held = {name: SECRETS & set(service["environment"]) for name, service in SERVICES.items()}
-    assert held["schedule"] == {"RAG_WORKER_TOKEN"}
     assert held["worker"] == {
         "RAG_FUNCTIONS_SECRET", "OPENAI_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY",
-        "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY", "RAG_OTHER_EMBEDDING_API_KEY",
+        "RAG_TRANSCRIPTION_KEY", "RAG_OTHER_EMBEDDING_API_KEY",
     }  # fmt: skip
     assert held["functions"] == SECRETS - {"RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY"}
 
@@ -91,36 +82,8 @@ def test_the_functions_accept_these_settings(name: str, monkeypatch: pytest.Monk
                 VARIABLE.sub(lambda match: shell.get(match[1], f"{match[1]}-".ljust(40, "x")), value),
             )
     read_settings()
-    served = read_server_settings()
-    assert served.port == 8080
-    assert served.rag_functions == (["all"] if name == "functions" else ["ingest"])
-    assert set(served.rag_functions) <= {"all", *SLUGS}
-
-
-def test_the_schedule_calls_the_worker_again_after_an_error():
-    """The script itself, against a server in the worker's place."""
-    service = SERVICES["schedule"]
-    program, *arguments = service["command"]
-    assert program == "python"
-    with StandIn() as worker:
-        worker.replies(Reply(json={"idle": True}), Reply(status=500), Reply(drop=True), Reply(json={}))
-        process = subprocess.Popen(
-            [sys.executable, *arguments],
-            env={
-                "WORKER_URL": f"{worker.url}/functions/v1/ingest",
-                "RAG_WORKER_TOKEN": "t",
-                "PAUSE_SECONDS": "0",
-            },
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            worker.wait_for_requests(4)
-        finally:
-            process.kill()
-            output, _ = process.communicate(timeout=PATIENCE)
-    paths = {(request.method, request.path) for request in worker.requests}
-    assert paths == {("POST", "/functions/v1/ingest")}
-    assert {request.headers["authorization"] for request in worker.requests} == {"Bearer t"}
-    assert output.count("the worker could not be called") >= 2
-    assert SERVICES["schedule"]["environment"]["WORKER_URL"] == "http://worker:8080/functions/v1/ingest"
+    if name == "functions":
+        served = read_server_settings()
+        assert (served.port, served.rag_functions) == (8080, ["all"])
+    else:
+        assert SERVICES[name]["command"] == ["python", "-m", "functions.schedule"]

@@ -152,7 +152,7 @@ def test_an_overdue_extraction_is_reported_as_late(
 ):
     put(services, people.ann, "docs", "Outage", OUTAGE)
     world.sql(
-        "update rag.extractions set is_extracted = false, due_at = now() - make_interval(secs => %s)",
+        "update rag.jobs set state = 'waiting', due_at = now() - make_interval(secs => %s)",
         MISSED_SECONDS + 60,
     )
     body = health(settings, people.ada)

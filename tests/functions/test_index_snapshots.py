@@ -108,17 +108,17 @@ def test_loaded_documents_are_queued_for_extraction(local: Snapshots, people: Pe
     local.persist(people.ann, "named")
     local.load(people.ann, "copy", path="storage/named")
     extracted = (
-        "select name, config, is_extracted from rag.extractions "
+        "select name, config, state from rag.jobs "
         "join rag.collections on collections.id = collection_id "
         "where collections.org_id = %s order by name"
     )
     # Documents without extracted names still wait.
-    assert local.world.sql(extracted, people.acme.id) == [("copy", {}, True), ("named", {}, False)]
+    assert local.world.sql(extracted, people.acme.id) == [("copy", {}, "done"), ("named", {}, "waiting")]
     off = {"enable_knowledge_graph": False}
     local.world.sql("update rag.collections set config = %s where name = 'named'", json.dumps(off))
     local.persist(people.ann, "named")
     local.load(people.ann, "copy", path="storage/named", overwrite=True)
-    assert local.world.sql(extracted, people.acme.id) == [("named", off, False)]
+    assert local.world.sql(extracted, people.acme.id) == [("named", off, "waiting")]
 
 
 def test_a_copy_is_independent_and_searchable(local: Snapshots, people: People):

@@ -26,7 +26,7 @@ def deployed(settings: Settings) -> Iterator[Services]:
         yield services
 
 
-def work(services: Services) -> dict[str, Any]:
+def post(services: Services) -> dict[str, Any]:
     with client_of(ingest.app, services) as app:
         token = services.settings.rag_worker_token
         assert token
@@ -39,11 +39,11 @@ def work(services: Services) -> dict[str, Any]:
 
 def test_one_call_extracts_pending_documents(people: People, world: World, deployed: Services):
     document = put(world, people.ann, TEXT)
-    done = work(deployed)
+    done = post(deployed)
     assert (done["read"], done["idle"]) == (1, True)
     assert state(world, document) == (1, 0, 0, False, False, None)
     assert mentions(world, document) == [(0, "ann lee"), (0, "ledger team")]
-    assert work(deployed)["read"] == 0
+    assert post(deployed)["read"] == 0
 
 
 def test_a_collection_s_graph_setting_extracts_and_removes_its_documents(
@@ -64,7 +64,7 @@ def test_a_collection_s_graph_setting_extracts_and_removes_its_documents(
     put(world, people.ann, TEXT, chunks=named({TEXT: ["Ledger Team"]}), external_id="later")
     assert world.sql("select count(*) from rag.mentions where org_id = %s", people.acme.id) == [(0,)]
     assert turned(True) is True
-    ingest._work(services)
+    ingest.work(services)
     assert "ledger team" in {entity for _, entity in mentions(world, document)}
     counted = "select count(distinct document_id) from rag.mentions where org_id = %s"
     assert world.sql(counted, people.acme.id) == [(2,)]

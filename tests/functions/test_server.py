@@ -31,8 +31,9 @@ def environment(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyP
     return monkeypatch
 
 
-def test_every_module_of_functions_except_the_server_is_a_function():
-    files = {path.stem for path in (ROOT / "functions").glob("*.py")} - {"__init__", "server"}
+def test_every_module_of_functions_except_the_programs_is_a_function():
+    programs = {"__init__", "schedule", "server"}
+    files = {path.stem for path in (ROOT / "functions").glob("*.py")} - programs
     assert {slug.replace("-", "_") for slug in SLUGS} == files
     assert set(SLUGS.values()) == {f"functions.{name}" for name in files}
 

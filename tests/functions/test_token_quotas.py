@@ -333,14 +333,15 @@ def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceed
     world.sql("update rag.token_usage set tokens = 10 where org_id = %s", people.acme.id)
     deferred, other = add(people.ann, "Tomorrow."), add(people.bob, "Today.")
     assert worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
-    states = dict(world.sql("select document_id::text, state from rag.jobs where document_id = any (%s)", [
-        deferred, other,
-    ]))  # fmt: skip
+    statement = (
+        "select document_id::text, state from rag.jobs where kind = 'ingestion' and document_id = any (%s)"
+    )
+    states = dict(world.sql(statement, [deferred, other]))
     assert states == {deferred: "waiting", other: "done"}
     ((code, attempts, is_midnight),) = world.sql(
         "select error_code, attempts, abs(extract(epoch from due_at - "
         "(date_trunc('day', now() at time zone 'UTC') + interval '1 day') at time zone 'UTC')) < 300 "
-        "from rag.jobs where document_id = %s",
+        "from rag.jobs where kind = 'ingestion' and document_id = %s",
         deferred,
     )
     assert (code, attempts, is_midnight) == ("embedding_quota_exceeded", 0, True)

@@ -104,7 +104,9 @@ def test_a_repeated_completion_is_one_document(uploading: Uploads, people: Peopl
         answers = list(pool.map(lambda _: uploading.finish(people.ann, ticket), range(8)))
     assert {answer.status_code for answer in answers} == {202}
     (document,) = {answer.json()["id"] for answer in answers}
-    assert world.sql("select count(*) from rag.jobs where document_id = %s", document) == [(1,)]
+    assert world.sql(
+        "select count(*) from rag.jobs where kind = 'ingestion' and document_id = %s", document
+    ) == [(1,)]
     uploading.work()
     second = uploading.finish(people.ann, ticket).json()
     assert (second["id"], second["status"]) == (document, "completed")
@@ -488,5 +490,5 @@ def test_the_scheduled_call_deletes_objects_as_well(
     from functions import ingest
 
     delete_document(people.ann, world, uploading.bring(people.ann, home, page("The kiln is hot.")))
-    assert json.loads(ingest._work(uploading.services).model_dump_json())["idle"] is True
+    assert json.loads(ingest.work(uploading.services).model_dump_json())["idle"] is True
     assert uploading.paths == set()

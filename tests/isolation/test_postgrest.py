@@ -10,7 +10,7 @@ from tests.isolation.victim_documents import MATCH, SECRETS, Library, assert_tel
 TABLES = [
     "chunks", "documents", "collections", "members", "orgs", "api_keys", "rate_limits", "request_counts",
     "settings", "tiers", "query_embeddings", "audit_events", "postings", "term_counts", "facets",
-    "title_entities", "mentions", "relations", "extractions",
+    "title_entities", "mentions", "relations",
 ]  # fmt: skip
 METHODS: list[tuple[str, Any]] = [("GET", None), ("POST", {}), ("PATCH", {"title": "x"}), ("DELETE", None)]
 

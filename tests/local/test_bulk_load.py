@@ -20,7 +20,7 @@ from tests.local.command_line import run_local
 
 USER, ORG = "ines@halden.example", "00000000-0000-4000-8000-00000000000a"
 COLLECTION = "loaded"
-TABLES = ("chunks", "postings", "facets", "title_entities", "mentions", "relations", "extractions")
+TABLES = ("chunks", "postings", "facets", "title_entities", "mentions", "relations", "jobs")
 # Rows without ids and times, which differ from load to load.
 ROWS = """
 select documents.external_id, to_jsonb(stored) - array['id', 'document_id', 'collection_id', 'created_at',

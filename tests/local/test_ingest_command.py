@@ -135,7 +135,9 @@ def test_a_changed_file_replaces_its_document_and_a_deleted_file_s_document_stay
 
 def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People, world: World, folder: Path):
     def jobs() -> int:
-        ((count,),) = world.sql("select count(*) from rag.jobs where org_id = %s", people.acme.id)
+        ((count,),) = world.sql(
+            "select count(*) from rag.jobs where kind = 'ingestion' and org_id = %s", people.acme.id
+        )
         return int(count)
 
     broken = folder / "broken.pdf"
@@ -202,7 +204,7 @@ def test_an_interrupted_run_can_be_continued(people: People, world: World, tmp_p
     assert {path: identity for path, (identity, *_) in whole.items() if path in half} == {
         path: identity for path, (identity, *_) in half.items()
     }
-    assert world.sql("select max(attempts), count(*) from rag.jobs") == [(1, 60)]
+    assert world.sql("select max(attempts), count(*) from rag.jobs where kind = 'ingestion'") == [(1, 60)]
 
 
 def test_no_wait_ends_after_sending(people: People, world: World, folder: Path):

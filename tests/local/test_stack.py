@@ -21,7 +21,7 @@ from local import ROOT
 from local.child_processes import Child, StackError, free_port, port_is_free, wait_for_end
 from local.postgres import Postgres, can_use_namespace, reason_of
 from local.stack import Stack
-from local.worker_supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
+from local.worker_supervision import restart_dead_worker
 from tests.local.command_line import run_local
 
 # A shell in which libpq, the locale, the terminal and every proxy are set for something else.
@@ -192,34 +192,19 @@ def test_a_second_serve_is_refused_and_leaves_the_first_running(folder: Path):
 
 
 def test_a_dead_worker_is_restarted_and_reported(folder: Path):
-    stack, printed, now = Stack(folder), list[str](), [0.0]
-    watch = WorkerWatch(stack, printed.append, lambda: now[0])
-
-    def check(seconds: float) -> int:
-        now[0] += seconds
-        watch.check()
-        return stack.state.children["worker"].pid
-
-    first = check(0)
-    assert printed == []
-    for pause in (FIRST_PAUSE, 2 * FIRST_PAUSE):
-        dying = stack.state.children["worker"].process()
-        assert dying is not None
-        dying.kill()
-        assert gone([dying])
-        assert check(0) == check(0.9 * pause) == dying.pid
-        assert f"The worker (process {dying.pid}) stopped; see {folder}/logs/worker.log." in printed[-1]
-        restarted = check(0.1 * pause)
-        assert printed[-1] == f"The worker runs again (process {restarted})."
-        assert stack.state.children["worker"].process() is not None
-    assert len(printed) == 4
-    assert Stack(folder).state.children["worker"].pid == restarted != first
-    # Once the worker has run for a while, its next end is the first again.
-    psutil.Process(restarted).kill()
-    assert gone([psutil.Process(restarted)])
-    check(2 * STEADY_SECONDS)
-    assert f"in {FIRST_PAUSE:.0f} s." in printed[-1]
-    check(FIRST_PAUSE)
+    stack = Stack(folder)
+    assert restart_dead_worker(stack) is None
+    worker = stack.state.children["worker"].process()
+    assert worker is not None
+    worker.kill()
+    assert gone([worker])
+    report = restart_dead_worker(stack)
+    restarted = Stack(folder).state.children["worker"]
+    assert restarted.process() is not None
+    assert report == (
+        f"The worker (process {worker.pid}) stopped; see {folder}/logs/worker.log. "
+        f"The worker runs again (process {restarted.pid})."
+    )
     assert stack.is_up()
 
 

@@ -81,16 +81,6 @@ def relations(world: World, document_id: str) -> list[tuple[Any, ...]]:
     )
 
 
-def counts(world: World, *document_ids: str) -> list[int]:
-    """How many rows of the graph these documents have: subjects, mentions, relations, extractions."""
-    return [
-        world.sql(
-            f"select count(*) from rag.{table} where document_id = any (%s::uuid[])", list(document_ids)
-        )[0][0]
-        for table in ("title_entities", "mentions", "relations", "extractions")
-    ]
-
-
 def graph(world: World, actor: Actor, question: str, *, filters: Row | None = None, **arguments: Any) -> Row:
     """rag_graph_search, in its own mode unless told otherwise, near to nothing that is written."""
     named_arguments = {

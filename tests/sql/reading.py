@@ -6,7 +6,7 @@ from tests.actors import World
 from tests.sql.passages import passages
 
 Row = dict[str, Any]
-STATE = "is_extracted::integer, next_ordinal, attempts, lease is not null, due_at is null, error_code"
+STATE = "(state = 'done')::integer, next_ordinal, attempts, lease is not null, state = 'failed', error_code"
 
 
 def named(*chunks: dict[str, list[Any]]) -> list[Row]:
@@ -44,13 +44,26 @@ def relations(world: World, document_id: str) -> list[tuple[int, str, str, str]]
 
 def state(world: World, document_id: str) -> tuple[Any, ...] | None:
     """1 if it is extracted, next chunk, attempts, whether it is leased, whether it was given up, and why."""
-    rows = world.sql(f"select {STATE} from rag.extractions where document_id = %s", document_id)
+    rows = world.sql(f"select {STATE} from rag.jobs where id = %s", document_id)
     return rows[0] if rows else None
 
 
 def graph_rows(world: World, document_id: str) -> int:
     """Of whatever kind."""
-    tables = ("title_entities", "mentions", "relations", "extractions")
-    counts = (f"(select count(*) from rag.{table} where document_id = %(id)s)" for table in tables)
-    ((number,),) = world._connection.execute(f"select {' + '.join(counts)}".encode(), {"id": document_id})
-    return int(number)
+    return sum(counts(world, document_id))
+
+
+def counts(world: World, *document_ids: str) -> list[int]:
+    """How many rows of the graph these documents have: subjects, mentions, relations, extractions."""
+    tables = (
+        "title_entities where",
+        "mentions where",
+        "relations where",
+        "jobs where kind = 'extraction' and",
+    )
+    return [
+        world.sql(f"select count(*) from rag.{table} document_id = any (%s::uuid[])", list(document_ids))[0][
+            0
+        ]
+        for table in tables
+    ]

@@ -65,7 +65,7 @@ class SourceWorker:
     def work(self) -> BatchResult:
         """One round: a time slice of some due sources. Raises a RagError for a failed claim."""
         arguments = {"max_items": CLAIMED, "lease_seconds": LEASE_SECONDS}
-        rows = self.jobs.claimed("rag_claim_sources", arguments)
+        rows = self.jobs.call_as_worker("rag_claim_sources", arguments)
         if not rows:
             return BatchResult()
         with ThreadPoolExecutor(CLAIMED) as pool:

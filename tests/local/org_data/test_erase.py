@@ -22,7 +22,7 @@ from verify.victim_objects import record_of
 
 OF_USER = {
     "api_keys", "api_metrics", "audit_events", "chunks", "collections", "deliveries", "documents",
-    "extractions", "jobs", "members", "messages", "org_calls", "originals", "postings", "query_embeddings",
+    "jobs", "members", "messages", "org_calls", "originals", "postings", "query_embeddings",
     "rate_limits", "request_counts", "request_records", "sessions",
     "sources", "stored_responses",
 }  # fmt: skip

@@ -233,7 +233,7 @@ def test_a_slow_endpoint_does_not_delay_documents(
     document = bring(services, people.ann, home)
     finished = Event()
     with ThreadPoolExecutor(1) as beside:
-        delivering = beside.submit(work_until, courier.deliver, finished, 60)
+        delivering = beside.submit(work_until, courier.deliver, 60, finished)
         worker.work()
         response = documents.get(services.database, people.ann.principal, document)
         assert (response["status"], delivering.done()) == ("completed", False)

@@ -206,7 +206,9 @@ def test_a_job_that_meets_a_lock_is_postponed_and_the_attempt_does_not_count(
         other.rollback()
     world.sql("update rag.jobs set due_at = now()")
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert world.sql("select state, attempts, error_code from rag.jobs") == [("done", 1, None)]
+    assert world.sql("select state, attempts, error_code from rag.jobs where kind = 'ingestion'") == [
+        ("done", 1, None)
+    ]
 
 
 # -- addresses ----------------------------------------------------------------------------------------
@@ -337,7 +339,7 @@ def test_jobs_are_processed_in_order_of_their_due_time(
     for late, document in enumerate(ids):
         due = "update rag.jobs set due_at = now() - make_interval(mins => %s) where document_id = %s"
         world.sql(due, late, document)
-    jobs = Jobs(services.database, services.require_signer()).claim(20)
+    jobs = Jobs(services.database, services.require_signer()).claim("ingestion", 20)
     claimed = [
         world.sql("select document_id::text from rag.jobs where id = %s", job.id)[0][0] for job in jobs
     ]
@@ -528,7 +530,10 @@ def test_concurrent_workers_process_each_document_once(
         "select document_id::text, count(*) from rag.chunks where document_id = any (%s::uuid[]) group by 1"
     )
     assert dict(world.sql(counted, ids)) == dict.fromkeys(ids, 1)
-    attempts = "select distinct attempts, state from rag.jobs where document_id = any (%s::uuid[])"
+    attempts = (
+        "select distinct attempts, state from rag.jobs "
+        "where kind = 'ingestion' and document_id = any (%s::uuid[])"
+    )
     assert world.sql(attempts, ids) == [(1, "done")]
 
 
@@ -536,7 +541,7 @@ def test_a_dead_worker_s_job_is_done_by_another_with_the_only_valid_lease(
     services: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str
 ):
     document = bring(services, people.ann, home, "The kiln is hot.")
-    (dead,) = jobs.claim(1)
+    (dead,) = jobs.claim("ingestion", 1)
     assert worker.work() == BatchResult(), "while the lease lasts"
     assert_due(world, document)
     assert worker.work() == BatchResult(claimed=1, completed=1)
@@ -552,9 +557,9 @@ def test_a_job_that_kills_its_workers_is_given_up(
 ):
     document = bring(services, people.ann, home, "The kiln is hot.")
     for _ in range(16):
-        assert len(jobs.claim(1)) == 1
+        assert len(jobs.claim("ingestion", 1)) == 1
         assert_due(world, document)
-    assert jobs.claim(1) == []
+    assert jobs.claim("ingestion", 1) == []
     ended = visible_row(services, people.ann, document)
     assert (ended["status"], ended["error_code"]) == ("failed", "processing_failed")
 
@@ -572,7 +577,7 @@ def test_no_lease_ends_while_its_worker_converts_and_embeds_slowly(
         nonlocal now
         now += 200
         world.sql("update rag.jobs set due_at = due_at - interval '200 seconds'")
-        claimed.append(jobs.claim(8))
+        claimed.append(jobs.claim("ingestion", 8))
 
     class SlowTranscriber(Transcriber):
         def text(self, data: bytes, filename: str) -> str:
@@ -599,7 +604,7 @@ def test_opening_a_job_renews_its_lease_and_writes_its_step(
     site.replies(page(HOT))
     bring(services, people.ann, home, "The kiln is hot.")
     documents.add_from_url(services.database, people.ann.principal, home, NewUpload(b"", url=site.url))
-    text, address = jobs.claim(2)
+    text, address = jobs.claim("ingestion", 2)
     state = "select step, due_at > now() + interval '200 seconds' from rag.jobs where id = %s"
 
     def age(job: Job) -> None:
@@ -651,7 +656,7 @@ def test_a_document_deleted_during_processing_stays_deleted(
     services: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str, after: str
 ):
     document = bring(services, people.ann, home, "The kiln is hot.")
-    (job,) = jobs.claim(1)
+    (job,) = jobs.claim("ingestion", 1)
     read = worker._load(job) if after == "open" else None
     documents.delete(services.database, people.ann.principal, document["id"])
     with pytest.raises(Conflict):
@@ -689,7 +694,7 @@ def test_a_document_replaced_during_processing_has_the_newest_content(
     services: Services, people: People, jobs: Jobs, worker: Worker, home: str
 ):
     bring(services, people.ann, home, "The kiln is hot.", external_id="kiln")
-    (job,) = jobs.claim(1)
+    (job,) = jobs.claim("ingestion", 1)
     late = worker._load(job)
     bring(services, people.ann, home, "The kiln is cold.", external_id="kiln")
     with pytest.raises(Conflict):
@@ -703,7 +708,7 @@ def test_a_busy_org_does_not_delay_another(services: Services, people: People, j
         bring(services, people.ann, home, f"Kiln number {number} is hot.")
     other = collections.create(services.database, people.bob.principal, {"name": "docs"})["id"]
     last = bring(services, people.bob, other, "The kiln of Bolt.")
-    claimed = jobs.claim(4)
+    claimed = jobs.claim("ingestion", 4)
     assert len(claimed) == 4
     assert [job.org_id for job in claimed].count(people.bolt.id) == 1
     assert last["org_id"] == people.bolt.id
@@ -770,11 +775,11 @@ def test_jobs_of_dead_workers_are_processed_one_by_one(
 ):
     """One of them may be what they died of."""
     rows = [bring(services, people.ann, home, f"Kiln {number} is hot.") for number in range(3)]
-    assert len(jobs.claim(3)) == 3
+    assert len(jobs.claim("ingestion", 3)) == 3
     for row in rows:
         assert_due(world, row)
     bring(services, people.ann, home, "A fourth kiln.")
-    assert [len(jobs.claim(4)) for _ in range(4)] == [1, 1, 1, 1]
+    assert [len(jobs.claim("ingestion", 4)) for _ in range(4)] == [1, 1, 1, 1]
 
 
 def test_a_synchronous_version_is_newer_than_a_pending_one(

@@ -20,7 +20,7 @@ from shared.config import Settings
 from shared.documents import collections, documents
 from shared.documents.documents import NewUpload
 from shared.ingestion.document_worker import Worker
-from shared.ingestion.job_queue import Job, Jobs
+from shared.ingestion.job_queue import Job, JobKind, Jobs
 from shared.services import Services
 from shared.types import Mode, Query
 from tests.actors import Actor, World
@@ -77,8 +77,8 @@ class Dying(Jobs):
         self._numbers, self._at, self._answered = count(), at, answered
         self._is_dead = False
 
-    def claim(self, count: int) -> list[Job]:
-        jobs: list[Job] = self._counted(lambda: super(Dying, self).claim(count))
+    def claim(self, kind: JobKind, count: int) -> list[Job]:
+        jobs: list[Job] = self._counted(lambda: super(Dying, self).claim(kind, count))
         return jobs
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:

@@ -1,16 +1,15 @@
 """The worker extracts documents on the real database: each once, part by part, whatever dies in between."""
 
 import json
-import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
-from typing import Any
 
 import psycopg
 import pytest
 
+from shared.config import Settings
 from shared.documents import collections
+from shared.errors import RagError
 from shared.graph.rule_extractor import extract
 from shared.graph.types import Extraction
 from shared.ingestion import graph_worker
@@ -55,7 +54,7 @@ def entities(world: World, document: str) -> list[str]:
 def assert_due(world: World, document: str) -> None:
     """Let the pause, or the lease, be over."""
     rows = world.sql(
-        "update rag.extractions set due_at = now() where document_id = %s and due_at > now() "
+        "update rag.jobs set due_at = now() where id = %s and due_at > now() "
         "and due_at < now() + interval '1 hour' returning 1",
         document,
     )
@@ -166,21 +165,15 @@ def test_concurrent_workers_extract_each_document_once(people: People, world: Wo
 
 def test_the_worker_runs_until_nothing_is_pending(people: People, world: World, builder: GraphWorker):
     document = put(world, people.ann, *TEXTS)
-    finished = Event()
-    finished.set()
-    assert work_until(builder.build, finished, 30) == (BatchResult(claimed=1, completed=1), True)
+    assert work_until(builder.build, 30) == (BatchResult(claimed=1, completed=1), True)
     assert len(mentions(world, document)) == 5
 
 
-def test_a_database_outage_is_reported_and_ends_the_round(settings: Any, caplog: pytest.LogCaptureFixture):
+def test_a_database_outage_is_reported_and_ends_the_round(settings: Settings):
     away = Services(settings.model_copy(update={"supabase_url": "http://127.0.0.1:1"}))
-    finished = Event()
-    finished.set()
-    with caplog.at_level(logging.WARNING, "rag"):
-        logging.getLogger("rag").propagate = True
-        done, _ = work_until(GraphWorker(Jobs(away.database, away.require_signer())).build, finished, 1)
+    with pytest.raises(RagError):
+        work_until(GraphWorker(Jobs(away.database, away.require_signer())).build, 1)
     away.close()
-    assert done == BatchResult()
 
 
 class Crash(BaseException):
@@ -220,7 +213,7 @@ def test_a_failing_document_is_tried_again_and_finally_given_up(
 
     monkeypatch.setattr(graph_worker, "extract", broken)
     document = put(world, people.ann, TEXTS[0])
-    world.sql("update rag.extractions set attempts = %s where document_id = %s", attempts - 1, document)
+    world.sql("update rag.jobs set attempts = %s where id = %s", attempts - 1, document)
     is_last = attempts == ATTEMPTS
     assert builder.build() == BatchResult(claimed=1, failed=is_last, postponed=not is_last)
     assert state(world, document) == (0, 0, attempts, False, is_last, "internal_error")
@@ -284,7 +277,7 @@ def test_a_locked_document_is_extracted_later_and_the_attempt_does_not_count(
         other.execute("select from rag.documents where id = %s for update", [document])
         assert builder.build() == BatchResult(claimed=1, postponed=1)
         other.rollback()
-    waiting = "select attempts, lease, due_at > now(), error_code from rag.extractions"
+    waiting = "select attempts, lease, due_at > now(), error_code from rag.jobs"
     assert world.sql(waiting) == [(0, None, True, "database_busy")]
-    world.sql("update rag.extractions set due_at = now()")
+    world.sql("update rag.jobs set due_at = now()")
     assert builder.build() == BatchResult(claimed=1, completed=1)

@@ -75,18 +75,20 @@ def test_a_check_accepts_only_readable_values(world: World, check: str, subtests
 
 def leased(people: People, world: World, function: str) -> str:
     """Ann's token with a lease of her document: of the job that stores it, or of its extraction."""
-    world.sql("delete from rag.jobs; delete from rag.extractions")
+    world.sql("delete from rag.jobs")
     name = str(uuid4())
     home = people.ann.rpc("rag_create_collection", {"name": name}).json()[0]["id"]
     if function == "rag_complete_job":
         document = {"title": "x", "bytes": "eA==", "content_hash": "0" * 64}
         added = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
         assert added.status_code == 200, added.text
-        claim = "select lease::text from public.rag_claim_jobs(1, 60)"
+        kind = "ingestion"
     else:
         people.ann.put([vector(1)], collection=name)
-        claim = "select lease::text from public.rag_claim_extractions(1, 60)"
-    ((lease,),) = world.as_role("rag_worker", claim)
+        kind = "extraction"
+    ((lease,),) = world.as_role(
+        "rag_worker", "select lease::text from public.rag_claim_jobs(%s, 1, 60)", kind
+    )
     return people.ann.token(rag={"org": people.acme.id, "scopes": ["documents:write"], "lease": lease})
 
 

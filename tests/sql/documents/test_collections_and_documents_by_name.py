@@ -119,7 +119,9 @@ def test_a_pending_version_is_older_than_a_synchronous_one(people: People, world
         people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}).status_code == 200
     )
     put(people.ann, new("a", "new", 2))
-    assert world.sql("select count(*) from rag.jobs where org_id = %s", people.acme.id) == [(0,)]
+    assert world.sql(
+        "select count(*) from rag.jobs where kind = 'ingestion' and org_id = %s", people.acme.id
+    ) == [(0,)]
     assert world.sql("select count(*) from rag.originals where org_id = %s", people.acme.id) == [(0,)]
     assert [(row["status"], row["content"]) for row in listed(people.ann)["documents"]] == [
         ("completed", "new")

@@ -11,14 +11,12 @@ from tests.actors import Actor, World
 Row = dict[str, Any]
 
 
-CLAIM = "select * from public.rag_claim_extractions(%s, %s)"
-
-
+CLAIM = "select * from public.rag_claim_jobs('extraction', %s, %s)"
 TEXTS = ("Ann Lee wrote this.", "Bob Orr read it.", "Cyd Fox did not.")
 
 
 def claim(world: World, max_items: int = 10, *, seconds: int = 60) -> list[Row]:
-    names = ("org_id", "document_id", "user_id", "as_admin", "lease", "attempts")
+    names = ("job_id", "org_id", "document_id", "user_id", "as_admin", "lease", "attempts")
     rows = world.as_role("rag_worker", CLAIM, max_items, seconds)
     return [dict(zip(names, map(str, row), strict=True)) for row in rows]
 
@@ -40,7 +38,7 @@ def keep(world: World, actor: Actor, row: Row, first: int, chunks: list[Row]) ->
 
 def fail(world: World, actor: Actor, row: Row, *arguments: Any) -> None:
     places = ", ".join(["%s"] * len(arguments))
-    call_with_lease(world, actor, row, f"select public.rag_fail_extraction({places})", *arguments)
+    call_with_lease(world, actor, row, f"select public.rag_fail_job({places})", *arguments)
 
 
 def names(*texts: str) -> list[Row]:
@@ -49,8 +47,7 @@ def names(*texts: str) -> list[Row]:
 
 def due(world: World, *documents: str, ago: str = "0") -> None:
     world.sql(
-        "update rag.extractions set due_at = now() - %s::interval where document_id = any (%s::uuid[])",
-        ago, list(documents),
+        "update rag.jobs set due_at = now() - %s::interval where id = any (%s::uuid[])", ago, list(documents),
     )  # fmt: skip
 
 
@@ -60,7 +57,7 @@ def lost(world: World, actor: Actor, row: Row) -> bool:
     for act in (
         lambda: call_with_lease(world, actor, row, "select * from public.rag_open_extraction()"),
         lambda: keep(world, actor, row, 0, names("Eve Root")),
-        lambda: fail(world, actor, row, "reading_failed", "x", 9),
+        lambda: fail(world, actor, row, "extraction_failed", "x", 9),
     ):
         with pytest.raises(psycopg.Error) as lost:
             act()

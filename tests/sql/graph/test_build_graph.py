@@ -20,8 +20,8 @@ def _no_pending_extractions(no_jobs: None) -> None:
 def test_existing_documents_are_extracted_on_request(world: World, people: People):
     """Documents of before the graph have a row without a user, or none at all."""
     first, second = (put(world, people.ann, text, title="Reports") for text in TEXTS[:2])
-    world.sql("update rag.extractions set user_id = null where document_id = %s", first)
-    world.sql("delete from rag.extractions where document_id = %s", second)
+    world.sql("update rag.jobs set state = 'failed' where id = %s", first)
+    world.sql("delete from rag.jobs where id = %s", second)
     world.sql("delete from rag.title_entities where document_id = %s", second)
     read = put(world, people.ann, TEXTS[2], chunks=named({TEXTS[2]: ["Cyd Fox"]}))
     assert claim(world) == []
@@ -41,7 +41,7 @@ def test_existing_documents_are_extracted_on_request(world: World, people: Peopl
 def test_given_up_documents_are_retried_on_request(world: World, people: People):
     document = put(world, people.ann, TEXTS[0])
     (row,) = claim(world)
-    fail(world, people.ann, row, "reading_failed", "No.", None)
+    fail(world, people.ann, row, "extraction_failed", "No.", None)
     ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
     assert people.ann.rpc("rag_build_graph", {"collection_id": str(home)}).json() == 1
     assert state(world, document) == (0, 0, 0, False, False, None)
@@ -116,10 +116,10 @@ def test_another_user_s_collection_cannot_be_extracted(world: World, people: Peo
 def test_an_extraction_cannot_be_requested_for_another_user(world: World, people: People):
     document = put(world, people.ann, TEXTS[0])
     for statement in (
-        "update rag.extractions set user_id = %s where document_id = %s",
-        "insert into rag.extractions (org_id, document_id, collection_id, user_id, is_extracted) "
-        "select org_id, id, collection_id, %s, false from rag.documents where id = %s "
-        "on conflict (org_id, document_id) do update set user_id = excluded.user_id",
+        "update rag.jobs set user_id = %s where id = %s",
+        "insert into rag.jobs (org_id, id, kind, document_id, collection_id, user_id) "
+        "select org_id, id, 'extraction', id, collection_id, %s from rag.documents where id = %s "
+        "on conflict (org_id, id) do update set user_id = excluded.user_id",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             world.as_user(people.alf, statement, people.ada.id, document)

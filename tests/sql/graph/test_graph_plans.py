@@ -48,7 +48,7 @@ CROWD = """
     select org_id, document_id, ordinal, 'everywhere', 'PART_OF', entity, collection_id, 0.9
     from rag.mentions where org_id = %(org)s and entity ~ '^thing';
 """
-TABLES = {"title_entities", "mentions", "relations", "extractions", "chunks"}
+TABLES = {"title_entities", "mentions", "relations", "jobs", "chunks"}
 BY_NAME = ("title_entities_by_entity", "mentions_by_entity")
 ALIASES = ("relations_aliases_by_subject", "relations_aliases_by_object")
 BY_SOUND = ("title_entities_by_sound", "title_entities_by_ending", "mentions_by_sound", "mentions_by_ending")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.actors import World
 from tests.conftest import People
-from tests.sql import naming, passages
+from tests.sql import naming, passages, reading
 from tests.sql.naming import NamedChunk
 
 FULL = {"name": "Michael Curtiz", "kind": "person", "surfaces": ["Michael Curtiz", "Curtiz"], "weight": 0.75}
@@ -133,8 +133,8 @@ def test_names_that_are_not_a_list_are_ignored(world: World, people: People, sub
             chunk = passages.passages(["x"])[0] | {"names": names, "relations": names}
             document_id = passages.put(world, people.ann, "x", chunks=[chunk])
             assert naming.mentions(world, document_id) == []
-            extracted = "select is_extracted from rag.extractions where document_id = %s"
-            assert world.sql(extracted, document_id) == [(False,)]
+            extracted = "select state from rag.jobs where id = %s"
+            assert world.sql(extracted, document_id) == [("waiting",)]
 
 
 def test_a_chunk_has_at_most_two_hundred_names(world: World, people: People):
@@ -143,7 +143,7 @@ def test_a_chunk_has_at_most_two_hundred_names(world: World, people: People):
     document_id = naming.put(
         world, people.ann, "t", NamedChunk("x", names), NamedChunk("y", [FULL | {"surfaces": surfaces}])
     )
-    assert naming.counts(world, document_id) == [0, 201, 0, 1]
+    assert reading.counts(world, document_id) == [0, 201, 0, 1]
     assert [len(row[4]) for row in rows(world, document_id) if row[0] == 1] == [20]
 
 
@@ -152,7 +152,7 @@ def test_a_document_may_have_ten_thousand_names(world: World, people: People):
         NamedChunk(f"x{part}", [f"Name {part} {number}" for number in range(100)]) for part in range(100)
     ]
     document_id = naming.put(world, people.ann, "t", *chunks)
-    assert naming.counts(world, document_id) == [0, 10_000, 0, 1]
+    assert reading.counts(world, document_id) == [0, 10_000, 0, 1]
 
 
 def test_a_name_in_every_chunk_has_a_row_in_each(world: World, people: People):

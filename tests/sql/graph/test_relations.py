@@ -6,7 +6,7 @@ import pytest
 
 from tests.actors import World
 from tests.conftest import People
-from tests.sql import naming, passages
+from tests.sql import naming, passages, reading
 from tests.sql.naming import NamedChunk
 
 
@@ -106,7 +106,7 @@ def test_relations_that_are_not_a_list_are_ignored(world: World, people: People,
         with subtests.test(relations=relations):
             chunk = passages.passages(["x"])[0] | {"names": [naming.named("Heron")], "relations": relations}
             document_id = passages.put(world, people.ann, "x", chunks=[chunk])
-            assert naming.counts(world, document_id) == [0, 1, 0, 1]
+            assert reading.counts(world, document_id) == [0, 1, 0, 1]
 
 
 def test_relations_without_names_are_dropped(world: World, people: People):

@@ -7,9 +7,9 @@ import pytest
 
 from tests.actors import World
 from tests.conftest import People
-from tests.sql import naming, passages
+from tests.sql import naming, passages, reading
 
-TABLES = ("title_entities", "mentions", "relations", "extractions")
+TABLES = ("title_entities", "mentions", "relations", "jobs")
 
 
 def homes(world: World, document_id: str) -> set[tuple[Any, ...]]:
@@ -35,7 +35,7 @@ def test_external_id_and_url_also_name_the_subject(world: World, people: People)
 
 def test_a_new_url_changes_the_subjects_and_repeats_no_extraction(world: World, people: People):
     document_id = naming.put(world, people.ann, "Note 17", naming.NamedChunk("y", ["Kestrel"]))
-    extraction = "select is_extracted, updated_at from rag.extractions where document_id = %s"
+    extraction = "select state, due_at from rag.jobs where id = %s"
     before = world.sql(extraction, document_id)
     world.sql("update rag.documents set uri = 'https://x.example/wherry.html' where id = %s", document_id)
     assert naming.subjects(world, document_id) == pytest.approx({"note 17": 1, "wherry": 0.9})
@@ -60,9 +60,7 @@ def test_other_changes_keep_the_subjects(world: World, people: People):
     before = world.sql("select ctid from rag.title_entities where document_id = %s", document_id)
     passages.call(world, people.ann, "rag_update_document", document_id=document_id, changes={"lang": "fr"})
     assert world.sql("select ctid from rag.title_entities where document_id = %s", document_id) == before
-    assert world.sql("select is_extracted from rag.extractions where document_id = %s", document_id) == [
-        (True,)
-    ]
+    assert world.sql("select state from rag.jobs where id = %s", document_id) == [("done",)]
 
 
 def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: People):
@@ -77,19 +75,17 @@ def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: Peo
     )
     assert naming.relations(world, document_id) == [(0, "kestrel", "LOCATED_IN", "oslo")]
     assert naming.mentions(world, document_id) == [(0, "kestrel"), (0, "oslo")]
-    state = (
-        "select is_extracted, next_ordinal, lease, user_id::text from rag.extractions where document_id = %s"
-    )
-    assert world.sql(state, document_id) == [(False, 0, None, people.ann.id)]
+    state = "select state, next_ordinal, lease, user_id::text from rag.jobs where id = %s"
+    assert world.sql(state, document_id) == [("waiting", 0, None, people.ann.id)]
 
 
 def test_a_document_s_graph_rows_are_deleted_with_it(world: World, people: People):
     chunk = naming.NamedChunk("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
     one, other = (naming.put(world, people.ann, "Heron", chunk) for _ in range(2))
-    assert naming.counts(world, one, other) == [2, 2, 2, 2]
+    assert reading.counts(world, one, other) == [2, 2, 2, 2]
     assert passages.delete(world, people.ann, one)
-    assert naming.counts(world, one) == [0, 0, 0, 0]
-    assert naming.counts(world, other) == [1, 1, 1, 1]
+    assert reading.counts(world, one) == [0, 0, 0, 0]
+    assert reading.counts(world, other) == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("what", ["collection", "org"])
@@ -105,8 +101,8 @@ def test_graph_rows_are_deleted_with_their_collection_or_org(world: World, peopl
     else:
         ((home,),) = world.as_user(people.ada, "select id::text from rag.collections where name = 'passing'")
         world.as_user(people.ada, "select public.rag_delete_collection(%s, true)", home)
-    assert naming.counts(world, *gone) == [0, 0, 0, 0]
-    assert naming.counts(world, remaining) == [1, 1, 1, 1]
+    assert reading.counts(world, *gone) == [0, 0, 0, 0]
+    assert reading.counts(world, remaining) == [1, 1, 1, 1]
 
 
 def test_graph_rows_follow_a_document_to_another_collection_and_owner(world: World, people: People):
@@ -128,7 +124,7 @@ def test_a_collection_may_be_outside_the_graph(world: World, people: People):
     passages.call(world, people.ann, "rag_create_collection", name="plain", config=config)
     chunk = naming.NamedChunk("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
     document_id = naming.put(world, people.ann, "Heron", chunk, collection="plain")
-    assert naming.counts(world, document_id) == [0, 0, 0, 0]
+    assert reading.counts(world, document_id) == [0, 0, 0, 0]
     result = naming.graph(world, people.ann, "Who owns Heron?")
     assert (result["entities"], result["edges"]) == ([], [])
     assert naming.contents(result["matches"]) == ["z"]
@@ -143,7 +139,7 @@ def test_other_collections_are_in_the_graph(world: World, people: People, config
     document_id = naming.put(
         world, people.ann, "Heron", naming.NamedChunk("z", ["Kestrel"]), collection="any"
     )
-    assert naming.counts(world, document_id) == [1, 1, 0, 1]
+    assert reading.counts(world, document_id) == [1, 1, 0, 1]
 
 
 def test_a_title_without_words_has_no_subjects(world: World, people: People):
@@ -156,7 +152,7 @@ def test_a_title_without_words_has_no_subjects(world: World, people: People):
 def test_subjects_are_visible_with_their_document(world: World, people: People):
     document_id = naming.put(world, people.ann, "Heron", naming.NamedChunk("z", ["Kestrel"]), private=True)
     for actor, count in ((people.ann, 1), (people.ada, 1), (people.alf, 0), (people.bob, 0), (people.kim, 0)):
-        for table in ("title_entities", "mentions", "extractions"):
+        for table in ("title_entities", "mentions", "jobs"):
             seen = world.as_user(
                 actor, f"select count(*) from rag.{table} where document_id = %s", document_id
             )

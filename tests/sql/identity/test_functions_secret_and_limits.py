@@ -11,6 +11,7 @@ import httpx
 import psycopg
 import pytest
 
+from local.declared_schema import exposed_functions
 from shared.api.health import check
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
@@ -21,7 +22,6 @@ from tests.conftest import People
 from tests.functions.app_server import services_with
 from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.sql.base.test_value_checks import largest_growth
-from tests.sql.test_catalogue import CALLERS
 
 READERS: dict[str, dict[str, Any]] = {
     "rag_match": {"query_vector": vector(1)},
@@ -33,7 +33,7 @@ READERS: dict[str, dict[str, Any]] = {
     "is_org_member": {"org_id": None},
     "rag_health": {},
 }
-CALLER_OF = {name.partition("(")[0]: caller for name, caller in CALLERS.items()}
+CALLER_OF = {name.partition("(")[0]: caller for name, caller in exposed_functions().items()}
 GUARDED = sorted(name for name, caller in CALLER_OF.items() if caller == "guarded")
 LIMITED = sorted(name for name, caller in CALLER_OF.items() if caller in ("direct", "guarded"))
 
@@ -75,7 +75,11 @@ def test_a_browser_cannot_call_guarded_functions(people: People, world: World, s
 
 
 def test_a_browser_can_call_reading_functions(people: People, subtests: pytest.Subtests):
-    listed = {name.partition("(")[0] for name, caller in CALLERS.items() if caller in ("direct", "unguarded")}
+    listed = {
+        name.partition("(")[0]
+        for name, caller in exposed_functions().items()
+        if caller in ("direct", "unguarded")
+    }
     assert set(READERS) == listed
     for function, arguments in READERS.items():
         with subtests.test(function=function):

@@ -17,8 +17,8 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
     (home, first), *_ = world.sql("select collection_id, id from rag.documents where org_id = %s", acme)
     # Of two without extracted names one has been given up; the third has its names.
     world.sql(
-        "update rag.extractions set is_extracted = title = 'Document 2', "
-        "due_at = case title when 'Document 1' then null else now() - interval '20 minutes' end "
+        "update rag.jobs set state = case title when 'Document 2' then 'done' "
+        "when 'Document 1' then 'failed' else 'waiting' end, due_at = now() - interval '20 minutes' "
         "from rag.documents where documents.id = document_id and documents.org_id = %s", acme,
     )  # fmt: skip
     world.sql(
@@ -61,11 +61,11 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
 
 
 CLAIMS = (
-    "rag_claim_jobs",
-    "rag_claim_extractions",
-    "rag_claim_deliveries",
-    "rag_claim_removals",
-    "rag_claim_sources",
+    "rag_claim_jobs('ingestion')",
+    "rag_claim_jobs('extraction')",
+    "rag_claim_deliveries()",
+    "rag_claim_removals()",
+    "rag_claim_sources()",
 )
 
 
@@ -73,7 +73,7 @@ def test_the_worker_leaves_out_paused_orgs(people: People, world: World, no_jobs
     acme = people.acme.id
     people.ann.put([vector(1)], title="A document")
     ((home, document),) = world.sql("select collection_id, id from rag.documents where org_id = %s", acme)
-    world.sql("update rag.extractions set is_extracted = false where org_id = %s", acme)
+    world.sql("update rag.jobs set state = 'waiting' where org_id = %s and kind = 'extraction'", acme)
     world.sql(
         "insert into rag.jobs (org_id, collection_id, document_id, user_id, document) "
         "values (%s, %s, %s, %s, '{}')", acme, home, document, people.ann.id,
@@ -96,9 +96,7 @@ def test_the_worker_leaves_out_paused_orgs(people: People, world: World, no_jobs
     world.sql("insert into rag.collections (org_id, name, deleted_at) values (%s, 'gone', now())", acme)
 
     def claimed() -> dict[str, int]:
-        counts = {
-            name: world.as_role("rag_worker", f"select count(*) from public.{name}()") for name in CLAIMS
-        }
+        counts = {name: world.as_role("rag_worker", f"select count(*) from public.{name}") for name in CLAIMS}
         removed = world.as_role("rag_worker", "select rag_remove_deleted_collections()")
         return {name: count for name, ((count,),) in {**counts, "collections": removed}.items()}
 

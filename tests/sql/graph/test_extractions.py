@@ -1,0 +1,366 @@
+"""Extractions in SQL: queued with documents, claimed apart from ingestion, stored in order for their user."""
+
+import json
+
+import psycopg
+import pytest
+
+from tests.actors import MODEL, NOBODYS, World
+from tests.conftest import People
+from tests.sql import naming, passages
+from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, due, fail, keep, lost, names
+from tests.sql.naming import NamedChunk
+from tests.sql.passages import put
+from tests.sql.reading import graph_rows, mentions, named, relations, state
+
+pytestmark = pytest.mark.usefixtures("no_jobs")
+WAITING = (0, 0, 0, False, False, None)
+DONE = (1, 0, 0, False, False, None)
+# The chunks of a document, and whether its extraction is done with them.
+CHUNKS = {
+    "nothing named": ([NamedChunk("x", [])], True),
+    "all chunks with names": ([NamedChunk("x", ["Heron"]), NamedChunk("y", [])], True),
+    "no chunk with names": ([NamedChunk("x", None)], False),
+    "one of two chunks with names": ([NamedChunk("x", ["Heron"]), NamedChunk("y", None)], False),
+    "no chunks": ([], True),
+}
+
+
+def requested(world: World, document: str) -> list[tuple[str, bool]]:
+    return world.sql("select user_id::text, due_at <= now() from rag.jobs where id = %s", document)
+
+
+def test_documents_without_names_are_queued_for_their_author(
+    world: World, people: People, subtests: pytest.Subtests
+):
+    for case, (chunks, is_done) in CHUNKS.items():
+        with subtests.test(case):
+            document = naming.put(world, people.ann, "t", *chunks, **({} if chunks else {"content": "x"}))
+            assert state(world, document) == (DONE if is_done else WAITING)
+            assert requested(world, document) == [(people.ann.id, True)]
+
+
+def test_a_new_version_or_title_is_queued_for_the_user_who_changed_it(
+    world: World, people: People, subtests: pytest.Subtests
+):
+    for names_of_chunk, new_state in (([], DONE), (None, WAITING), ("new title", WAITING)):
+        with subtests.test(names=names_of_chunk):
+            document = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]), external_id="e")
+            world.sql(
+                "update rag.jobs set state = 'running', next_ordinal = 5, attempts = 3, "
+                "lease = gen_random_uuid() where id = %s",
+                document,
+            )
+            if names_of_chunk == "new title":
+                changes = {"title": "u"}
+                passages.call(world, people.alf, "rag_update_document", document_id=document, changes=changes)
+            else:
+                naming.put(world, people.alf, "t", NamedChunk("y", names_of_chunk), external_id="e")
+            assert state(world, document) == new_state
+            assert requested(world, document) == [(people.alf.id, True)]
+            world.sql("delete from rag.documents where id = %s", document)
+
+
+def test_a_document_of_parts_is_extracted_if_all_parts_are(world: World, people: People):
+    """As a snapshot is loaded."""
+    ((collection_id,),) = world.as_user(
+        people.ann, "select public.rag_begin_load('loaded', false, 1, '{}'::jsonb)::text"
+    )
+    document = passages.document(people.ann, ["xy"], document_id="d")
+    ((rows,),) = world.as_user(
+        people.ann,
+        "select jsonb_agg(to_jsonb(row)) from public.rag_load_documents(%s, %s, 0) as row",
+        collection_id,
+        json.dumps([document]),
+    )
+    assert rows, rows
+    ((document_id,),) = world.sql(
+        "select id::text from rag.documents where collection_id = %s", collection_id
+    )
+    for text, names_of_chunk, is_extracted in (
+        ("x", ["Heron"], True),
+        ("y", ["Kestrel"], True),
+        ("", None, False),
+        ("", [], False),
+    ):
+        (chunk,) = passages.passages([text or "x"])
+        chunk |= NamedChunk(text, names_of_chunk).keys()
+        world.as_user(
+            people.ann,
+            "select public.rag_load_chunks(%s, %s, %s, %s, false)",
+            collection_id, document_id, json.dumps([chunk]), MODEL,
+        )  # fmt: skip
+        assert state(world, document_id) == (DONE if is_extracted else WAITING)
+    assert naming.mentions(world, document_id) == [(0, "heron"), (1, "kestrel")]
+
+
+def test_kinds_are_claimed_apart_and_orgs_alike(world: World, people: People):
+    """Neither many documents to ingest nor another org's extractions delay an extraction."""
+    home = people.ann.rpc("rag_create_collection", {"name": "home"}).json()[0]["id"]
+    for content in ("eA==", "eQ==", "eg=="):
+        document = {"title": "x", "bytes": content}
+        assert people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}).is_success
+    for _ in range(6):
+        put(world, people.ann, TEXTS[0])
+    last = put(world, people.bob, TEXTS[0])
+    claimed = claim(world, 3)
+    assert [row["org_id"] for row in claimed].count(people.bolt.id) == 1
+    assert last in {row["document_id"] for row in claimed}
+    ingestion = world.as_role("rag_worker", "select job_id from public.rag_claim_jobs('ingestion', 10)")
+    assert len(ingestion) == 3
+    assert len(claim(world, 10)) == 4
+
+
+def test_an_extraction_that_kills_its_workers_fails_without_its_document(world: World, people: People):
+    document = put(world, people.ann, TEXTS[0])
+    (first,) = claim(world)
+    for attempt in range(2, 17):
+        due(world, document)
+        (row,) = claim(world)
+        assert row["attempts"] == str(attempt)
+    assert lost(world, people.ann, first)
+    due(world, document)
+    assert claim(world) == []
+    assert state(world, document) == (0, 0, 16, False, True, "extraction_failed")
+    assert world.sql("select status, error_code from rag.documents where id = %s", document) == [
+        ("completed", None)
+    ]
+
+
+def test_a_claim_has_a_kind_and_is_limited_in_number_and_time(world: World, subtests: pytest.Subtests):
+    for arguments in (
+        ("extraction", 0, 60), ("extraction", 101, 60), ("extraction", None, 60), ("extraction", 1, 4),
+        ("extraction", 1, 3601), ("removal", 1, 60), (None, 1, 60),
+    ):  # fmt: skip
+        with subtests.test(arguments=arguments):
+            with pytest.raises(psycopg.Error) as refused:
+                world.as_role("rag_worker", "select public.rag_claim_jobs(%s, %s, %s)", *arguments)
+            assert refused.value.sqlstate == "PT400"
+
+
+def test_the_worker_s_role_reads_no_names_and_no_text(world: World, people: People):
+    put(world, people.ann, TEXTS[0], chunks=named({TEXTS[0]: ["Ann Lee"]}))
+    for table in ("mentions", "title_entities", "relations"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_role("rag_worker", f"select from rag.{table}")
+    columns = world.sql(
+        "select attname from pg_attribute where attrelid = 'rag.chunks'::regclass and attnum > 0"
+    )
+    # With these three it extends the HNSW index (rag_extend_hnsw).
+    for column in {name for (name,) in columns} - {"org_id", "id", "in_hnsw"}:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_role("rag_worker", f"select {column} from rag.chunks")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_role("rag_worker", "update rag.jobs set user_id = %s", people.bob.id)
+
+
+def test_a_claim_reads_few_rows_of_finished_extractions(world: World, people: People):
+    """By the index, which has unfinished jobs only, in the order of a claim."""
+    put(world, people.ann, TEXTS[0])
+    world.sql(
+        "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
+        "select org_id, collection_id, 'x', 'x', repeat('0', 64) "
+        "from rag.documents, generate_series(1, 500) where org_id = %s",
+        people.acme.id,
+    )
+    world.sql(
+        "insert into rag.jobs (org_id, id, kind, document_id, collection_id, user_id, state) "
+        "select org_id, id, 'extraction', id, collection_id, %s, 'done' "
+        "from rag.documents where org_id = %s on conflict do nothing",
+        people.ann.id, people.acme.id,
+    )  # fmt: skip
+    world.sql("analyze rag.jobs")
+    plan = world.as_role(
+        "rag_worker",
+        "explain (costs off) select id from rag.jobs where kind = 'extraction' and org_id = %s "
+        "and state in ('waiting', 'running') and due_at <= clock_timestamp() order by due_at, id limit 8",
+        people.acme.id,
+    )
+    lines = "\n".join(line for (line,) in plan)
+    assert "jobs_due" in lines
+
+
+def requeue(world: World, people: People, document: str) -> None:
+    ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+    world.as_user(people.ann, "select public.rag_build_graph(%s, true)", home)
+
+
+def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    opened = call_with_lease(world, people.ann, row, "select * from public.rag_open_extraction(2)")
+    assert [(str(document_id), *rest) for document_id, *rest in opened] == [
+        (document, "A", 0, list(TEXTS[:2]))
+    ]
+    assert keep(world, people.ann, row, 0, names("Ann Lee", "Bob Orr"))
+    assert mentions(world, document) == [(0, "ann lee"), (1, "bob orr")]
+    assert state(world, document) == (0, 2, 0, True, False, None)
+    ((*_, first, chunks),) = call_with_lease(
+        world, people.ann, row, "select * from public.rag_open_extraction(2)"
+    )
+    assert (first, chunks) == (2, [TEXTS[2]])
+    assert not keep(world, people.ann, row, 2, names("Cyd Fox"))
+    assert state(world, document) == DONE
+    assert claim(world) == []
+
+    requeue(world, people, document)
+    (row,) = claim(world)
+    assert not keep(world, people.ann, row, 0, [{"names": [], "relations": []}, {}, *names("Cyd")])
+    assert mentions(world, document) == [(2, "cyd")]
+    assert state(world, document) == DONE
+
+
+def test_results_are_stored_only_in_the_order_of_the_chunks(world: World, people: People):
+    put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    with pytest.raises(psycopg.Error) as refused:
+        keep(world, people.ann, row, 1, names("Bob Orr"))
+    assert refused.value.sqlstate == "PT409"
+
+
+def test_a_relation_is_deleted_with_its_ends(world: World, people: People):
+    chunks = named({TEXTS[0]: ["Ann Lee", ("Ann Lee", "REPORTS_TO", "Bob Orr")]}, {TEXTS[1]: ["Bob Orr"]})
+    document = put(world, people.ann, *TEXTS[:2], chunks=chunks)
+    assert relations(world, document) == [(0, "ann lee", "REPORTS_TO", "bob orr")]
+    requeue(world, people, document)
+    (row,) = claim(world)
+    keep(world, people.ann, row, 0, [*names("Ann Lee"), {"names": []}])
+    assert relations(world, document) == []
+
+
+def test_an_error_is_kept_until_the_extraction_continues(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    fail(world, people.ann, row, "internal_error", "Something broke.", 30)
+    assert state(world, document) == (0, 0, 1, False, False, "internal_error")
+    assert claim(world) == [], "not before its time"
+    due(world, document)
+    (row,) = claim(world)
+    assert row["attempts"] == "2"
+    assert keep(world, people.ann, row, 0, names("Ann Lee"))
+    assert state(world, document) == (0, 1, 0, True, False, None)
+
+
+def test_a_released_document_counts_no_attempt(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    fail(world, people.ann, row, None, None, 0, False)
+    assert state(world, document) == WAITING
+    (row,) = claim(world)
+    fail(world, people.ann, row, "extraction_failed", "No.", None)
+    assert state(world, document) == (0, 0, 1, False, True, "extraction_failed")
+    assert claim(world) == []
+
+
+def change(world: World, people: People, document: str, how: str) -> None:
+    match how:
+        case "replaced":
+            put(world, people.alf, "Dot Kay wrote this.", external_id="x")
+        case "retitled":
+            world.as_user(
+                people.alf, "select public.rag_update_document(%s, %s)", document, '{"title": "Another"}'
+            )
+        case "deleted":
+            world.as_user(people.alf, "select public.rag_delete_document(%s)", document)
+        case "out of the graph":
+            ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+            config = '{"enable_knowledge_graph": false}'
+            world.as_user(people.alf, "select public.rag_update_collection(%s, config => %s)", home, config)
+        case "asked for again":
+            ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+            world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home)
+
+
+@pytest.mark.parametrize("how", ["replaced", "retitled", "deleted", "out of the graph", "asked for again"])
+def test_a_change_to_a_document_ends_the_lease(world: World, people: People, how: str):
+    document = put(world, people.ann, *TEXTS, external_id="x")
+    (row,) = claim(world)
+    keep(world, people.ann, row, 0, names("Ann Lee"))
+    change(world, people, document, how)
+    assert lost(world, people.ann, row)
+    assert (0, "eve root") not in mentions(world, document)
+    if how in ("retitled", "replaced", "asked for again"):
+        assert state(world, document) == WAITING
+        # In the name of who did that.
+        (again,) = claim(world)
+        assert again["user_id"] == people.alf.id
+    else:
+        assert graph_rows(world, document) == 0
+
+
+def test_a_document_with_a_new_owner_is_extracted_with_their_rights(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    world.sql("update rag.documents set owner_id = %s where id = %s", people.ann.id, document)
+    world.sql("update rag.chunks set owner_id = %s where document_id = %s", people.ann.id, document)
+    assert lost(world, people.ann, row)
+    assert world.sql("select owner_id::text from rag.jobs where id = %s", document) == [(people.ann.id,)]
+
+
+def test_nothing_is_extracted_for_a_former_member(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert lost(world, people.ann, row)
+    assert mentions(world, document) == []
+    ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+    # Another user may request it.
+    world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home)
+    (row,) = claim(world)
+    assert row["user_id"] == people.alf.id
+    assert keep(world, people.alf, row, 0, names("Ann Lee"))
+
+
+def test_an_admin_s_extraction_of_a_private_document_belongs_to_its_owner(world: World, people: People):
+    document = put(world, people.ann, *TEXTS[:1], private=True)
+    ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+    assert world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home) == [(0,)]
+    assert world.as_user(people.ada, "select public.rag_build_graph(%s, true)", home) == [(1,)]
+    (row,) = claim(world)
+    assert (row["user_id"], row["as_admin"]) == (people.ada.id, "True")
+    assert lost(world, people.ada, row), "without the scope of an admin"
+    claims = {"org": row["org_id"], "scopes": ["admin"], "lease": row["lease"]}
+    statement = "select public.rag_store_extraction(0, %s)"
+    world.as_user(people.ada, statement, json.dumps(names("Ann Lee")), rag=claims)
+    assert mentions(world, document) == [(0, "ann lee")]
+    seen = "select count(*) from rag.mentions where document_id = %s"
+    assert world.as_user(people.ann, seen, document) == [(1,)]
+    assert world.as_user(people.alf, seen, document) == [(0,)]
+    assert world.as_user(people.bob, seen, document) == [(0,)]
+
+
+def test_a_user_s_token_cannot_name_a_lease(world: World, people: People):
+    document = put(world, people.ann, TEXTS[0])
+    (row,) = claim(world)
+    for token in (
+        people.ann.token(),
+        people.ann.key_token(),
+        people.ann.key_token(lease=NOBODYS),
+        # The lease in another's name, and in another org.
+        people.bob.key_token(lease=row["lease"]),
+        people.kim.key_token(lease=row["lease"], org=people.bolt.id),
+    ):
+        for function, arguments in (
+            ("rag_open_extraction", {}),
+            ("rag_store_extraction", {"first": 0, "chunks": names("Eve Root")}),
+            ("rag_fail_job", {"code": "extraction_failed", "message": "x"}),
+        ):
+            answer = people.ann.rpc(function, arguments, token=token)
+            assert (answer.status_code, answer.json()["details"]) == (409, "lease_lost")
+    assert mentions(world, document) == []
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(
+            people.ann,
+            "update rag.jobs set state = 'running', lease = gen_random_uuid() where id = %s",
+            document,
+        )
+
+
+def test_a_private_document_s_progress_is_visible_to_its_owner_and_admins(world: World, people: People):
+    put(world, people.ann, TEXTS[0], private=True)
+    count = "select count(*) from rag.jobs where org_id = %s"
+    seen = [
+        world.as_user(actor, count, people.acme.id)[0][0]
+        for actor in (people.ann, people.ada, people.alf, people.bob, people.sam)
+    ]
+    assert seen == [1, 1, 0, 0, 0]
