@@ -1,6 +1,7 @@
 """Extractions in SQL: queued with documents, claimed apart from ingestion, stored in order for their user."""
 
 import json
+from typing import Any
 
 import psycopg
 import pytest
@@ -35,7 +36,8 @@ def test_documents_without_names_are_queued_for_their_author(
 ):
     for case, (chunks, is_done) in CHUNKS.items():
         with subtests.test(case):
-            document = naming.put(world, people.ann, "t", *chunks, **({} if chunks else {"content": "x"}))
+            fields: dict[str, Any] = {} if chunks else {"content": "x"}
+            document = naming.put(world, people.ann, "t", *chunks, **fields)
             assert state(world, document) == (DONE if is_done else WAITING)
             assert requested(world, document) == [(people.ann.id, True)]
 
