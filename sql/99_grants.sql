@@ -248,3 +248,6 @@ $$;
 
 -- The public /health has no user: the worker's role calls it.
 grant execute on function public.rag_health() to rag_worker;
+
+-- Of the migration (10_identity/50_tenant_policies.sql).
+drop procedure rag.admit_members(text, text), rag.bind_keys(text), rag.restrict_keys(text, text[]);

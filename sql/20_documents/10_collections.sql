@@ -56,18 +56,8 @@ create unique index collections_name on rag.collections (org_id, owner_id, name)
 -- rag_remove_deleted_collections: collections that members deleted.
 create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
 
-alter table rag.collections enable row level security;
-alter table rag.collections force row level security;
-
 -- The one membership expression; every tenant table repeats it word for word (a test compares them).
-create policy "members use their org's collections" on rag.collections
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('collections');
 
 -- A collection comes into being with its first document: writing documents is enough for that.
 create policy "a key makes collections with a scope that writes" on rag.collections

@@ -68,17 +68,8 @@ create unique index documents_external_id
 create index documents_by_scope on rag.documents (org_id, collection_id, source_type, occurred_at)
   include (owner_id, lang, id);
 
-alter table rag.documents enable row level security;
-alter table rag.documents force row level security;
-
-create policy "members use their org's documents" on rag.documents
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('documents');
+call rag.bind_keys('documents');
 
 create function rag.deleted_collection()
 returns uuid
@@ -101,8 +92,3 @@ create policy "a key reads and writes with the scopes for it" on rag.documents
 create policy "a key deletes with documents:write" on rag.documents
   as restrictive for delete to authenticated
   using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
-
-create policy "a bound key stays in its collection" on rag.documents
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));

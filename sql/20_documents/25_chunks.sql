@@ -75,31 +75,9 @@ create index chunks_by_embedding_1536 on rag.chunks
 -- rag_match and the worker: the chunks that are not in that index yet.
 create index chunks_outside_hnsw on rag.chunks (org_id, embedding_model) where not in_hnsw;
 
-alter table rag.chunks enable row level security;
-alter table rag.chunks force row level security;
-
-create policy "members use their org's chunks" on rag.chunks
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.chunks
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.chunks
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.chunks
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('chunks');
+call rag.restrict_keys('chunks', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+call rag.bind_keys('chunks');
 
 create function rag.cut_texts(content text, chunks jsonb)
 returns text[]

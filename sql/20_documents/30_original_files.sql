@@ -36,31 +36,9 @@ create unique index originals_content
 -- An object belongs to one document. Storage's policies look up whether it does.
 create unique index originals_path on rag.originals (org_id, path) where path is not null;
 
-alter table rag.originals enable row level security;
-alter table rag.originals force row level security;
-
-create policy "members use their org's originals" on rag.originals
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.originals
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.originals
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.originals
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('originals');
+call rag.restrict_keys('originals', 'documents:read', 'documents:write');
+call rag.bind_keys('originals');
 
 -- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals

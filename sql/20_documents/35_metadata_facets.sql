@@ -30,31 +30,9 @@ create index facets_by_value on rag.facets (org_id, facet) include (document_id,
 create index facets_by_order on rag.facets (org_id, metadata_key, sort_key)
   include (document_id, collection_id, owner_id) where metadata_key is not null;
 
-alter table rag.facets enable row level security;
-alter table rag.facets force row level security;
-
-create policy "members use their org's facets" on rag.facets
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.facets
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.facets
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.facets
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('facets');
+call rag.restrict_keys('facets', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+call rag.bind_keys('facets');
 
 create function rag.normalize_numbers(value jsonb)
 returns jsonb

@@ -62,17 +62,9 @@ create index jobs_by_lease on rag.jobs (org_id, lease) where lease is not null;
 create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
   where kind = 'ingestion' and state in ('waiting', 'running');
 
-alter table rag.jobs enable row level security;
-alter table rag.jobs force row level security;
-
-create policy "members use their org's jobs" on rag.jobs
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('jobs');
+call rag.restrict_keys('jobs', 'documents:read', 'documents:write');
+call rag.bind_keys('jobs');
 
 -- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
@@ -86,20 +78,6 @@ create policy "the holder of the lease continues a job" on rag.jobs
   using (kind = 'extraction' or lease = (select rag.lease_of_token()))
   with check (kind = 'ingestion'
     or user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
-
-create policy "a key reads and writes with the scopes for it" on rag.jobs
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.jobs
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.jobs
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create policy "the worker claims jobs" on rag.jobs
   for select to rag_worker using (true);

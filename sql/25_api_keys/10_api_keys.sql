@@ -69,10 +69,7 @@ create policy "a key manages keys with the scope for it" on rag.api_keys
   using ((select rag.has_scope('admin')))
   with check ((select rag.has_scope('admin')));
 
-create policy "a bound key stays in its collection" on rag.api_keys
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.bind_keys('api_keys');
 
 create function rag.prevent_key_revival()
 returns trigger

@@ -56,19 +56,8 @@ comment on table rag.term_counts is
 comment on column rag.term_counts.length is
   'The number of terms in all these chunks; only for the postings that represent whole documents.';
 
-alter table rag.postings enable row level security;
-alter table rag.postings force row level security;
-alter table rag.term_counts enable row level security;
-alter table rag.term_counts force row level security;
-
-create policy "members use their org's postings" on rag.postings
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('postings');
+call rag.bind_keys('postings');
 
 create policy "a key reads and writes with the scopes for it" on rag.postings
   as restrictive for all to authenticated
@@ -80,21 +69,10 @@ create policy "a key deletes with documents:write" on rag.postings
   as restrictive for delete to authenticated
   using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
 
-create policy "a bound key stays in its collection" on rag.postings
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
 -- Counts obey the same rules as what they count: a word in a private document, or in a collection
 -- that a key may not enter, does not change other callers' scores. Deleting a collection subtracts its words.
-create policy "members use their org's term counts" on rag.term_counts
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('term_counts', 'term counts');
+call rag.bind_keys('term_counts');
 
 create policy "a key reads and writes with the scopes for it" on rag.term_counts
   as restrictive for all to authenticated
@@ -104,11 +82,6 @@ create policy "a key reads and writes with the scopes for it" on rag.term_counts
 create policy "a key deletes with documents:write" on rag.term_counts
   as restrictive for delete to authenticated
   using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.term_counts
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create function rag.total_term(config regconfig, embedding_model text)
 returns text

@@ -29,17 +29,8 @@ comment on column rag.object_removals.storable_until is
 -- rag_claim_removals: those that are due.
 create index object_removals_due on rag.object_removals (due_at);
 
-alter table rag.object_removals enable row level security;
-alter table rag.object_removals force row level security;
-
-create policy "members use their org's object_removals" on rag.object_removals
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('object_removals');
+call rag.bind_keys('object_removals');
 
 create policy "a key sees uploads with documents:write" on rag.object_removals
   as restrictive for select to authenticated
@@ -58,11 +49,6 @@ create policy "a key removes with a scope that deletes" on rag.object_removals
 create policy "objects of deleted documents are removed" on rag.object_removals
   as restrictive for delete to authenticated
   using (expected_until is not null and (select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.object_removals
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create policy "the worker sees objects to remove" on rag.object_removals
   for select to rag_worker using (true);

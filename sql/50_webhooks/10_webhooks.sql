@@ -51,28 +51,8 @@ comment on column rag.endpoints.failing_since is
 -- Expired old secrets.
 create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
 
-alter table rag.webhooks enable row level security;
-alter table rag.webhooks force row level security;
-alter table rag.endpoints enable row level security;
-alter table rag.endpoints force row level security;
-
-create policy "members use their org's webhooks" on rag.webhooks
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's endpoints" on rag.endpoints
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('webhooks');
+call rag.admit_members('endpoints');
 
 -- A key that is bound to a collection manages no webhooks: it would choose the events that others receive.
 create policy "admins make webhooks" on rag.webhooks

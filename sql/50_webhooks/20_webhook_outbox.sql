@@ -42,17 +42,7 @@ create index deliveries_due on rag.deliveries (org_id, webhook_id, due_at) where
 -- rag.clear_deliveries: finished deliveries that are too old to show.
 create index deliveries_finished on rag.deliveries (finished_at) where finished_at is not null;
 
-alter table rag.deliveries enable row level security;
-alter table rag.deliveries force row level security;
-
-create policy "members use their org's deliveries" on rag.deliveries
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('deliveries');
 
 -- The user who causes an event writes its deliveries, without seeing them.
 create policy "who changes something has it told" on rag.deliveries

@@ -123,39 +123,9 @@ create index source_items_by_document on rag.source_items (org_id, document_id);
 -- rag_delete_missing_items
 create index source_items_by_run on rag.source_items (org_id, source_id, run_number);
 
-alter table rag.sources enable row level security;
-alter table rag.sources force row level security;
-alter table rag.source_credentials enable row level security;
-alter table rag.source_credentials force row level security;
-alter table rag.source_items enable row level security;
-alter table rag.source_items force row level security;
-
-create policy "members use their org's sources" on rag.sources
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's credentials of sources" on rag.source_credentials
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's items of sources" on rag.source_items
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('sources');
+call rag.admit_members('source_credentials', 'credentials of sources');
+call rag.admit_members('source_items', 'items of sources');
 
 create policy "admins manage sources" on rag.sources
   as restrictive for all to authenticated

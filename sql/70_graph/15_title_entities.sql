@@ -31,31 +31,9 @@ create index title_entities_by_collection on rag.title_entities (org_id, collect
 create index title_entities_by_sound on rag.title_entities (org_id, sound) include (entity, collection_id, owner_id);
 create index title_entities_by_ending on rag.title_entities (org_id, ending) include (entity, collection_id, owner_id);
 
-alter table rag.title_entities enable row level security;
-alter table rag.title_entities force row level security;
-
-create policy "members use their org's title_entities" on rag.title_entities
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.title_entities
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.title_entities
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.title_entities
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('title_entities');
+call rag.restrict_keys('title_entities', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+call rag.bind_keys('title_entities');
 
 create function rag.is_in_graph(org_id uuid, collection_id uuid)
 returns boolean

@@ -31,31 +31,9 @@ create index relations_aliases_by_subject on rag.relations (org_id, subject, con
 create index relations_aliases_by_object on rag.relations (org_id, object, confidence desc)
   include (subject, collection_id, owner_id) where type = 'ALIAS_OF';
 
-alter table rag.relations enable row level security;
-alter table rag.relations force row level security;
-
-create policy "members use their org's relations" on rag.relations
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.relations
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.relations
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.relations
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('relations');
+call rag.restrict_keys('relations', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+call rag.bind_keys('relations');
 
 create function rag.move_graph_of_document()
 returns trigger

@@ -54,28 +54,10 @@ comment on column rag.messages.details is 'Of an answer: its citations and its u
 -- Deleting a collection.
 create index messages_by_collection on rag.messages (org_id, collection_id);
 
-alter table rag.sessions enable row level security;
-alter table rag.sessions force row level security;
-alter table rag.messages enable row level security;
-alter table rag.messages force row level security;
-
-create policy "members use their org's sessions" on rag.sessions
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's messages" on rag.messages
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('sessions');
+call rag.bind_keys('sessions');
+call rag.admit_members('messages');
+call rag.bind_keys('messages');
 
 create policy "a session is its user's alone" on rag.sessions
   as restrictive for all to authenticated
@@ -96,16 +78,6 @@ create policy "a key chats with chat:read" on rag.messages
   as restrictive for all to authenticated
   using ((select rag.has_scope('chat:read')))
   with check ((select rag.has_scope('chat:read')));
-
-create policy "a bound key stays in its collection" on rag.sessions
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-create policy "a bound key stays in its collection" on rag.messages
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create function rag.require_chat_scope()
 returns void

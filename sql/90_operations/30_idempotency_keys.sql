@@ -40,17 +40,8 @@ comment on column rag.stored_responses.scope is
 -- rag_claim_response: the caller's expired responses.
 create index stored_responses_by_age on rag.stored_responses (org_id, owner_id, caller_id, created_at);
 
-alter table rag.stored_responses enable row level security;
-alter table rag.stored_responses force row level security;
-
-create policy "members use their org's stored_responses" on rag.stored_responses
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('stored_responses');
+call rag.bind_keys('stored_responses');
 
 create policy "a response belongs to its caller" on rag.stored_responses
   as restrictive for all to authenticated
@@ -65,11 +56,6 @@ create policy "a key has replies of its scopes" on rag.stored_responses
   with check (scope = 'chat:read' and (select rag.has_scope('chat:read'))
     or scope = 'documents:write' and (select rag.has_scope('documents:write'))
     or scope = 'collections:manage' and (select rag.has_scope('collections:manage')));
-
-create policy "a bound key stays in its collection" on rag.stored_responses
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create type rag.response_claim as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid

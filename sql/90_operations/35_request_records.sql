@@ -64,17 +64,8 @@ create index request_records_by_owner on rag.request_records (owner_id);
 -- rag_remove_expired_records.
 create index request_records_by_expiry on rag.request_records (expires_at);
 
-alter table rag.request_records enable row level security;
-alter table rag.request_records force row level security;
-
-create policy "members use their org's request_records" on rag.request_records
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('request_records');
+call rag.bind_keys('request_records');
 
 create policy "records are of oneself" on rag.request_records
   as restrictive for insert to authenticated
@@ -88,11 +79,6 @@ create policy "a key records and reads answers with a scope that asks" on rag.re
   as restrictive for all to authenticated
   using ((select rag.has_scope('chat:read', 'retrievals:read')))
   with check ((select rag.has_scope('chat:read', 'retrievals:read')));
-
-create policy "a bound key stays in its collection" on rag.request_records
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create policy "the worker sees expired records" on rag.request_records
   for select to rag_worker using (expires_at <= now());

@@ -30,17 +30,7 @@ comment on column rag.audit_events.top_score is 'The score of the best chunk; nu
 -- rag_list_events; and pruning, org by org.
 create index audit_events_by_time on rag.audit_events (org_id, created_at desc, id);
 
-alter table rag.audit_events enable row level security;
-alter table rag.audit_events force row level security;
-
-create policy "members use their org's audit_events" on rag.audit_events
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('audit_events');
 
 create policy "events are of oneself" on rag.audit_events
   as restrictive for insert to authenticated

@@ -1063,6 +1063,48 @@ comment on function public.rag_list_orgs is
   'adopter''s memberships may have. Of several roles in an org it is admin. embedding_model: with which new documents '
   'of the org are embedded. A key needs any scope.';
 
+-- Policies that tenant tables share: one wording, so that an overlay can exchange it in all tables. Each table calls
+-- these procedures where it is created. They exist during the migration only (99_grants.sql drops them);
+-- tests/sql/test_catalogue.py checks which tables have the policies.
+
+create procedure rag.admit_members(table_name text, label text default null)
+language plpgsql security invoker set search_path = ''
+as $$
+begin
+  execute format('alter table rag.%I enable row level security', table_name);
+  execute format('alter table rag.%I force row level security', table_name);
+  -- Rows of the org, and of the private ones those that the user owns; admins of the org use all.
+  execute format('create policy %1$I on rag.%2$I for all to authenticated using (%3$s) with check (%3$s)',
+    'members use their org''s ' || coalesce(label, table_name), table_name,
+    'org_id = any (array(select rag.current_org_ids())) and (owner_id is null or owner_id = (select auth.uid()) '
+      'or org_id = any (array(select rag.admin_org_ids())))');
+end;
+$$;
+
+create procedure rag.bind_keys(table_name text)
+language plpgsql security invoker set search_path = ''
+as $$
+begin
+  execute format('create policy "a bound key stays in its collection" on rag.%1$I as restrictive for all '
+    'to authenticated using (%2$s) with check (%2$s)', table_name,
+    '(select rag.bound_collection()) is null or collection_id = (select rag.bound_collection())');
+end;
+$$;
+
+-- A key reads with one of the scopes, and writes and deletes with documents:write.
+create procedure rag.restrict_keys(table_name text, variadic read_scopes text[])
+language plpgsql security invoker set search_path = ''
+as $$
+begin
+  execute format('create policy "a key reads and writes with the scopes for it" on rag.%I as restrictive for all '
+    'to authenticated using ((select rag.has_scope(%s))) '
+    'with check ((select rag.has_scope(''documents:write'')))', table_name,
+    (select string_agg(quote_literal(scope), ', ') from unnest(read_scopes) as scope));
+  execute format('create policy "a key deletes with documents:write" on rag.%I as restrictive for delete '
+    'to authenticated using ((select rag.has_scope(''documents:write'')))', table_name);
+end;
+$$;
+
 -- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
 -- (20_manage_collections.sql); a collection is also created with the first document that names it.
@@ -1121,18 +1163,8 @@ create unique index collections_name on rag.collections (org_id, owner_id, name)
 -- rag_remove_deleted_collections: collections that members deleted.
 create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
 
-alter table rag.collections enable row level security;
-alter table rag.collections force row level security;
-
 -- The one membership expression; every tenant table repeats it word for word (a test compares them).
-create policy "members use their org's collections" on rag.collections
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('collections');
 
 -- A collection comes into being with its first document: writing documents is enough for that.
 create policy "a key makes collections with a scope that writes" on rag.collections
@@ -1319,17 +1351,8 @@ create unique index documents_external_id
 create index documents_by_scope on rag.documents (org_id, collection_id, source_type, occurred_at)
   include (owner_id, lang, id);
 
-alter table rag.documents enable row level security;
-alter table rag.documents force row level security;
-
-create policy "members use their org's documents" on rag.documents
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('documents');
+call rag.bind_keys('documents');
 
 create function rag.deleted_collection()
 returns uuid
@@ -1352,11 +1375,6 @@ create policy "a key reads and writes with the scopes for it" on rag.documents
 create policy "a key deletes with documents:write" on rag.documents
   as restrictive for delete to authenticated
   using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
-
-create policy "a bound key stays in its collection" on rag.documents
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 -- Functions to create, list and change collections, within the tier's quota. They run as their caller: row security
 -- decides which collections a caller sees, and which documents are counted.
@@ -1824,31 +1842,9 @@ create index chunks_by_embedding_1536 on rag.chunks
 -- rag_match and the worker: the chunks that are not in that index yet.
 create index chunks_outside_hnsw on rag.chunks (org_id, embedding_model) where not in_hnsw;
 
-alter table rag.chunks enable row level security;
-alter table rag.chunks force row level security;
-
-create policy "members use their org's chunks" on rag.chunks
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.chunks
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.chunks
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.chunks
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('chunks');
+call rag.restrict_keys('chunks', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+call rag.bind_keys('chunks');
 
 create function rag.cut_texts(content text, chunks jsonb)
 returns text[]
@@ -1998,31 +1994,9 @@ create unique index originals_content
 -- An object belongs to one document. Storage's policies look up whether it does.
 create unique index originals_path on rag.originals (org_id, path) where path is not null;
 
-alter table rag.originals enable row level security;
-alter table rag.originals force row level security;
-
-create policy "members use their org's originals" on rag.originals
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.originals
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.originals
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.originals
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('originals');
+call rag.restrict_keys('originals', 'documents:read', 'documents:write');
+call rag.bind_keys('originals');
 
 -- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals
@@ -2065,31 +2039,9 @@ create index facets_by_value on rag.facets (org_id, facet) include (document_id,
 create index facets_by_order on rag.facets (org_id, metadata_key, sort_key)
   include (document_id, collection_id, owner_id) where metadata_key is not null;
 
-alter table rag.facets enable row level security;
-alter table rag.facets force row level security;
-
-create policy "members use their org's facets" on rag.facets
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.facets
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.facets
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.facets
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('facets');
+call rag.restrict_keys('facets', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+call rag.bind_keys('facets');
 
 create function rag.normalize_numbers(value jsonb)
 returns jsonb
@@ -2286,17 +2238,9 @@ create index jobs_by_lease on rag.jobs (org_id, lease) where lease is not null;
 create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
   where kind = 'ingestion' and state in ('waiting', 'running');
 
-alter table rag.jobs enable row level security;
-alter table rag.jobs force row level security;
-
-create policy "members use their org's jobs" on rag.jobs
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('jobs');
+call rag.restrict_keys('jobs', 'documents:read', 'documents:write');
+call rag.bind_keys('jobs');
 
 -- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
@@ -2310,20 +2254,6 @@ create policy "the holder of the lease continues a job" on rag.jobs
   using (kind = 'extraction' or lease = (select rag.lease_of_token()))
   with check (kind = 'ingestion'
     or user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
-
-create policy "a key reads and writes with the scopes for it" on rag.jobs
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.jobs
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.jobs
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create policy "the worker claims jobs" on rag.jobs
   for select to rag_worker using (true);
@@ -4205,10 +4135,7 @@ create policy "a key manages keys with the scope for it" on rag.api_keys
   using ((select rag.has_scope('admin')))
   with check ((select rag.has_scope('admin')));
 
-create policy "a bound key stays in its collection" on rag.api_keys
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.bind_keys('api_keys');
 
 create function rag.prevent_key_revival()
 returns trigger
@@ -4564,19 +4491,8 @@ comment on table rag.term_counts is
 comment on column rag.term_counts.length is
   'The number of terms in all these chunks; only for the postings that represent whole documents.';
 
-alter table rag.postings enable row level security;
-alter table rag.postings force row level security;
-alter table rag.term_counts enable row level security;
-alter table rag.term_counts force row level security;
-
-create policy "members use their org's postings" on rag.postings
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('postings');
+call rag.bind_keys('postings');
 
 create policy "a key reads and writes with the scopes for it" on rag.postings
   as restrictive for all to authenticated
@@ -4588,21 +4504,10 @@ create policy "a key deletes with documents:write" on rag.postings
   as restrictive for delete to authenticated
   using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
 
-create policy "a bound key stays in its collection" on rag.postings
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
 -- Counts obey the same rules as what they count: a word in a private document, or in a collection
 -- that a key may not enter, does not change other callers' scores. Deleting a collection subtracts its words.
-create policy "members use their org's term counts" on rag.term_counts
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('term_counts', 'term counts');
+call rag.bind_keys('term_counts');
 
 create policy "a key reads and writes with the scopes for it" on rag.term_counts
   as restrictive for all to authenticated
@@ -4612,11 +4517,6 @@ create policy "a key reads and writes with the scopes for it" on rag.term_counts
 create policy "a key deletes with documents:write" on rag.term_counts
   as restrictive for delete to authenticated
   using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.term_counts
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create function rag.total_term(config regconfig, embedding_model text)
 returns text
@@ -4893,17 +4793,8 @@ comment on column rag.object_removals.storable_until is
 -- rag_claim_removals: those that are due.
 create index object_removals_due on rag.object_removals (due_at);
 
-alter table rag.object_removals enable row level security;
-alter table rag.object_removals force row level security;
-
-create policy "members use their org's object_removals" on rag.object_removals
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('object_removals');
+call rag.bind_keys('object_removals');
 
 create policy "a key sees uploads with documents:write" on rag.object_removals
   as restrictive for select to authenticated
@@ -4922,11 +4813,6 @@ create policy "a key removes with a scope that deletes" on rag.object_removals
 create policy "objects of deleted documents are removed" on rag.object_removals
   as restrictive for delete to authenticated
   using (expected_until is not null and (select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.object_removals
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create policy "the worker sees objects to remove" on rag.object_removals
   for select to rag_worker using (true);
@@ -5206,28 +5092,8 @@ comment on column rag.endpoints.failing_since is
 -- Expired old secrets.
 create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
 
-alter table rag.webhooks enable row level security;
-alter table rag.webhooks force row level security;
-alter table rag.endpoints enable row level security;
-alter table rag.endpoints force row level security;
-
-create policy "members use their org's webhooks" on rag.webhooks
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's endpoints" on rag.endpoints
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('webhooks');
+call rag.admit_members('endpoints');
 
 -- A key that is bound to a collection manages no webhooks: it would choose the events that others receive.
 create policy "admins make webhooks" on rag.webhooks
@@ -5321,17 +5187,7 @@ create index deliveries_due on rag.deliveries (org_id, webhook_id, due_at) where
 -- rag.clear_deliveries: finished deliveries that are too old to show.
 create index deliveries_finished on rag.deliveries (finished_at) where finished_at is not null;
 
-alter table rag.deliveries enable row level security;
-alter table rag.deliveries force row level security;
-
-create policy "members use their org's deliveries" on rag.deliveries
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('deliveries');
 
 -- The user who causes an event writes its deliveries, without seeing them.
 create policy "who changes something has it told" on rag.deliveries
@@ -6026,39 +5882,9 @@ create index source_items_by_document on rag.source_items (org_id, document_id);
 -- rag_delete_missing_items
 create index source_items_by_run on rag.source_items (org_id, source_id, run_number);
 
-alter table rag.sources enable row level security;
-alter table rag.sources force row level security;
-alter table rag.source_credentials enable row level security;
-alter table rag.source_credentials force row level security;
-alter table rag.source_items enable row level security;
-alter table rag.source_items force row level security;
-
-create policy "members use their org's sources" on rag.sources
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's credentials of sources" on rag.source_credentials
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's items of sources" on rag.source_items
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('sources');
+call rag.admit_members('source_credentials', 'credentials of sources');
+call rag.admit_members('source_items', 'items of sources');
 
 create policy "admins manage sources" on rag.sources
   as restrictive for all to authenticated
@@ -8756,31 +8582,9 @@ create index title_entities_by_collection on rag.title_entities (org_id, collect
 create index title_entities_by_sound on rag.title_entities (org_id, sound) include (entity, collection_id, owner_id);
 create index title_entities_by_ending on rag.title_entities (org_id, ending) include (entity, collection_id, owner_id);
 
-alter table rag.title_entities enable row level security;
-alter table rag.title_entities force row level security;
-
-create policy "members use their org's title_entities" on rag.title_entities
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.title_entities
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.title_entities
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.title_entities
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('title_entities');
+call rag.restrict_keys('title_entities', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+call rag.bind_keys('title_entities');
 
 create function rag.is_in_graph(org_id uuid, collection_id uuid)
 returns boolean
@@ -8924,31 +8728,9 @@ create index mentions_by_collection on rag.mentions (org_id, collection_id, enti
 create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
 create index mentions_by_ending on rag.mentions (org_id, ending) include (entity, collection_id, owner_id);
 
-alter table rag.mentions enable row level security;
-alter table rag.mentions force row level security;
-
-create policy "members use their org's mentions" on rag.mentions
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.mentions
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.mentions
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.mentions
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('mentions');
+call rag.restrict_keys('mentions', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+call rag.bind_keys('mentions');
 
 -- Relations that chunks state between entities: one row for each edge and chunk, so that an edge exists as long as its
 -- evidence. Co-occurrence is not stored: rag.mentions has it.
@@ -8983,31 +8765,9 @@ create index relations_aliases_by_subject on rag.relations (org_id, subject, con
 create index relations_aliases_by_object on rag.relations (org_id, object, confidence desc)
   include (subject, collection_id, owner_id) where type = 'ALIAS_OF';
 
-alter table rag.relations enable row level security;
-alter table rag.relations force row level security;
-
-create policy "members use their org's relations" on rag.relations
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.relations
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.relations
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.relations
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+call rag.admit_members('relations');
+call rag.restrict_keys('relations', 'documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+call rag.bind_keys('relations');
 
 create function rag.move_graph_of_document()
 returns trigger
@@ -11134,28 +10894,10 @@ comment on column rag.messages.details is 'Of an answer: its citations and its u
 -- Deleting a collection.
 create index messages_by_collection on rag.messages (org_id, collection_id);
 
-alter table rag.sessions enable row level security;
-alter table rag.sessions force row level security;
-alter table rag.messages enable row level security;
-alter table rag.messages force row level security;
-
-create policy "members use their org's sessions" on rag.sessions
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's messages" on rag.messages
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('sessions');
+call rag.bind_keys('sessions');
+call rag.admit_members('messages');
+call rag.bind_keys('messages');
 
 create policy "a session is its user's alone" on rag.sessions
   as restrictive for all to authenticated
@@ -11176,16 +10918,6 @@ create policy "a key chats with chat:read" on rag.messages
   as restrictive for all to authenticated
   using ((select rag.has_scope('chat:read')))
   with check ((select rag.has_scope('chat:read')));
-
-create policy "a bound key stays in its collection" on rag.sessions
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-create policy "a bound key stays in its collection" on rag.messages
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create function rag.require_chat_scope()
 returns void
@@ -12704,17 +12436,8 @@ comment on column rag.stored_responses.scope is
 -- rag_claim_response: the caller's expired responses.
 create index stored_responses_by_age on rag.stored_responses (org_id, owner_id, caller_id, created_at);
 
-alter table rag.stored_responses enable row level security;
-alter table rag.stored_responses force row level security;
-
-create policy "members use their org's stored_responses" on rag.stored_responses
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('stored_responses');
+call rag.bind_keys('stored_responses');
 
 create policy "a response belongs to its caller" on rag.stored_responses
   as restrictive for all to authenticated
@@ -12729,11 +12452,6 @@ create policy "a key has replies of its scopes" on rag.stored_responses
   with check (scope = 'chat:read' and (select rag.has_scope('chat:read'))
     or scope = 'documents:write' and (select rag.has_scope('documents:write'))
     or scope = 'collections:manage' and (select rag.has_scope('collections:manage')));
-
-create policy "a bound key stays in its collection" on rag.stored_responses
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create type rag.response_claim as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
@@ -13021,17 +12739,8 @@ create index request_records_by_owner on rag.request_records (owner_id);
 -- rag_remove_expired_records.
 create index request_records_by_expiry on rag.request_records (expires_at);
 
-alter table rag.request_records enable row level security;
-alter table rag.request_records force row level security;
-
-create policy "members use their org's request_records" on rag.request_records
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('request_records');
+call rag.bind_keys('request_records');
 
 create policy "records are of oneself" on rag.request_records
   as restrictive for insert to authenticated
@@ -13045,11 +12754,6 @@ create policy "a key records and reads answers with a scope that asks" on rag.re
   as restrictive for all to authenticated
   using ((select rag.has_scope('chat:read', 'retrievals:read')))
   with check ((select rag.has_scope('chat:read', 'retrievals:read')));
-
-create policy "a bound key stays in its collection" on rag.request_records
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 create policy "the worker sees expired records" on rag.request_records
   for select to rag_worker using (expires_at <= now());
@@ -13516,17 +13220,7 @@ comment on column rag.audit_events.top_score is 'The score of the best chunk; nu
 -- rag_list_events; and pruning, org by org.
 create index audit_events_by_time on rag.audit_events (org_id, created_at desc, id);
 
-alter table rag.audit_events enable row level security;
-alter table rag.audit_events force row level security;
-
-create policy "members use their org's audit_events" on rag.audit_events
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
+call rag.admit_members('audit_events');
 
 create policy "events are of oneself" on rag.audit_events
   as restrictive for insert to authenticated
@@ -14236,3 +13930,6 @@ $$;
 
 -- The public /health has no user: the worker's role calls it.
 grant execute on function public.rag_health() to rag_worker;
+
+-- Of the migration (10_identity/50_tenant_policies.sql).
+drop procedure rag.admit_members(text, text), rag.bind_keys(text), rag.restrict_keys(text, text[]);

@@ -163,7 +163,7 @@ def claim_rows(people: People) -> list[dict[str, Any]]:
     """What the worker claims; its token is signed by the holder of the signing key."""
     stack = people.ann.stack
     token = access_tokens.user_token(stack.signing_key, stack.url, "", role="rag_worker")
-    answer = people.ann.rpc("rag_claim_jobs", {"max_items": 10}, token=token)
+    answer = people.ann.rpc("rag_claim_jobs", {"kind": "ingestion", "max_items": 10}, token=token)
     assert answer.status_code == 200, answer.text
     rows: list[dict[str, Any]] = answer.json()
     return rows
@@ -172,7 +172,7 @@ def claim_rows(people: People) -> list[dict[str, Any]]:
 def test_only_the_worker_claims_jobs(people: People):
     bring(people.ann, collection(people.ann))
     for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
-        answer = people.ann.rpc("rag_claim_jobs", {"max_items": 10}, token=token)
+        answer = people.ann.rpc("rag_claim_jobs", {"kind": "ingestion", "max_items": 10}, token=token)
         assert answer.status_code in (401, 403), answer.text
     assert len(claim_rows(people)) == 1
 
