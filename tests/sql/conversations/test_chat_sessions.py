@@ -304,14 +304,6 @@ def test_a_message_belongs_to_a_session_of_its_own_user(people: People, world: W
             )  # fmt: skip
 
 
-def test_messages_cannot_be_changed(people: People, world: World):
-    session = save_session(people.ann)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(
-            people.ann, "update rag.messages set content = 'no' where session_id = %s returning 1", session
-        )
-
-
 CROWD = """
     with others as (
       insert into auth.users (id, email)

@@ -152,22 +152,6 @@ def test_a_deleted_collection_s_documents_and_chunks_are_deleted(people: People,
     assert world.sql("select count(*) from rag.chunks where org_id = %s", people.acme.id) == [(1,)]
 
 
-STATEMENTS = [
-    ("select * from rag.collections where org_id = %(org)s", 0),
-    ("update rag.collections set name = 'taken' where org_id = %(org)s returning 1", 0),
-    ("delete from rag.collections where org_id = %(org)s returning 1", 0),
-]
-
-
-def test_another_org_s_collections_are_hidden(people: People, world: World, subtests: pytest.Subtests):
-    for statement, rows in STATEMENTS:
-        with subtests.test(statement=statement):
-            people.ann.put([vector(1)], collection="handbook")
-            assert len(run(people.bob, statement, org=people.acme.id)) == rows
-            assert len(run(people.sam, statement, org=people.acme.id)) == rows
-            assert collections(world, people.acme) == [("handbook", None)]
-
-
 @pytest.mark.parametrize(
     "statement",
     [

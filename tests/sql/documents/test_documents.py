@@ -163,13 +163,6 @@ def test_an_admin_of_another_org_is_not_an_admin_here(people: People, world: Wor
     assert boss.match(vector(1)) == []
 
 
-def test_a_former_member_loses_private_documents(people: People, world: World):
-    people.ann.put([vector(1)], private=True)
-    world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    assert people.ann.match(vector(1)) == []
-    assert len(people.ada.match(vector(1))) == 1
-
-
 ATTACKS = [
     "select id from rag.documents where id = %(document)s",
     "update rag.documents set title = 'taken' where id = %(document)s returning id",
@@ -276,22 +269,6 @@ def test_the_anonymous_caller_and_the_deployer_create_as_the_nil_uuid(people: Pe
         people.acme.id,
     )
     assert creator == NIL
-
-
-def test_users_cannot_set_the_creator_of_a_row(people: People, subtests: pytest.Subtests):
-    document_id = people.ann.put([vector(1)])
-    for statement in (
-        "update rag.documents set created_by = %(bob)s where id = %(document)s",
-        "update rag.collections set created_by = %(bob)s where org_id = %(org)s",
-        "insert into rag.collections (org_id, name, created_by) values (%(org)s, 'x', %(bob)s)",
-        "insert into rag.documents (org_id, collection_id, title, content, content_hash, created_by) "
-        "select org_id, collection_id, 'x', 'x', content_hash, %(bob)s from rag.documents",
-    ):
-        with (
-            subtests.test(statement=statement),
-            pytest.raises(psycopg.errors.InsufficientPrivilege),
-        ):
-            run(people.ann, statement, document=document_id, org=people.acme.id, bob=people.bob.id)
 
 
 def test_being_the_creator_of_a_row_grants_nothing(people: People, world: World):

@@ -89,16 +89,3 @@ def test_a_replaced_document_has_only_its_new_facets(world: World, people: Peopl
     passages.put(world, people.ann, "x", external_id="x", **old)
     assert passages.delete(world, people.ann, document_id)
     assert facets(world, document_id) == set()
-
-
-def test_a_private_document_s_facets_are_visible_to_its_owner_and_the_admin(world: World, people: People):
-    passages.put(world, people.ann, "x", private=True, labels=["secret"])
-
-    def count(statement: str = "select count(*) from rag.facets") -> list[Any]:
-        return [
-            world.as_user(one, statement)[0][0] for one in (people.ann, people.alf, people.ada, people.bob)
-        ]
-
-    assert count() == [1, 0, 1, 0]
-    assert count("select count(*) from rag.postings where term <> ' x'")[1::2] == [0, 0]
-    assert count("select count(*) from rag.term_counts")[1::2] == [0, 0]

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.actors import NOBODYS, Actor, World
+from tests.actors import Actor, World
 from tests.conftest import People
 from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, collection, fail, keep, names
 from tests.sql.passages import put
@@ -102,27 +102,20 @@ def test_the_graph_setting_needs_the_right_to_write_documents(world: World, peop
     assert (refused.status_code, refused.json()["details"]) == (403, "missing_scope")
 
 
-@pytest.mark.parametrize("who", ["another's member", "a stranger"])
-def test_another_user_s_collection_cannot_be_extracted(world: World, people: People, who: str):
+def test_an_extraction_cannot_be_leased_or_requested_for_another_user(world: World, people: People):
     document = put(world, people.ann, TEXTS[0])
-    ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", document)
-    asker = people.bob if who == "another's member" else people.sam
-    for collection_id in (home, NOBODYS):
-        answer = asker.rpc("rag_build_graph", {"collection_id": collection_id, "again": True})
-        assert (answer.status_code, answer.json()["details"]) == (404, "collection_not_found")
-    assert state(world, document) == (0, 0, 0, False, False, None)
-
-
-def test_an_extraction_cannot_be_requested_for_another_user(world: World, people: People):
-    document = put(world, people.ann, TEXTS[0])
-    for statement in (
-        "update rag.jobs set user_id = %s where id = %s",
+    insert = (
         "insert into rag.jobs (org_id, id, kind, document_id, collection_id, user_id) "
         "select org_id, id, 'extraction', id, collection_id, %s from rag.documents where id = %s "
-        "on conflict (org_id, id) do update set user_id = excluded.user_id",
+        "on conflict (org_id, id) do update set user_id = excluded.user_id"
+    )
+    for actor, statement in (
+        (people.alf, "update rag.jobs set user_id = %s where id = %s"),
+        (people.alf, insert),
+        (people.ann, "update rag.jobs set state = 'running', lease = %s where id = %s"),
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(people.alf, statement, people.ada.id, document)
+            world.as_user(actor, statement, people.ada.id, document)
 
 
 def test_nothing_is_pending_with_the_graph_off(world: World, people: People):

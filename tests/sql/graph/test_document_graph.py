@@ -190,10 +190,3 @@ def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.S
                 "PT400",
                 detail,
             )
-
-
-def test_a_key_needs_the_scope(people: People):
-    arguments = {"org_id": people.acme.id, "document_ids": [NOBODYS]}
-    for scopes, status in ((["documents:read"], 200), (["retrievals:read"], 200), (["documents:write"], 403)):
-        answer = people.ann.rpc("rag_graph_of", arguments, token=people.ann.key_token(scopes=scopes))
-        assert answer.status_code == status

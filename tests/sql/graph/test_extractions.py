@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.actors import MODEL, NOBODYS, World
+from tests.actors import MODEL, World
 from tests.conftest import People
 from tests.sql import naming, passages
 from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, due, fail, keep, lost, names
@@ -138,22 +138,6 @@ def test_a_claim_has_a_kind_and_is_limited_in_number_and_time(world: World, subt
             with pytest.raises(psycopg.Error) as refused:
                 world.as_role("rag_worker", "select public.rag_claim_jobs(%s, %s, %s)", *arguments)
             assert refused.value.sqlstate == "PT400"
-
-
-def test_the_worker_s_role_reads_no_names_and_no_text(world: World, people: People):
-    put(world, people.ann, TEXTS[0], chunks=named({TEXTS[0]: ["Ann Lee"]}))
-    for table in ("mentions", "title_entities", "relations"):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_role("rag_worker", f"select from rag.{table}")
-    columns = world.sql(
-        "select attname from pg_attribute where attrelid = 'rag.chunks'::regclass and attnum > 0"
-    )
-    # With these three it extends the HNSW index (rag_extend_hnsw).
-    for column in {name for (name,) in columns} - {"org_id", "id", "in_hnsw"}:
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_role("rag_worker", f"select {column} from rag.chunks")
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_role("rag_worker", "update rag.jobs set user_id = %s", people.bob.id)
 
 
 def test_a_claim_reads_few_rows_of_finished_extractions(world: World, people: People):
@@ -329,40 +313,3 @@ def test_an_admin_s_extraction_of_a_private_document_belongs_to_its_owner(world:
     assert world.as_user(people.ann, seen, document) == [(1,)]
     assert world.as_user(people.alf, seen, document) == [(0,)]
     assert world.as_user(people.bob, seen, document) == [(0,)]
-
-
-def test_a_user_s_token_cannot_name_a_lease(world: World, people: People):
-    document = put(world, people.ann, TEXTS[0])
-    (row,) = claim(world)
-    for token in (
-        people.ann.token(),
-        people.ann.key_token(),
-        people.ann.key_token(lease=NOBODYS),
-        # The lease in another's name, and in another org.
-        people.bob.key_token(lease=row["lease"]),
-        people.kim.key_token(lease=row["lease"], org=people.bolt.id),
-    ):
-        for function, arguments in (
-            ("rag_open_extraction", {}),
-            ("rag_store_extraction", {"first": 0, "chunks": names("Eve Root")}),
-            ("rag_fail_job", {"code": "extraction_failed", "message": "x"}),
-        ):
-            answer = people.ann.rpc(function, arguments, token=token)
-            assert (answer.status_code, answer.json()["details"]) == (409, "lease_lost")
-    assert mentions(world, document) == []
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(
-            people.ann,
-            "update rag.jobs set state = 'running', lease = gen_random_uuid() where id = %s",
-            document,
-        )
-
-
-def test_a_private_document_s_progress_is_visible_to_its_owner_and_admins(world: World, people: People):
-    put(world, people.ann, TEXTS[0], private=True)
-    count = "select count(*) from rag.jobs where org_id = %s"
-    seen = [
-        world.as_user(actor, count, people.acme.id)[0][0]
-        for actor in (people.ann, people.ada, people.alf, people.bob, people.sam)
-    ]
-    assert seen == [1, 1, 0, 0, 0]

@@ -352,10 +352,3 @@ def test_omitted_arguments_have_defaults(people: People):
     people.ann.put([vector(1)] * 12)
     arguments = {"query_text": "a", "query_vector": vector(1), "filters": {"model": MODEL}}
     assert len(people.ann.rpc("rag_graph_search", arguments).json()["matches"]) == 10
-
-
-def test_a_key_needs_a_reading_scope(people: People):
-    arguments = {"query_text": "a", "query_vector": vector(1)}
-    for scopes, status in ((["retrievals:read"], 200), (["chat:read"], 200), (["documents:read"], 403)):
-        token = people.ann.key_token(scopes=scopes)
-        assert people.ann.rpc("rag_graph_search", arguments, token=token).status_code == status

@@ -147,13 +147,3 @@ def test_a_title_without_words_has_no_subjects(world: World, people: People):
         assert naming.subjects(world, naming.put(world, people.ann, title, "y")) == {}
     long = naming.put(world, people.ann, "Long " * 99, "y")
     assert set(naming.subjects(world, long)) == {("long " * 40).strip()}
-
-
-def test_subjects_are_visible_with_their_document(world: World, people: People):
-    document_id = naming.put(world, people.ann, "Heron", naming.NamedChunk("z", ["Kestrel"]), private=True)
-    for actor, count in ((people.ann, 1), (people.ada, 1), (people.alf, 0), (people.bob, 0), (people.kim, 0)):
-        for table in ("title_entities", "mentions", "jobs"):
-            seen = world.as_user(
-                actor, f"select count(*) from rag.{table} where document_id = %s", document_id
-            )
-            assert seen == [(count,)], (actor, table)

@@ -61,10 +61,6 @@ def test_both_lists_are_those_of_two_searches(shelf: People, mode: str, options:
     assert without_durations(both["judged"]) == without_durations(judged)
 
 
-def test_another_org_s_user_gets_nothing(shelf: People):
-    assert search(shelf.bob, "rag_judged_search") == {"matches": [], "judged": []}
-
-
 def test_collections_without_keywords_are_judged_by_meaning(people: People, world: World):
     people.ann.put([vector(1), vector(2)])
     world.sql(
