@@ -136,19 +136,19 @@ begin
       select documents.id
       from rag.documents
       where documents.org_id = home.org_id
-        and documents.id = any (array(select found.document_id from rag.resolve_documents(home, absent) as found))
+        and documents.id = any (array(select target.document_id from rag.resolve_documents(home, absent) as target))
       order by documents.id
       for update);
     stored := stored || array(
-      select rag.stored_document(place => found.place, document_id => found.document_id,
-        replaced => found.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
-      from rag.resolve_documents(home, absent) as found
-      join unnest(absent) as input on input.place = found.place
-      where found.document_id = any (present));
+      select rag.stored_document(place => target.place, document_id => target.document_id,
+        replaced => target.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
+      from rag.resolve_documents(home, absent) as target
+      join unnest(absent) as input on input.place = target.place
+      where target.document_id = any (present));
     -- A document that another call deleted before it was locked is created again.
     absent := array(
       select input from unnest(absent) as input
-      where input.place not in (select listed.place from unnest(stored) as listed));
+      where input.place not in (select entry.place from unnest(stored) as entry));
     exit when only_present or absent = '{}';
   end loop;
   if not only_present and absent <> '{}' then
@@ -157,13 +157,13 @@ begin
   end if;
 
   perform rag.replace_documents(home.org_id, new, array(
-    select listed from unnest(stored) as listed where listed.replaced));
+    select entry from unnest(stored) as entry where entry.replaced));
   perform rag.insert_chunks(home.org_id, array(
     select rag.document_chunks(
-      document_id => listed.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
-    from unnest(stored) as listed
-    join unnest(new) as input on input.place = listed.place), 0);
-  return query select listed.* from unnest(stored) as listed order by listed.place;
+      document_id => entry.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
+    from unnest(stored) as entry
+    join unnest(new) as input on input.place = entry.place), 0);
+  return query select entry.* from unnest(stored) as entry order by entry.place;
 end;
 $$;
 
@@ -179,7 +179,7 @@ language sql stable security invoker set search_path = ''
   -- each id.
   set enable_sort = off set enable_seqscan = off
 as $$
-  select input.place, found.id
+  select input.place, target.id
   from unnest(new) as input
   cross join lateral (
     select documents.id, input.external_id
@@ -199,8 +199,8 @@ as $$
       and input.owner_id is null and documents.external_id >= input.external_id
     order by documents.owner_id, documents.external_id
     limit 1)
-  ) as found (id, external_id)
-  where found.external_id is not distinct from input.external_id;
+  ) as target (id, external_id)
+  where target.external_id is not distinct from input.external_id;
 $$;
 
 comment on function rag.resolve_documents is
@@ -251,18 +251,18 @@ begin
     labels = input.labels, metadata = input.metadata, content = input.content,
     content_hash = input.content_hash, status = 'completed', error_code = null, error_message = null,
     updated_at = clock_timestamp()
-  from unnest(present) as listed
-  join unnest(new) as input on input.place = listed.place
-  where renewed.org_id = replace_documents.org_id and renewed.id = listed.document_id;
+  from unnest(present) as entry
+  join unnest(new) as input on input.place = entry.place
+  where renewed.org_id = replace_documents.org_id and renewed.id = entry.document_id;
 
   delete from rag.jobs
-  using unnest(present) as listed
-  where jobs.org_id = replace_documents.org_id and jobs.document_id = listed.document_id
+  using unnest(present) as entry
+  where jobs.org_id = replace_documents.org_id and jobs.document_id = entry.document_id
     and jobs.kind = 'ingestion' and jobs.state in ('waiting', 'running');
   delete from rag.originals
-  using unnest(present) as listed
-  where originals.org_id = replace_documents.org_id and originals.document_id = listed.document_id;
-  perform rag.delete_chunks(replace_documents.org_id, array(select listed.document_id from unnest(present) as listed));
+  using unnest(present) as entry
+  where originals.org_id = replace_documents.org_id and originals.document_id = entry.document_id;
+  perform rag.delete_chunks(replace_documents.org_id, array(select entry.document_id from unnest(present) as entry));
 end;
 $$;
 

@@ -11,8 +11,8 @@ as $$
     where ended.finished_at < now() - interval '30 days'
     limit 1000
     for update skip locked
-  ) as forgotten
-  where deliveries.org_id = forgotten.org_id and deliveries.id = forgotten.id;
+  ) as expired
+  where deliveries.org_id = expired.org_id and deliveries.id = expired.id;
 
   update rag.deliveries
   set state = 'failed', error = 'webhook_disabled', finished_at = clock_timestamp()
@@ -29,8 +29,8 @@ as $$
     ) as waiting
     where not webhooks.enabled
     limit 1000
-  ) as unheard
-  where deliveries.org_id = unheard.org_id and deliveries.id = unheard.id;
+  ) as undeliverable
+  where deliveries.org_id = undeliverable.org_id and deliveries.id = undeliverable.id;
 
   update rag.endpoints set old_secret = null where old_secret is not null and old_secret_until <= now();
 $$;
@@ -62,7 +62,7 @@ as $$
       limit 1
     ) as next
   ), due as (
-    select found.*, row_number() over (partition by found.org_id, found.webhook_id order by found.due_at) as turn
+    select delivery.*, row_number() over (partition by delivery.org_id, delivery.webhook_id order by delivery.due_at) as turn
     from busy
     join rag.webhooks on webhooks.org_id = busy.org_id and webhooks.id = busy.webhook_id and webhooks.enabled
     join rag.endpoints on endpoints.org_id = busy.org_id and endpoints.webhook_id = busy.webhook_id
@@ -74,7 +74,7 @@ as $$
       -- By nothing else: the index has no more, and what happens at once is due at once.
       order by deliveries.due_at
       limit case when endpoints.failing_since is null then max_items else 1 end
-    ) as found
+    ) as delivery
     where coalesce(endpoints.paused_until, '-infinity') <= now()
       and busy.org_id <> all (array(select rag.paused_org_ids()))
   ), of_orgs as (

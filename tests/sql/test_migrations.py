@@ -36,7 +36,7 @@ def dump_of(stack: Stack, database: str) -> set[str]:
     """The lines of pg_dump without their order: columns that a migration adds are the last ones."""
     (psql, *_), environment = stack.postgres.psql()
     command = [
-        Path(psql).with_name("pg_dump"),
+        str(Path(psql).with_name("pg_dump")),
         "--schema-only",
         "--exclude-schema=supabase_migrations",
         "--dbname",
