@@ -4,7 +4,7 @@ import time
 
 from rich.console import Console
 
-from local.child_processes import StackError
+from local.errors import CommandError
 from local.stack import Stack
 
 CHECK_SECONDS = 5.0
@@ -22,9 +22,9 @@ def restart_dead_worker(stack: Stack) -> str | None:
 
 
 def watch(stack: Stack, console: Console) -> None:
-    """Never returns. Raises StackError when a part of the stack that is not restarted has stopped."""
+    """Never returns. Raises CommandError when a part of the stack that is not restarted has stopped."""
     while stack.is_up():
         if report := restart_dead_worker(stack):
             console.print(report, markup=False, highlight=False, soft_wrap=True)
         time.sleep(CHECK_SECONDS)
-    raise StackError(f"a process of the stack stopped; its log is in {stack.folder / 'logs'}")
+    raise CommandError(f"a process of the stack stopped; its log is in {stack.folder / 'logs'}")
