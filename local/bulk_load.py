@@ -23,7 +23,7 @@ from local.seed_demo import make_services
 from local.stack import Stack
 from shared.config import read_settings
 from shared.errors import InvalidRequest
-from shared.ingestion.chunking.passages import ChunkingConfig
+from shared.ingestion.chunking.chunked_document import ChunkingConfig
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed
 from shared.models.embeddings import Embedder, embedder_for
 

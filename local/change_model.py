@@ -25,7 +25,7 @@ from local.stack import Stack
 from shared.access.token_quotas import Quota, measured
 from shared.config import read_settings
 from shared.errors import ConfigurationError, EmbeddingFailed
-from shared.ingestion.chunking.passages import passage_of
+from shared.ingestion.chunking.chunked_document import passage_of
 from shared.models.embeddings import Embedder, embed, vector_literal
 from shared.services import Services
 

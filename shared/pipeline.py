@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared.clients.postgrest import Database
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
-from shared.generation.citations import cite, with_snippets
+from shared.generation.cited_documents import cite, with_snippets
 from shared.generation.confidence import (
     JUDGED_MATCHES,
     after_abstention,
@@ -31,7 +31,7 @@ from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
-from shared.generation.refusals import missing_note
+from shared.generation.refusal_texts import missing_note
 from shared.models.embeddings import Embedder
 from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank

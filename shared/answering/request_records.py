@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.prompt import without_texts
 from shared.services import Services
-from shared.text.chat_messages_and_history import count_usage
+from shared.text.chat_messages import count_usage
 from shared.tracing import current
 from shared.types import (
     Answer,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from shared.generation.citations import cite
+from shared.generation.cited_documents import cite
 from shared.generation.conflicting_values import conflicting, value_tokens
 from shared.generation.extractive import MAX_NOTES, candidates_of, contradicting_note
 from shared.generation.grounding.types import CheckResult

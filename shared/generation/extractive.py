@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from shared.errors import EmbeddingQuotaExceeded
-from shared.generation.citations import SNIPPET_CHARACTERS, snippet
+from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
 from shared.generation.conflicting_values import conflicting, has_value, is_newer_version, names_version
 from shared.generation.grounding.proper_names import names_in
 from shared.generation.passage_statements import (

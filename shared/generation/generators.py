@@ -14,7 +14,7 @@ from shared.generation.prompt import is_abstention, may_be_abstention
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body, SurrogateJoiner, choices, content_of, usage_in
 from shared.models.embeddings import Embedder, embed
-from shared.text.chat_messages_and_history import count_usage
+from shared.text.chat_messages import count_usage
 from shared.text.token_count import count_tokens, fit_token_budget
 from shared.types import Citation, GeneratedText, Match, Usage
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.sentences_with_placeholders import NAME
+from shared.graph.placeholder_sentences import NAME
 from shared.graph.types import Relation
 
 # Kinds whose names are shortened to their first word, some of them also to their last word.
@@ -85,7 +85,7 @@ class AliasMap:
 
 
 def aliases_in(sentence: str, mentions: Mapping[str, Mention]) -> Iterator[Relation]:
-    """The stated aliases of a sentence whose names are placeholders (sentences_with_placeholders.py)."""
+    """The stated aliases of a sentence whose names are placeholders (placeholder_sentences.py)."""
     for match in _ALIASES.finditer(sentence):
         name = mentions[match["name"] or match["full_name"]].name
         alias = mentions[match["alias"] or match["short_form"]].name

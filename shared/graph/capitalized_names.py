@@ -7,12 +7,22 @@ capitalized words follow. Text in capitals alone does not count.
 import re
 from collections.abc import Iterator, Sequence
 
+from shared.graph.capitalization import (
+    COMMON,
+    CONNECTORS,
+    DEMONYMS,
+    GERMAN_CONNECTORS,
+    INSEPARABLE,
+    NEVER_LAST,
+    POSSESSIVE,
+    UNIT,
+    DocumentWords,
+    Token,
+)
 from shared.graph.entity_types import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.mentions import Mention
-from shared.graph.relation_words import ACTIVE, PASSIVE, REVERSE
-from shared.graph.stopwords import COMMON, CONNECTORS, DEMONYMS, GERMAN_CONNECTORS, INSEPARABLE, NEVER_LAST
+from shared.graph.relation_forms import ACTIVE, PASSIVE, REVERSE
 from shared.graph.types import MAX_NAME_CHARACTERS
-from shared.graph.words_and_capitals import POSSESSIVE, UNIT, DocumentWords, Token
 
 _INITIAL = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd no vs".split())  # noqa: SIM905

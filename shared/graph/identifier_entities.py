@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from shared.graph.capitalization import UNIT
 from shared.graph.entity_types import kind_of_identifier
 from shared.graph.mentions import Mention, mention_of
-from shared.graph.words_and_capitals import UNIT
 
 # The first alternative that matches wins. All repetitions are bounded, so that a search stays linear.
 _IDENTIFIER = re.compile(

@@ -11,9 +11,18 @@ from shared.graph.alias_resolution import aliases_in
 from shared.graph.entity_types import RANKS
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.relation_forms import CONTINUATIONS, FORMS, OPENING, POSSESSIVE, ROLES
-from shared.graph.relation_words import OBJECT_KINDS, OBJECTS, SUBJECT_KINDS, SYMMETRIC
-from shared.graph.sentences_with_placeholders import NamedSentence, named_sentences
+from shared.graph.placeholder_sentences import NamedSentence, named_sentences
+from shared.graph.relation_forms import (
+    CONTINUATIONS,
+    FORMS,
+    OBJECT_KINDS,
+    OBJECTS,
+    OPENING,
+    POSSESSIVE,
+    ROLES,
+    SUBJECT_KINDS,
+    SYMMETRIC,
+)
 from shared.graph.types import Relation
 from shared.text.word_lists import word_sets
 

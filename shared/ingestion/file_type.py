@@ -4,7 +4,7 @@ import re
 from pathlib import PurePath
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
-from shared.ingestion.parsers.limits_and_tables import is_text
+from shared.ingestion.parsers.parsed_file import is_text
 
 # The kind of a file by its extension, and by its content type.
 EXTENSIONS = {

@@ -9,14 +9,14 @@ from typing import Any
 from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
 from shared.clients.postgrest import Database
 from shared.errors import InvalidRequest, error_details
-from shared.ingestion.chunking.passages import (
+from shared.ingestion.chunking.chunked_document import (
     DEFAULT_CHUNKING,
     ChunkedDocument,
     ChunkingConfig,
     chunk_document,
 )
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.filter_fields_of_metadata import fields_of
+from shared.ingestion.filter_fields import fields_of
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.types import Principal, PrincipalSource

@@ -13,9 +13,9 @@ from shared.generation.grounding.evidence_windows import (
     window_spans,
 )
 from shared.generation.grounding.facts import facts_in
-from shared.generation.grounding.name_and_value_context import is_out_of_context
 from shared.generation.grounding.negation import Negations, contradicts, is_modal, negations_in
 from shared.generation.grounding.numbers import COUNTED, Fact
+from shared.generation.grounding.out_of_context import is_out_of_context
 from shared.generation.grounding.proper_names import names_in
 from shared.generation.grounding.role_order import has_swapped_roles
 from shared.generation.grounding.terms import content_stems, words_in

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from itertools import pairwise
 
 from shared.ingestion.chunking.boundaries import Boundary, Break, span_index
-from shared.ingestion.chunking.code_structure import code_structure
+from shared.ingestion.chunking.code_languages import code_structure
 from shared.ingestion.chunking.document_type import boundaries_in
 from shared.ingestion.chunking.headings_and_table_headers import (
     LINE,

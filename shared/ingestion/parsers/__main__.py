@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.limits_and_tables import MAX_CHARACTERS, READY, ParsedFile, size_error
+from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, READY, ParsedFile, size_error
 
 PARSERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
-    "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code",
+    "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code_functions",
     "csv": "csv_json", "json": "csv_json",
     "eml": "mail", "mbox": "mail", "page": "web_pages", "sitemap": "web_pages", "robots": "web_pages",
 }  # fmt: skip

@@ -11,7 +11,7 @@ from html_to_markdown import ConversionOptions, convert
 from lxml import etree
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.limits_and_tables import (
+from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
     encoding_by_mark,
     open_archive,

@@ -12,7 +12,7 @@ from itertools import islice
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
 from shared.ingestion.parsers.html_xml import markdown
-from shared.ingestion.parsers.limits_and_tables import ParsedFile, decode_text, size_error
+from shared.ingestion.parsers.parsed_file import ParsedFile, decode_text, size_error
 from shared.text.normalize import one_line
 
 MAX_MESSAGES, MAX_PARTS = 10_000, 1000

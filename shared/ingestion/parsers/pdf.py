@@ -12,8 +12,8 @@ import pypdfium2
 from pypdfium2 import raw
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.limits_and_tables import ParsedFile, own_title, password_error
 from shared.ingestion.parsers.ocr import is_installed, pages_of
+from shared.ingestion.parsers.parsed_file import ParsedFile, own_title, password_error
 from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
 
 NO_OCR = (

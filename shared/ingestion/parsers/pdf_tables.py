@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
 
-from shared.ingestion.parsers.limits_and_tables import table
+from shared.ingestion.parsers.markdown_table import table
 
 # Columns of prose have longer cells.
 CELL_LENGTH = 40

@@ -1,4 +1,4 @@
-"""Structure of code: parsed in a subprocess (parsers/code.py), since code may crash its parser."""
+"""Structure of code: parsed in a subprocess (parsers/code_functions.py), since code may crash its parser."""
 
 import json
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from shared.errors import UnreadableDocument
+from shared.ingestion.chunking.chunk_locations import Outline
 from shared.ingestion.chunking.chunk_packer import Chunk, chunk
-from shared.ingestion.chunking.page_and_section import Outline
 from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled

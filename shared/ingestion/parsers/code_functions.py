@@ -7,7 +7,7 @@ from importlib import import_module
 
 from tree_sitter import Language, Node, Parser
 
-from shared.ingestion.parsers.limits_and_tables import ParsedFile
+from shared.ingestion.parsers.parsed_file import ParsedFile
 
 # The package of each grammar, and its function there.
 _NAMES = "bash c cpp css go html java javascript json python ruby rust"
@@ -28,7 +28,7 @@ _BODY = re.compile(r"block|body|compound_statement|_list$")
 
 
 def code(data: bytes) -> ParsedFile:
-    """Of a language's name, a line end and code in it, as JSON: "cuts" and "blocks" (code_structure.py), and
+    """Of a language's name, a line end and code in it, as JSON: "cuts" and "blocks" (code_languages.py), and
     whether it is "broken"."""
     name, _, source = data.partition(b"\n")
     module, function = GRAMMARS[name.decode()]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.ingestion.chunking.page_and_section import MAX_SECTION, Outline
+from shared.ingestion.chunking.chunk_locations import MAX_SECTION, Outline
 
 TEXT = """# Kilns
 

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.errors import ClientLeft
-from shared.ingestion.chunking.passages import chunk_document
+from shared.ingestion.chunking.chunked_document import chunk_document
 from shared.models.embeddings import Embedder
 
 LINES = "\n".join(f"Line {number}." for number in range(2000))

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shared.graph.alias_resolution import AliasMap
+from shared.graph.capitalization import COMMON
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.identifier_entities import identifiers_in
 from shared.graph.mentions import Mention
-from shared.graph.relation_words import KEYS
-from shared.graph.stopwords import COMMON
+from shared.graph.relation_forms import KEYS
 from shared.graph.types import Relation, is_name
 
 _LINE = re.compile(r"^.{0,400}$", re.MULTILINE)
