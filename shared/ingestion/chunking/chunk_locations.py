@@ -1,10 +1,13 @@
-"""Outline of a document: the page and the headings of each passage."""
+"""Location of each chunk in its document: the pages, and the headings above it."""
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import merge
+from operator import itemgetter
 from typing import Any
+
+from shared.ingestion.chunking.boundaries import Heading
 
 _HEADING = re.compile(r"^(#{1,6}) +(\S.*)$|^(?:```|~~~)", re.MULTILINE)
 _SHOWS = re.compile(r"\S")
@@ -15,53 +18,44 @@ _SPACE_BESIDE_SEPARATOR = re.compile(r" (?=>)|(?<=>) ")
 
 class Outline:
     """Pages and headings of a Markdown text. `pages`: (first character, number); `headings`: those that are
-    not Markdown's, as (start, end, level, title), below level 6. Both are in order."""
+    not Markdown's, below level 6. Both are in order."""
 
     def __init__(
-        self,
-        text: str,
-        pages: Sequence[tuple[int, int]] = (),
-        headings: Sequence[tuple[int, int, int, str]] = (),
+        self, text: str, pages: Sequence[tuple[int, int]] = (), headings: Sequence[Heading] = ()
     ) -> None:
         self._text = text
-        self._page_starts = [start for start, _ in pages]
-        self._page_numbers = [number for _, number in pages]
+        self._pages = pages
         # Start and end of each heading, and its title below those above it.
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._paths: list[tuple[str, ...]] = []
+        self._headings: list[tuple[int, int, str]] = []
         above: list[tuple[int, str]] = []
         for start, end, level, title in merge(_headings(text), headings):
             above = [heading for heading in above if heading[0] < level]
             above.append((level, _SPACE_BESIDE_SEPARATOR.sub("\u00a0", title)))
-            self._starts.append(start)
-            self._ends.append(end)
-            self._paths.append(tuple(title for _, title in above))
+            self._headings.append((start, end, " > ".join(title for _, title in above if title)))
 
-    def place(self, start: int, end: int) -> dict[str, Any]:
+    def location(self, start: int, end: int) -> dict[str, Any]:
         """`page_number` and `section` of text[start:end], where known: the titles of the headings above it,
         joined by " > ". `page_end`: the last page of a passage on several."""
-        place: dict[str, Any] = {}
-        page = bisect_right(self._page_starts, start) - 1
-        if page >= 0:
-            place["page_number"] = self._page_numbers[page]
-            last = bisect_right(self._page_starts, end - 1) - 1
-            if last > page:
-                place["page_end"] = self._page_numbers[last]
-        heading = bisect_right(self._starts, start) - 1
+        location: dict[str, Any] = {}
+        first, last = (bisect_right(self._pages, at, key=itemgetter(0)) - 1 for at in (start, end - 1))
+        if first >= 0:
+            location["page_number"] = self._pages[first][1]
+            if last > first:
+                location["page_end"] = self._pages[last][1]
+        above, section = bisect_right(self._headings, start, key=itemgetter(0)) - 1, ""
+        if above >= 0:
+            _, after, section = self._headings[above]
+            start = max(start, after)
         # Headings at the beginning of the passage belong to it.
-        start = max(start, self._ends[heading]) if heading >= 0 else start
-        while heading + 1 < len(self._starts) and not _SHOWS.search(
-            self._text, start, self._starts[heading + 1]
-        ):
-            heading += 1
-            start = self._ends[heading]
-        if heading >= 0 and (section := " > ".join(filter(None, self._paths[heading]))):
-            place["section"] = section[:MAX_SECTION]
-        return place
+        for number in range(above + 1, len(self._headings)):
+            begin, after, title = self._headings[number]
+            if _SHOWS.search(self._text, start, begin):
+                break
+            start, section = after, title
+        return location | ({"section": section[:MAX_SECTION]} if section else {})
 
 
-def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
+def _headings(text: str) -> Iterator[Heading]:
     in_code = False
     for line in _HEADING.finditer(text):
         if line[1] is None:

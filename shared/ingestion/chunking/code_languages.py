@@ -3,7 +3,7 @@
 import json
 
 from shared.errors import InvalidRequest, UnreadableDocument
-from shared.ingestion.chunking.headings_and_table_headers import PARAGRAPH, Span
+from shared.ingestion.chunking.boundaries import PARAGRAPH, Span
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 
 LANGUAGES = (
