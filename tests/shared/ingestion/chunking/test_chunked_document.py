@@ -36,3 +36,9 @@ def test_a_chunk_within_a_table_has_the_span_of_the_table_s_header(embedder: Emb
     assert others
     headers = {text[item["header_start"] : item["header_end"]] for item in others}
     assert headers == {"| Depot | Weekdays | Sunday |"}
+
+
+def test_abbreviations_of_the_document_s_language_end_no_sentence(embedder: Embedder):
+    sentence = "Die Anlage ist laut Dr. Berger seit langem bzw. Schritt für Schritt erneuert worden. "
+    chunked = chunk_document(embedder, "Anlage", sentence * 20, "de")
+    assert all(item.text.endswith("worden.") for item in chunked.chunks)
