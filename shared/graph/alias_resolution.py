@@ -32,7 +32,7 @@ class AliasMap:
 
     def __init__(self, mentions: Iterable[Mention], subject: Mention | None) -> None:
         self._subject = fold(subject.name) if subject else ""
-        # With their place among the mentions: a name in full precedes its short forms.
+        # With their position among the mentions: a name in full precedes its short forms.
         self._first: dict[str, tuple[int, Mention]] = {}
         self._longer: dict[str, dict[str, Mention]] = defaultdict(dict)
         if subject:

@@ -104,11 +104,11 @@ class CapitalizedNames:
             # Install the Frostline app.
             return None
         connectors = GERMAN_CONNECTORS if self._document_words.is_german else CONNECTORS
-        for place in range(index, min(index + 3, len(self._tokens) - 1)):
-            if self._tokens[place].text not in connectors or self._between(place) != " ":
+        for position in range(index, min(index + 3, len(self._tokens) - 1)):
+            if self._tokens[position].text not in connectors or self._between(position) != " ":
                 return None
-            if self._tokens[place + 1].is_capitalized:
-                return place + 1
+            if self._tokens[position + 1].is_capitalized:
+                return position + 1
         return None
 
     def _mentions_of_run(self, first: int, end: int) -> Iterator[Mention]:
@@ -185,12 +185,12 @@ class CapitalizedNames:
         """Whether the word has a place of its own, or a clause about it follows."""
         if token.folded in self._document_words.lowercase:
             return False
-        place = _BEFORE_SOLE_WORD.search(self._text[max(0, token.start - 3) : token.start])
+        before = _BEFORE_SOLE_WORD.search(self._text[max(0, token.start - 3) : token.start])
         line = self._text.rfind("\n", 0, token.start)
-        if place is not None and place["cell"] and not self._text.endswith("|", 0, max(0, line)):
+        if before is not None and before["cell"] and not self._text.endswith("|", 0, max(0, line)):
             # The header of a table.
             return False
-        behind = _BEHIND_SOLE_WORD[place.lastgroup or ""] if place is not None else _CLAUSE
+        behind = _BEHIND_SOLE_WORD[before.lastgroup or ""] if before is not None else _CLAUSE
         return any(pattern.match(self._text, token.end) for pattern in (behind, _CLAUSE))
 
     def _mentions(self, first: int, end: int, kind: str) -> Iterator[Mention]:

@@ -72,13 +72,13 @@ class _Statements:
 
     def _chain(self, opening: re.Match[str]) -> Iterator[Relation]:
         """The relations of a subject: directed by A, and starring B and C."""
-        subjects, place, forms = opening["subjects"], opening.end(), FORMS
+        subjects, position, forms = opening["subjects"], opening.end(), FORMS
         while True:
             for pattern, types, is_forward in forms:
-                match = pattern.match(self._text, place)
+                match = pattern.match(self._text, position)
                 if match is not None and not _has_word(self._text[: match.end()], "qualifiers"):
                     yield from self._relations(match, subjects, types, is_forward)
-                    place, forms = match.end(), CONTINUATIONS
+                    position, forms = match.end(), CONTINUATIONS
                     break
             else:
                 return

@@ -73,11 +73,13 @@ def relation_lines_in(text: str) -> Iterator[LineRelation]:
                 yield from _relations_of_row(header, line, start)
         elif key_line := _KEY_LINE.match(line):
             key, value = _normalized(key_line["key"]), key_line["value"]
-            place = start + key_line.start("value")
+            value_start = start + key_line.start("value")
             list_type = None if value.strip() else KEYS.get(key)
             if key in KEYS:
-                yield LineRelation(_names_in_value(value, place, KEYS[key]), KEYS[key], subject, heading)
-            elif key in _NAME_KEYS and (names := _names_in_value(value, place, None)):
+                yield LineRelation(
+                    _names_in_value(value, value_start, KEYS[key]), KEYS[key], subject, heading
+                )
+            elif key in _NAME_KEYS and (names := _names_in_value(value, value_start, None)):
                 subject = names[0] if opens_block else subject
                 yield LineRelation(names)
         elif list_type is not None and (item := _ITEM.match(line)):

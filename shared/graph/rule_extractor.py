@@ -20,7 +20,7 @@ from shared.graph.types import MAX_NAMES, MAX_RELATIONS, MAX_SURFACES, Extractio
 # The title occurs here in a text that is about its title.
 _OPENING_CHARACTERS = 400
 _SURROGATES = re.compile("[\ud800-\udfff\ue000-\uf8ff]")
-# Text behind this place of a chunk is not read.
+# Text behind this position of a chunk is not read.
 _MAX_CHARACTERS = 500_000
 
 

@@ -41,4 +41,4 @@ def is_unspaced(word: str) -> bool:
 
 def letter_pairs(word: str) -> list[str]:
     """Pairs of letters, which are the words in scripts without spaces, as in search engines."""
-    return [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+    return [word[index : index + 2] for index in range(max(1, len(word) - 1))]

@@ -146,9 +146,9 @@ def _fences(text: str) -> list[Span]:
 
 def _code(text: str, language: str) -> tuple[list[Part], list[Span]]:
     """Lines of code, with their indentation; pieces of long lines."""
-    places, blocks = code_structure(text, language)
+    positions, blocks = code_structure(text, language)
     block_starts = {start for start, _ in blocks}
-    cuts = sorted(set(places))
+    cuts = sorted(set(positions))
     parts: list[Part] = []
     for line in _LINE.finditer(text):
         start, end = line.span()
