@@ -1,7 +1,7 @@
 """Context of names and values: the words around them in an assertion and in the passages.
 
-A window may have all words of an assertion in which a name is exchanged for another name of the passage. So the
-sentences that have the assertion's name are compared with those that have another one: the name belongs where
+A window may have all words of an assertion in which a name is exchanged for another name of the passage. So
+the sentences with the assertion's name are compared with those that have another one: the name belongs where
 most of the words around it are. The same holds for the value of "label: value", and a sentence with the value
 must share the label: the words of a long value alone are most of the assertion's.
 """
