@@ -27,8 +27,8 @@ _IDENTIFIER = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-# From the first position with the form of an identifier to the end of the word. Most words have no such position:
-# the first class skips them quickly.
+# From the first character with the form of an identifier to the end of the word. Most words have none: the
+# first class skips them quickly.
 _MAY_BE_IDENTIFIER = re.compile(
     r"[@_/`\dA-Z.-](?:(?<=[@_/`\d])|(?<=[a-z][A-Z])|(?<=[a-z]-)(?=[a-z])|(?<=\w\.)(?=[a-z]))\S*"
 )

@@ -82,7 +82,8 @@ def assertion_of(text: str) -> Assertion:
 def find_support(
     assertion: Assertion, passages: EvidencePassages, limits: SupportThresholds = LIMITS
 ) -> Support:
-    """The best windows that support the assertion alone, else the best two that do together, else the reasons."""
+    """The best windows that support the assertion alone, else the best two that do together, else the
+    reasons."""
     support = _Comparison(assertion, passages, limits).support()
     if support.windows and is_out_of_context(assertion.text, assertion.names, passages):
         return Support((), ("out_of_context",))
