@@ -27,7 +27,7 @@ from shared.generation.confidence import (
 )
 from shared.generation.confidence_features import features_of, missing_names
 from shared.generation.contradictions import contradictions
-from shared.generation.extractive import MODEL as EXTRACTIVE
+from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request

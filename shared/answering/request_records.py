@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
-from shared.generation.extractive import MODEL as EXTRACTIVE
+from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.prompt import without_texts
 from shared.services import Services
 from shared.text.chat_messages import count_usage

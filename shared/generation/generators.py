@@ -8,8 +8,8 @@ from typing import Protocol
 from starlette.concurrency import run_in_threadpool
 
 from shared.errors import GenerationFailed
-from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.generation.extractive import extract
+from shared.generation.extractive.answer import MODEL as EXTRACTIVE
+from shared.generation.extractive.answer import extract
 from shared.generation.prompt import is_abstention, may_be_abstention
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body, SurrogateJoiner, choices, content_of, usage_in
@@ -62,7 +62,7 @@ class Generator(Protocol):
 
 
 class Extractive:
-    """Answers without a model (extractive.py)."""
+    """Answers without a model (extractive/)."""
 
     model = EXTRACTIVE
 

@@ -109,8 +109,8 @@ def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbe
 
 def without_texts(messages: Sequence[Mapping[str, Any]], matches: Sequence[Match]) -> list[dict[str, str]]:
     """The messages of a request, for a record: with a mark in the place of each text of a document and of
-    each message but the first and the last, which may repeat such texts. A passage's mark has its number among
-    the matches, from 1."""
+    each message but the first and the last, which may repeat such texts. A passage's mark has its number
+    among the matches, from 1."""
     fence = Fence.of(messages[0]["content"]) if messages else None
     if fence is None:
         return []

@@ -10,7 +10,7 @@ import pytest
 
 from shared.answering.platform_chat import turn
 from shared.config import Settings
-from shared.generation.extractive import INDIRECT
+from shared.generation.extractive.answer import INDIRECT
 from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from shared.text import chat_messages

@@ -1,7 +1,8 @@
 """Tables of a PDF's page: consecutive lines whose cells stand below each other.
 
 A PDF has letters and their positions, no rows and columns. The cells of a line are separated by gaps; a
-cell of several lines is joined by the distances of its lines, or because another cell of its row stands beside it.
+cell of several lines is joined by the distances of its lines, or because another cell of its row stands
+beside it.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,8 @@ import pytest
 from local import ROOT
 from local.seed_demo import demo_files
 from shared.generation.cited_documents import cite
-from shared.generation.extractive import INDIRECT, MAX_ITEMS, MAX_SENTENCES, MODEL, extract
+from shared.generation.extractive.answer import INDIRECT, MODEL, extract
+from shared.generation.extractive.weights import MAX_ITEMS, MAX_SENTENCES
 from shared.generation.passage_statements import without_markup
 from shared.generation.question_form import MAX_PARTS, QuestionForm
 from shared.ingestion.chunking.chunked_document import chunk_document
