@@ -19,7 +19,8 @@ from shared.generation.grounding.facts import forms_within_ranges
 from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.sentence_support import assertion_of
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
-from shared.text.language_detection import FUNCTION_WORDS, language_of
+from shared.text.function_words import FUNCTION_WORDS
+from shared.text.language_detection import language_of
 from shared.text.stemming import WORDS, content_words, stems
 from shared.types import Match
 

@@ -13,8 +13,9 @@ from itertools import chain, combinations
 
 from shared.generation.grounding.numbers import COUNTED, UNITS
 from shared.generation.passage_statements import begins_with_pronoun
-from shared.text.language_detection import FUNCTION_WORDS, MONTHS
-from shared.text.stemming import STOPWORDS, stem
+from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
+from shared.text.language_detection import MONTHS
+from shared.text.stemming import stem
 from shared.text.word_lists import word_sets
 from shared.types import ExtractedSentence, Match
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shared.graph.entity_types import ORGANIZATIONS, RANKS
-from shared.text.language_detection import FUNCTION_WORDS, MONTHS, WEEKDAYS, language_of
+from shared.text.function_words import FUNCTION_WORDS
+from shared.text.language_detection import MONTHS, WEEKDAYS, language_of
 from shared.text.word_lists import word_sets
 
 WORD = re.compile(r"[^\W_]+(?:[’'\-.&][^\W_]+|[\u0300-\u036f]+)*")

@@ -5,11 +5,10 @@ language that has it. The default is English.
 """
 
 import re
-from typing import Literal, get_args
+from typing import get_args
 
-from shared.text.word_lists import word_sets
+from shared.text.function_words import FUNCTION_WORDS, Language
 
-Language = Literal["en", "de", "fr", "es"]
 ENGLISH: Language = "en"
 MAX_CHARACTERS = 2_000
 # A word of letters alone: E14 and S18 have none.
@@ -27,7 +26,6 @@ MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 # In a class of a regular expression: kana, Han and Thai, which put no spaces between words.
 UNSPACED_SCRIPTS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
-FUNCTION_WORDS = word_sets(__file__)
 # Letters that the other languages hardly use.
 _LETTERS: dict[Language, re.Pattern[str]] = {
     "de": re.compile(r"[äöüß]"),

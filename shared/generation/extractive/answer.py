@@ -11,7 +11,8 @@ from shared.generation.extractive.weights import DIRECT_SCORE, MAX_NOTES
 from shared.generation.passage_statements import QUESTION, StatementKind, begins_with_pronoun
 from shared.generation.question_form import QuestionForm, without_replaced
 from shared.text.citation_marks import contradiction, mark, paragraph
-from shared.text.language_detection import Language, language_of
+from shared.text.function_words import Language
+from shared.text.language_detection import language_of
 from shared.text.stemming import LETTERS, content_words, is_unspaced
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
