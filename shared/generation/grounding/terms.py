@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from shared.text.function_words import LINKING_WORDS
 from shared.text.stemming import is_unspaced, letter_pairs
+from shared.text.word_lists import keys_of_words
 
 # Longer than in search, so that organize is not organic.
 LETTERS = 6
@@ -26,16 +27,7 @@ _ENDINGS = (
     ("s", ""),
     ("e", ""),
 )
-_IRREGULAR = {
-    form: word
-    for word, forms in {
-        "undo": "undone undid", "pay": "paid", "sell": "sold", "buy": "bought", "keep": "kept",
-        "hold": "held", "make": "made", "give": "given gave", "take": "taken took", "write": "written wrote",
-        "build": "built", "send": "sent", "lose": "lost", "run": "ran running", "begin": "begun began",
-        "choose": "chosen chose", "forbid": "forbidden forbade", "show": "shown", "know": "known knew",
-    }.items()
-    for form in forms.split()
-}  # fmt: skip
+_IRREGULAR = keys_of_words(__file__, "irregular")
 
 
 def words_in(text: str) -> list[str]:
