@@ -217,8 +217,6 @@ class CapitalizedNames:
         return index + 1 + (self._tokens[index + 1].text == "the")
 
     def _mention(self, first: int, end: int, kind: str, is_nested: bool = False) -> Iterator[Mention]:
-        if first >= end:
-            return
         start, stop = self._tokens[first].start, self._tokens[end - 1].end
         name = POSSESSIVE.sub("", self._text[start:stop])
         if 1 < len(name) <= MAX_NAME_CHARACTERS:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shared.generation.cited_documents import SNIPPET_CHARACTERS, snippet
+from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, candidates_of
 from shared.generation.extractive.choice import choose, newest_versions
 from shared.generation.extractive.scores import Embed, current_scores, score
-from shared.generation.extractive.weights import DIRECT_SCORE, MAX_NOTES
 from shared.generation.passage_statements import QUESTION, StatementKind, begins_with_pronoun
 from shared.generation.question_form import QuestionForm, without_replaced
 from shared.text.citation_marks import contradiction, mark, paragraph
@@ -17,7 +17,7 @@ from shared.text.stemming import LETTERS, content_words, is_unspaced
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
-# Begins an answer whose best score is below DIRECT_SCORE.
+# Begins an answer whose best score is below weights.DIRECT_SCORE.
 INDIRECT = "These passages come closest:"
 _OTHERWISE: dict[Language, str] = {
     "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa"
@@ -48,7 +48,7 @@ def extract(
             return _ABSTENTION
         return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [text], 1)}", MODEL)
     scores = current_scores(both, score(form, candidates, embed, vector))
-    is_direct = max(scores.values()) >= DIRECT_SCORE
+    is_direct = max(scores.values()) >= weights.DIRECT_SCORE
     current = {sentence: candidates[sentence] for sentence in scores}
     best_ones = choose(form, current, scores)
     if not any(
@@ -57,7 +57,7 @@ def extract(
         return _ABSTENTION
     newest, older = newest_versions(best_ones, list(candidates))
     chosen = _with_headings(_ordered(form, newest), candidates)
-    notes = [contradicting_note(question, sentence) for sentence in older[:MAX_NOTES]]
+    notes = [contradicting_note(question, sentence) for sentence in older[: weights.MAX_NOTES]]
     paragraphs = [] if is_direct else [INDIRECT]
     snippets = {sentence.number: _snippet(sentence) for sentence in reversed([*chosen, *notes])}
     for number in dict.fromkeys(sentence.number for sentence in chosen):

@@ -4,22 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from shared.generation.conflicting_values import conflicting
+from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, context_words
 from shared.generation.extractive.scores import Scores
-from shared.generation.extractive.weights import (
-    LIST_WORD_WEIGHT,
-    MAX_GAP,
-    MAX_ITEMS,
-    MAX_SENTENCES,
-    MIN_SHARE,
-    MIN_SHARE_OF_DECIDER,
-    MIN_SHARE_OF_HEADING,
-    MIN_SHARE_OF_PRONOUN,
-    MIN_SHARE_OF_REASON,
-    MIN_SHARE_OF_REPEATED,
-    PRONOUN_WORDS,
-    REPEATED_SHARE,
-)
 from shared.generation.grounding.proper_names import names_in
 from shared.generation.passage_statements import StatementKind, begins_with_pronoun
 from shared.generation.question_form import QuestionForm, has_word
@@ -34,7 +21,7 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
     after = {
         one: other
         for one, other in pairwise(candidates)
-        if one.number == other.number and 0 <= other.start - one.end <= MAX_GAP
+        if one.number == other.number and 0 <= other.start - one.end <= weights.MAX_GAP
     }
     if items := _best_list(form, _lists(candidates, after), candidates, scores):
         return items
@@ -46,8 +33,8 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
         return form.reason and has_word(after_heading(candidates[sentence].heading, sentence.text), "reason")
 
     def answers(sentence: ExtractedSentence) -> bool:
-        return (decides(sentence) and scores[sentence] >= MIN_SHARE_OF_DECIDER * best) or (
-            is_reason(sentence) and scores[sentence] >= MIN_SHARE_OF_REASON * best
+        return (decides(sentence) and scores[sentence] >= weights.MIN_SHARE_OF_DECIDER * best) or (
+            is_reason(sentence) and scores[sentence] >= weights.MIN_SHARE_OF_REASON * best
         )
 
     def follows(sentence: ExtractedSentence) -> bool:
@@ -55,8 +42,8 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
         is_of_another = begins_with_name and not form.names <= sentence.words | context_words(
             sentence, candidates[sentence]
         )
-        refers_back = begins_with_pronoun(sentence.text, PRONOUN_WORDS)
-        share = MIN_SHARE_OF_PRONOUN if refers_back else MIN_SHARE
+        refers_back = begins_with_pronoun(sentence.text, weights.PRONOUN_WORDS)
+        share = weights.MIN_SHARE_OF_PRONOUN if refers_back else weights.MIN_SHARE
         return (
             candidates[sentence].kind is StatementKind.SENTENCE
             and not is_of_another
@@ -73,9 +60,9 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
     chosen: list[ExtractedSentence] = []
     covered = frozenset[str]()
     # A limit does not take the place of an answer.
-    room = MAX_SENTENCES * form.parts
+    room = weights.MAX_SENTENCES * form.parts
     for candidate in ranked:
-        share = MIN_SHARE if form.words & candidate.words - covered else MIN_SHARE_OF_REPEATED
+        share = weights.MIN_SHARE if form.words & candidate.words - covered else weights.MIN_SHARE_OF_REPEATED
         if chosen and scores[candidate] < share * best:
             continue
         if not room:
@@ -104,7 +91,7 @@ def _lists(
             lists[-1].append(sentence)
         else:
             lists.append([sentence])
-    return [items[:MAX_ITEMS] for items in lists if len(items) > 1]
+    return [items[: weights.MAX_ITEMS] for items in lists if len(items) > 1]
 
 
 def _best_list(
@@ -114,22 +101,25 @@ def _best_list(
     thing, or if a statement is better."""
     words, best_score = form.words, max(scores.values())
 
+    def best_of(items: Sequence[ExtractedSentence]) -> float:
+        return max(scores[item] for item in items)
+
     def score(items: Sequence[ExtractedSentence]) -> float:
         covered = words & context_words(items[0], candidates[items[0]]).union(*(item.words for item in items))
-        return max(scores[item] for item in items) + LIST_WORD_WEIGHT * len(covered) / max(1, len(words))
+        return best_of(items) + weights.LIST_WORD_WEIGHT * len(covered) / max(1, len(words))
 
     def is_under_its_heading(items: Sequence[ExtractedSentence]) -> bool:
         heading = words & content_words(candidates[items[-1]].heading)
         title = words & content_words(items[0].match.title)
         return (
-            len(heading | title) >= MIN_SHARE_OF_HEADING * len(words)
+            len(heading | title) >= weights.MIN_SHARE_OF_HEADING * len(words)
             and not heading <= title
-            and max(scores[item] for item in items) >= MIN_SHARE * best_score
+            and best_of(items) >= weights.MIN_SHARE * best_score
         )
 
     def is_compared(items: Sequence[ExtractedSentence]) -> bool:
         is_table = candidates[items[0]].kind is StatementKind.ROW
-        return form.superlative and is_table and max(map(scores.__getitem__, items)) >= MIN_SHARE * best_score
+        return form.superlative and is_table and best_of(items) >= weights.MIN_SHARE * best_score
 
     if not form.several:
         lists = [
@@ -142,7 +132,7 @@ def _best_list(
 def _repeats(left: frozenset[str], right: frozenset[str]) -> bool:
     """Whether two sentences share most of their words (Jaccard) and differ in no number."""
     numbers = {word for word in left ^ right if any(character.isdigit() for character in word)}
-    return not numbers and len(left & right) / len(left | right) >= REPEATED_SHARE
+    return not numbers and len(left & right) / len(left | right) >= weights.REPEATED_SHARE
 
 
 def newest_versions(

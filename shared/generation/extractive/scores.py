@@ -11,15 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from shared.errors import EmbeddingQuotaExceeded
 from shared.generation.conflicting_values import has_value, is_newer_version, names_version
+from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, context_words
-from shared.generation.extractive.weights import (
-    MIN_SHARE,
-    SHARE_OF_CONTEXT,
-    SHARE_OF_SIBLING,
-    SHARE_WITHOUT_VALUE,
-    SIMILARITY_WEIGHT,
-    WORD_WEIGHT,
-)
 from shared.generation.passage_statements import Statement
 from shared.generation.question_form import QuestionForm
 from shared.text.stemming import content_words
@@ -45,10 +38,11 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         vectors = None
     frequency = Counter(word for candidate in candidates for word in candidate.words)
     # Words of the previous question alone are context.
-    weights = dict.fromkeys(form.words, SHARE_OF_CONTEXT) | dict.fromkeys(content_words(form.text), 1.0)
+    shares_of_words = dict.fromkeys(form.words, weights.SHARE_OF_CONTEXT)
+    shares_of_words |= dict.fromkeys(content_words(form.text), 1.0)
     rarity = {
         word: weight * math.log(1 + len(candidates) / (1 + frequency[word]))
-        for word, weight in weights.items()
+        for word, weight in shares_of_words.items()
     }
     total = sum(rarity.values()) or 1.0
 
@@ -56,13 +50,13 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         passage = sentence.match.text.casefold()
         own = sentence.words if item.stands_alone else sentence.words | content_words(item.heading)
         context = context_words(sentence, item) | {word for word in form.names if word in passage}
-        shares = dict.fromkeys(context, SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
+        shares = dict.fromkeys(context, weights.SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
 
     def share(sentence: ExtractedSentence) -> float:
         lacks_value = form.value and not has_value(sentence.text)
-        return (SHARE_OF_SIBLING if form.names_sibling_in(sentence.words) else 1.0) * (
-            SHARE_WITHOUT_VALUE if lacks_value else 1.0
+        return (weights.SHARE_OF_SIBLING if form.names_sibling_in(sentence.words) else 1.0) * (
+            weights.SHARE_WITHOUT_VALUE if lacks_value else 1.0
         )
 
     if vector is None or vectors is None:
@@ -73,7 +67,7 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
 
     return {
         sentence: share(sentence)
-        * (SIMILARITY_WEIGHT * similarity(other) + WORD_WEIGHT * coverage(sentence, item))
+        * (weights.SIMILARITY_WEIGHT * similarity(other) + weights.WORD_WEIGHT * coverage(sentence, item))
         for (sentence, item), other in zip(candidates.items(), vectors, strict=True)
     }
 
@@ -84,7 +78,7 @@ def current_scores(question: str, scores: Scores) -> Scores:
 
     def is_current(sentence: ExtractedSentence) -> bool:
         return names_version(question, sentence.match) or not any(
-            score >= MIN_SHARE * scores[sentence] and is_newer_version(other.match, sentence.match)
+            score >= weights.MIN_SHARE * scores[sentence] and is_newer_version(other.match, sentence.match)
             for other, score in scores.items()
         )
 

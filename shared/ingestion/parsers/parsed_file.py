@@ -4,12 +4,20 @@ import codecs
 import io
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 
 from shared.errors import UnreadableDocument
 from shared.text.normalize import one_line
 
+# The module of each kind's parser.
+PARSERS = {
+    "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
+    "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code_functions",
+    "csv": "csv_json", "json": "csv_json",
+    "eml": "mail", "mbox": "mail", "page": "web_pages", "sitemap": "web_pages", "robots": "web_pages",
+}  # fmt: skip
 # The first output of a parser's process. An end after it is due to the file.
 READY = "reading\n"
 MAX_UNPACKED = 300_000_000
@@ -35,6 +43,13 @@ class ParsedFile:
     parts: list[tuple[int | None, str]]
     title: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def parser_of(kind: str) -> Callable[[bytes], ParsedFile]:
+    """The parser of a kind, which has its name."""
+    module = import_module(f"shared.ingestion.parsers.{PARSERS[kind]}")
+    parser: Callable[[bytes], ParsedFile] = getattr(module, kind)
+    return parser
 
 
 def open_archive(data: bytes) -> zipfile.ZipFile:
