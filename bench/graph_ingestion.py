@@ -19,7 +19,7 @@ from bench.tenants import TenantDatabase
 from bench.text_corpus import TextCorpus
 from local.seed_demo import demo_files, make_services
 from shared.graph.rule_extractor import extract
-from shared.ingestion.chunking.passages import DEFAULT_CHUNKING
+from shared.ingestion.chunking.chunked_document import DEFAULT_CHUNKING
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed
 from shared.models.embeddings import embed
 from shared.services import Services

@@ -14,8 +14,8 @@ from shared.api.contracts.shared_fields import CollectionName, Offset
 from shared.api.dependencies import Core
 from shared.api.ingestion_guard import guard_from
 from shared.clients.lenient_row_reading import readable
-from shared.documents import collections_and_documents_by_name as named_collections
 from shared.documents import index_documents as indexes
+from shared.documents import named_collections
 from shared.documents.documents import MAX_BYTES
 from shared.documents.index_documents import IndexDocument
 from shared.observability.usage_metrics_and_audit_events import timed

@@ -16,7 +16,7 @@ from shared.api.authentication import worker_only
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.webhooks import message_of
 from shared.api.dependencies import Core, get_services
-from shared.documents.webhook_delivery_and_retry import WebhookSender
+from shared.documents.webhook_delivery import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import Jobs, work_until

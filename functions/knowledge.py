@@ -16,7 +16,7 @@ from shared.api.contracts.shared_fields import CollectionName, DocumentName, Off
 from shared.api.dependencies import Core
 from shared.api.ingestion_guard import guard_from
 from shared.clients.lenient_row_reading import readable
-from shared.documents import collections_and_documents_by_name as named_collections
+from shared.documents import named_collections
 from shared.documents.documents import MAX_BYTES
 from shared.types import Filters, Principal, Query, Scope
 

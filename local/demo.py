@@ -19,7 +19,7 @@ from local.shell_environment import settings_of_the_shell, unknown_settings
 from local.stack import Stack
 from shared.clients.http_client import http_client
 from shared.errors import EmbeddingFailed
-from shared.generation.extractive import MODEL as EXTRACTIVE
+from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.services import Services
 
 QUESTIONS = Path(__file__).parent / "questions.toml"

@@ -9,7 +9,7 @@ from rich.markup import escape
 from local.seed_demo import make_services, principals_of
 from local.stack import Stack
 from shared import pipeline
-from shared.generation.citations import snippet
+from shared.generation.cited_documents import snippet
 from shared.graph.graph_as_text import graph_context
 from shared.types import Filters, Mode, Query, SearchResult
 

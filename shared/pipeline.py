@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared.clients.postgrest import Database
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
-from shared.generation.citations import cite, with_snippets
+from shared.generation.cited_documents import cite, with_snippets
 from shared.generation.confidence import (
     JUDGED_MATCHES,
     after_abstention,
@@ -28,11 +28,11 @@ from shared.generation.confidence import (
 )
 from shared.generation.confidence_features import features_of, missing_names
 from shared.generation.contradictions import contradictions
-from shared.generation.extractive import MODEL as EXTRACTIVE
+from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
-from shared.generation.refusals import missing_note
+from shared.generation.refusal_texts import missing_note
 from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
 from shared.retrieval.chunk_search import has_identifier, match, match_with_judged, widen

@@ -15,7 +15,7 @@ from local import ROOT
 from local.tools import configuration_page, diagrams, messages_page
 from shared.config import CONTRACT_NAMES, LOCAL_MODEL, ServerSettings, Settings, read_settings
 from shared.generation.confidence import CALIBRATIONS
-from shared.generation.grounding.claim_support import LIMITS
+from shared.generation.grounding.sentence_support import LIMITS
 
 README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()

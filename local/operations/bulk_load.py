@@ -21,7 +21,7 @@ from local.errors import CommandError
 from local.operations.folder_scan import one_line
 from shared.config import Settings
 from shared.errors import InvalidRequest
-from shared.ingestion.chunking.passages import ChunkingConfig
+from shared.ingestion.chunking.chunked_document import ChunkingConfig
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed
 from shared.models.embeddings import Embedder, embedder_for
 

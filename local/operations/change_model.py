@@ -23,7 +23,7 @@ from local.progress_columns import columns
 from shared.access.token_quotas import Quota, measured
 from shared.config import Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
-from shared.ingestion.chunking.passages import passage_of
+from shared.ingestion.chunking.chunked_document import passage_of
 from shared.models.embeddings import Embedder, embed, vector_literal
 from shared.services import Services
 

@@ -14,7 +14,7 @@ from local.errors import CommandError
 from shared.clients.supabase_storage import MAX_BYTES as MAX_UPLOAD_BYTES
 from shared.documents.documents import MAX_BYTES, external_id_of
 from shared.ingestion.file_type import EXTENSIONS, SUPPORTED, UNREADABLE
-from shared.ingestion.parsers.limits_and_tables import is_text
+from shared.ingestion.parsers.parsed_file import is_text
 from shared.text.normalize import clean_line
 
 # Bytes read from the start of a file to decide whether it is text.

@@ -15,12 +15,12 @@ from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
 from shared.answering import request_records
 from shared.answering.metadata_denylist import TITLE_KEYS, denied_keys, passage_of, redaction, without_keys
 from shared.clients.lenient_row_reading import object_of, readable
-from shared.documents import collections_and_documents_by_name as named_collections
-from shared.documents.collections_and_documents_by_name import Row
+from shared.documents import named_collections
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
+from shared.documents.named_collections import Row
 from shared.errors import AnswersOff, NotFound, RagError
-from shared.ingestion.chunking.passages import ChunkingConfig
-from shared.ingestion.filter_fields_of_metadata import fields_of
+from shared.ingestion.chunking.chunked_document import ChunkingConfig
+from shared.ingestion.filter_fields import fields_of
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed, store_many
 from shared.observability.usage_metrics_and_audit_events import Measure, record_event
 from shared.services import Services

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from shared.documents.documents import first_words
-from shared.generation.citations import snippet
+from shared.generation.cited_documents import snippet
 from shared.services import Services
 from shared.types import Match, Passage, PassageSource
 
 Row = dict[str, Any]
 # Metadata keys that may become a document's title.
 TITLE_KEYS = {"title", "source"}
-# Fields of a document by the metadata that fill them (ingestion/filter_fields_of_metadata.py).
+# Fields of a document by the metadata that fill them (ingestion/filter_fields.py).
 FIELDS_OF_METADATA = {
     "lang": "lang",
     "uri": "uri",

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
-from shared.generation.extractive import MODEL as EXTRACTIVE
+from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.prompt import without_texts
 from shared.services import Services
-from shared.text.chat_messages_and_history import count_usage
+from shared.text.chat_messages import count_usage
 from shared.tracing import current
 from shared.types import (
     Answer,

@@ -83,9 +83,9 @@ def _with_graphs(
     results: list[Document] = []
     graphs: dict[str, Any] = {}
     remaining = MAX_GRAPH_BYTES
-    for place, document in enumerate(documents):
-        if place % GRAPHS_AT_ONCE == 0 and remaining > 0:
-            ids = [one.document_id for one in documents[place : place + GRAPHS_AT_ONCE]]
+    for number, document in enumerate(documents):
+        if number % GRAPHS_AT_ONCE == 0 and remaining > 0:
+            ids = [one.document_id for one in documents[number : number + GRAPHS_AT_ONCE]]
             graphs = database.call(
                 caller, "rag_graph_of", {**arguments, "document_ids": ids}, idempotent=True
             )

@@ -11,7 +11,7 @@ from typing import Any
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import Storage
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound
-from shared.ingestion.filter_fields_of_metadata import fields_of
+from shared.ingestion.filter_fields import fields_of
 from shared.text.normalize import clean_line
 from shared.types import Principal
 

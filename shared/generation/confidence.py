@@ -93,15 +93,17 @@ def judge(
     ]
     if calibration and calibration.relevance and features.relevance is not None:
         because.append(f"The reranker's best score is {features.relevance:.2f}.")
+    against = []
     if features.missing:
-        because.append(f"None of the passages judged mentions {', '.join(features.missing)}.")
+        against.append(f"None of the passages judged mentions {', '.join(features.missing)}.")
     if features.lacks_negation:
-        because.append("None of the passages judged denies what the question denies.")
+        against.append("None of the passages judged denies what the question denies.")
     if features.has_withdrawal:
-        because.append(CONFLICT)
-    if features.missing or features.lacks_negation or features.has_withdrawal:
-        level = _at_most_medium(level)
-    return Judgement(level, score if matches else 0.0, thresholds, tuple(because), features.missing, ceiling)
+        against.append(CONFLICT)
+    judgement = Judgement(
+        level, score if matches else 0.0, thresholds, tuple(because), features.missing, ceiling
+    )
+    return _at_most_medium(judgement, *against) if against else judgement
 
 
 def limit_to_ceiling(judgement: Judgement, matches: Sequence[Match]) -> Judgement:
@@ -128,25 +130,21 @@ def after_abstention(judgement: Judgement, *, is_extractive: bool = False) -> Ju
         if is_extractive
         else "The model found no answer in the passages."
     )
-    because = (*judgement.because, reason)
-    return replace(judgement, confidence=Confidence.LOW, because=because)
+    return replace(judgement, confidence=Confidence.LOW, because=(*judgement.because, reason))
 
 
 def after_conflict(judgement: Judgement, notes: tuple[str, ...] = ()) -> Judgement:
     """The judgement, medium at most, where documents give different values for the same thing. `notes`: on
     those that contradict a model's answer."""
-    because = tuple(dict.fromkeys((*judgement.because, CONFLICT)))
-    level = _at_most_medium(judgement.confidence)
-    return replace(judgement, confidence=level, because=because, contradictions=notes)
+    return replace(_at_most_medium(judgement, CONFLICT), contradictions=notes)
 
 
 def after_check(judgement: Judgement, unsupported: tuple[str, ...]) -> Judgement:
     """The judgement, medium at most where the matches do not support these sentences of the answer."""
     if not unsupported:
         return judgement
-    because = (*judgement.because, "The passages do not support every sentence of the answer.")
-    level = _at_most_medium(judgement.confidence)
-    return replace(judgement, confidence=level, because=because, unsupported=unsupported)
+    reason = "The passages do not support every sentence of the answer."
+    return replace(_at_most_medium(judgement, reason), unsupported=unsupported)
 
 
 def level_of(value: float, thresholds: Thresholds) -> Confidence:
@@ -162,8 +160,10 @@ def mean_similarity(matches: Sequence[Match]) -> float:
     return math.fsum(best) / len(best) if best else 0.0
 
 
-def _at_most_medium(level: Confidence) -> Confidence:
-    return Confidence.MEDIUM if level is Confidence.HIGH else level
+def _at_most_medium(judgement: Judgement, *reasons: str) -> Judgement:
+    level = Confidence.MEDIUM if judgement.confidence is Confidence.HIGH else judgement.confidence
+    because = tuple(dict.fromkeys((*judgement.because, *reasons)))
+    return replace(judgement, confidence=level, because=because)
 
 
 def logistic(value: float) -> float:

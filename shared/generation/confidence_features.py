@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from shared.generation.conflicting_values import current_versions, has_withdrawal
-from shared.generation.grounding.claim_support import claim_of
-from shared.generation.grounding.evidence_windows import SourcePassage, SourcePassages
+from shared.generation.grounding.evidence_windows import EvidencePassage, EvidencePassages
 from shared.generation.grounding.facts import forms_within_ranges
 from shared.generation.grounding.negation import negations_in
+from shared.generation.grounding.sentence_support import assertion_of
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
-from shared.text.language_detection import FUNCTION_WORDS, language_of
+from shared.text.function_words import FUNCTION_WORDS
+from shared.text.language_detection import language_of
 from shared.text.stemming import WORDS, content_words, stems
 from shared.types import Match
 
@@ -56,7 +57,7 @@ def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
     current version."""
     if not matches:
         return ConfidenceFeatures(0.0, 0.0)
-    passages = SourcePassages(matches)
+    passages = EvidencePassages(matches)
     coverages = _coverages(_content_words(question), passages)
     current = current_versions(question, matches)
     best = max(
@@ -78,7 +79,7 @@ def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
 
 def missing_names(question: str, matches: Sequence[Match]) -> tuple[str, ...]:
     """The names, numbers, dates and identifiers of the question that no match contains."""
-    return _missing(question, SourcePassages(matches))
+    return _missing(question, EvidencePassages(matches))
 
 
 def _content_words(question: str) -> frozenset[str]:
@@ -89,7 +90,7 @@ def _content_words(question: str) -> frozenset[str]:
     return stems({*map(str.casefold, WORDS.findall(question))} - function_words)
 
 
-def _coverages(words: frozenset[str], passages: SourcePassages) -> list[float]:
+def _coverages(words: frozenset[str], passages: EvidencePassages) -> list[float]:
     """The largest share of the words in one sentence of each passage. A word's rarity is
     log(1 + n / (1 + f)), for f of the n sentences that contain it."""
     sentences = [[own & words for own in _stems_by_sentence(passage)] for passage in passages.all]
@@ -103,7 +104,7 @@ def _coverages(words: frozenset[str], passages: SourcePassages) -> list[float]:
     ]
 
 
-def _stems_by_sentence(passage: SourcePassage) -> Iterator[frozenset[str]]:
+def _stems_by_sentence(passage: EvidencePassage) -> Iterator[frozenset[str]]:
     """The stems of each sentence; those of a row with the names of its columns."""
     header = content_words(passage.match.table_header)
     for sentence in passage.sentences:
@@ -116,10 +117,10 @@ def _stems_by_sentence(passage: SourcePassage) -> Iterator[frozenset[str]]:
         yield words | header
 
 
-def _missing(question: str, passages: SourcePassages) -> tuple[str, ...]:
+def _missing(question: str, passages: EvidencePassages) -> tuple[str, ...]:
     # The first word has a capital in any case.
-    claim = claim_of(question[:1].lower() + question[1:])
-    facts = [fact for fact in claim.facts if not fact.is_soft and not fact.accepted & passages.forms]
+    assertion = assertion_of(question[:1].lower() + question[1:])
+    facts = [fact for fact in assertion.facts if not fact.is_soft and not fact.accepted & passages.forms]
     if facts:
         within = frozenset[str]().union(
             *(forms_within_ranges(passage.match.text) for passage in passages.all)
@@ -127,7 +128,7 @@ def _missing(question: str, passages: SourcePassages) -> tuple[str, ...]:
         facts = [fact for fact in facts if not fact.accepted & within]
     names = {
         name
-        for name in claim.names
+        for name in assertion.names
         if name not in passages.names and not content_stems([name]) <= passages.stems
     }
     return tuple(dict.fromkeys([*(fact.text for fact in facts), *_as_written(names, question)]))
@@ -150,7 +151,7 @@ def _as_written(names: Set[str], question: str) -> Iterator[str]:
         yield " ".join(run)
 
 
-def _has_withdrawal(words: frozenset[str], best: Match | None, passages: SourcePassages) -> bool:
+def _has_withdrawal(words: frozenset[str], best: Match | None, passages: EvidencePassages) -> bool:
     """Of the sentence of the best match with the most words of the question."""
     texts = [
         (passage.text_of(sentence), passage.match)
@@ -162,7 +163,7 @@ def _has_withdrawal(words: frozenset[str], best: Match | None, passages: SourceP
     return best is not None and has_withdrawal(text, best, [pair for pair in texts if pair[1] is not best])
 
 
-def _lacks_negation(question: str, passages: SourcePassages) -> bool:
+def _lacks_negation(question: str, passages: EvidencePassages) -> bool:
     negated = negations_in(question).negated
     if not negated:
         return False

@@ -13,8 +13,9 @@ from itertools import chain, combinations
 
 from shared.generation.grounding.numbers import COUNTED, UNITS
 from shared.generation.passage_statements import begins_with_pronoun
-from shared.text.language_detection import FUNCTION_WORDS, MONTHS
-from shared.text.stemming import STOPWORDS, stem
+from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
+from shared.text.language_detection import MONTHS
+from shared.text.stemming import stem
 from shared.text.word_lists import word_sets
 from shared.types import ExtractedSentence, Match
 
@@ -102,7 +103,7 @@ def has_withdrawal(text: str, match: Match, others: Sequence[tuple[str, Match]])
 
 def has_value(text: str) -> bool:
     tokens = _tokens(text)
-    return any(_is_value(tokens, place) for place in range(len(tokens)))
+    return any(_is_value(tokens, position) for position in range(len(tokens)))
 
 
 def value_tokens(text: str) -> set[str]:
@@ -158,11 +159,11 @@ def _differ(one: _Reading, other: _Reading) -> bool:
 def _read(sentence: ExtractedSentence) -> _Reading | None:
     """None for a sentence without values."""
     tokens = _tokens(sentence.text)
-    places = [place for place in range(len(tokens)) if _is_value(tokens, place)]
-    if not places:
+    positions = [position for position in range(len(tokens)) if _is_value(tokens, position)]
+    if not positions:
         return None
-    frame = tuple("0" if place in places else token for place, token in enumerate(tokens))
-    values = tuple((tokens[place], _unit(tokens, place)) for place in places)
+    frame = tuple("0" if position in positions else token for position, token in enumerate(tokens))
+    values = tuple((tokens[position], _unit(tokens, position)) for position in positions)
     words = frozenset(stem(word) for word in frame if word not in STOPWORDS) - {"0"}
     years = frozenset(value for value, _ in values if _YEAR.fullmatch(value))
     return _Reading(sentence, frame, values, words, years, *version_of(sentence.match.title))
@@ -172,16 +173,16 @@ def _tokens(text: str) -> list[str]:
     return [token.casefold() for token in _TOKEN.findall(text)]
 
 
-def _is_value(tokens: Sequence[str], place: int) -> bool:
-    token = tokens[place]
+def _is_value(tokens: Sequence[str], position: int) -> bool:
+    token = tokens[position]
     if token in MONTHS:
-        return any(map(_NUMBER.fullmatch, tokens[max(0, place - 1) : place + 2]))
+        return any(map(_NUMBER.fullmatch, tokens[max(0, position - 1) : position + 2]))
     return token in COUNTED or _NUMBER.fullmatch(token) is not None
 
 
-def _unit(tokens: Sequence[str], place: int) -> str:
+def _unit(tokens: Sequence[str], position: int) -> str:
     """The unit of a value. A number behind a word of content may be a label ("truck 27"): it has none."""
-    before, value, after = ("", *tokens, "")[place : place + 3]
+    before, value, after = ("", *tokens, "")[position : position + 3]
     if ":" in value or _YEAR.fullmatch(value) or {before, value, after} & MONTHS.keys():
         return "time"
     counted = after if before in _FUNCTION_WORDS and after not in _FUNCTION_WORDS else ""

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from shared.generation.citations import cite
+from shared.generation.cited_documents import cite
 from shared.generation.conflicting_values import conflicting, value_tokens
-from shared.generation.extractive import MAX_NOTES, candidates_of, contradicting_note
+from shared.generation.extractive.answer import contradicting_note
+from shared.generation.extractive.candidates import candidates_of
+from shared.generation.extractive.weights import MAX_NOTES
 from shared.generation.grounding.types import CheckResult
 from shared.types import ExtractedSentence, Match
 

@@ -8,13 +8,13 @@ from typing import Protocol
 from starlette.concurrency import run_in_threadpool
 
 from shared.errors import GenerationFailed
-from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.generation.extractive import extract
+from shared.generation.extractive.answer import MODEL as EXTRACTIVE
+from shared.generation.extractive.answer import extract
 from shared.generation.prompt import is_abstention, may_be_abstention
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body, SurrogateJoiner, choices, content_of, usage_in
 from shared.models.embeddings import Embedder, embed
-from shared.text.chat_messages_and_history import count_usage
+from shared.text.chat_messages import count_usage
 from shared.text.token_count import count_tokens, fit_token_budget
 from shared.types import Citation, GeneratedText, Match, Usage
 
@@ -62,7 +62,7 @@ class Generator(Protocol):
 
 
 class Extractive:
-    """Answers without a model (extractive.py)."""
+    """Answers without a model (extractive/)."""
 
     model = EXTRACTIVE
 

@@ -68,7 +68,7 @@ def chat_request(
     numbered: bool = False,
 ) -> Body:
     """The body of a completion that answers one question from the matches that fit the context. `template`
-    has the places context and question; `numbered` as for `render_context`."""
+    has the fields context and question; `numbered` as for `render_context`."""
     fence = Fence()
     context = render_context(matches, fence, context_tokens, numbered=numbered)
     return {
@@ -88,7 +88,7 @@ def system_prompt(fence: Fence, *, may_abstain: bool = False) -> str:
 
 def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbered: bool = False) -> str:
     """The matches that fit the budget of tokens, best first, each inside the fence; `numbered` by their
-    places among all of them."""
+    positions among all of them."""
     numbers = {match.chunk_id: number for number, match in enumerate(matches, start=1)} if numbered else {}
 
     def shown(match: Match) -> str:
@@ -109,20 +109,20 @@ def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbe
 
 def without_texts(messages: Sequence[Mapping[str, Any]], matches: Sequence[Match]) -> list[dict[str, str]]:
     """The messages of a request, for a record: with a mark in the place of each text of a document and of
-    each message but the first and the last, which may repeat such texts. A passage's mark has its place among
-    the matches, from 1."""
+    each message but the first and the last, which may repeat such texts. A passage's mark has its number
+    among the matches, from 1."""
     fence = Fence.of(messages[0]["content"]) if messages else None
     if fence is None:
         return []
-    places = {
-        _excerpt(match, fence, number).rstrip("\n"): place
-        for place, match in enumerate(matches, start=1)
-        for number in (None, place)
+    positions = {
+        _excerpt(match, fence, number).rstrip("\n"): position
+        for position, match in enumerate(matches, start=1)
+        for number in (None, position)
     }
 
     def mark_of(fenced: str) -> str:
-        place = places.get(fenced)
-        return f"[passage {place}]" if place else f"[{len(fenced)} characters of documents]"
+        position = positions.get(fenced)
+        return f"[passage {position}]" if position else f"[{len(fenced)} characters of documents]"
 
     outline = [
         {"role": message["role"], "content": f"[{len(str(message.get('content') or ''))} characters]"}

@@ -106,5 +106,5 @@ def _first_words(text: str) -> tuple[str, str]:
     """The question word, behind two others at most ("Until when", "For how long"), else the first word; and
     the word behind it."""
     words = [*_WORD.findall(text.casefold()), "", ""]
-    place = next((place for place, word in enumerate(words[:3]) if word in _QUESTION_WORDS), 0)
-    return words[place], words[place + 1]
+    start = next((index for index, word in enumerate(words[:3]) if word in _QUESTION_WORDS), 0)
+    return words[start], words[start + 1]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.sentences_with_placeholders import NAME
+from shared.graph.placeholder_sentences import NAME
 from shared.graph.types import Relation
 
 # Kinds whose names are shortened to their first word, some of them also to their last word.
@@ -32,7 +32,7 @@ class AliasMap:
 
     def __init__(self, mentions: Iterable[Mention], subject: Mention | None) -> None:
         self._subject = fold(subject.name) if subject else ""
-        # With their place among the mentions: a name in full precedes its short forms.
+        # With their position among the mentions: a name in full precedes its short forms.
         self._first: dict[str, tuple[int, Mention]] = {}
         self._longer: dict[str, dict[str, Mention]] = defaultdict(dict)
         if subject:
@@ -85,7 +85,7 @@ class AliasMap:
 
 
 def aliases_in(sentence: str, mentions: Mapping[str, Mention]) -> Iterator[Relation]:
-    """The stated aliases of a sentence whose names are placeholders (sentences_with_placeholders.py)."""
+    """The stated aliases of a sentence whose names are placeholders (placeholder_sentences.py)."""
     for match in _ALIASES.finditer(sentence):
         name = mentions[match["name"] or match["full_name"]].name
         alias = mentions[match["alias"] or match["short_form"]].name

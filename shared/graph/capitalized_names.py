@@ -7,12 +7,22 @@ capitalized words follow. Text in capitals alone does not count.
 import re
 from collections.abc import Iterator, Sequence
 
+from shared.graph.capitalization import (
+    COMMON,
+    CONNECTORS,
+    DEMONYMS,
+    GERMAN_CONNECTORS,
+    INSEPARABLE,
+    NEVER_LAST,
+    POSSESSIVE,
+    UNIT,
+    DocumentWords,
+    Token,
+)
 from shared.graph.entity_types import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.mentions import Mention
-from shared.graph.relation_words import ACTIVE, PASSIVE, REVERSE
-from shared.graph.stopwords import COMMON, CONNECTORS, DEMONYMS, GERMAN_CONNECTORS, INSEPARABLE, NEVER_LAST
+from shared.graph.relation_forms import ACTIVE, PASSIVE, REVERSE
 from shared.graph.types import MAX_NAME_CHARACTERS
-from shared.graph.words_and_capitals import POSSESSIVE, UNIT, DocumentWords, Token
 
 _INITIAL = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd no vs".split())  # noqa: SIM905
@@ -94,11 +104,11 @@ class CapitalizedNames:
             # Install the Frostline app.
             return None
         connectors = GERMAN_CONNECTORS if self._document_words.is_german else CONNECTORS
-        for place in range(index, min(index + 3, len(self._tokens) - 1)):
-            if self._tokens[place].text not in connectors or self._between(place) != " ":
+        for position in range(index, min(index + 3, len(self._tokens) - 1)):
+            if self._tokens[position].text not in connectors or self._between(position) != " ":
                 return None
-            if self._tokens[place + 1].is_capitalized:
-                return place + 1
+            if self._tokens[position + 1].is_capitalized:
+                return position + 1
         return None
 
     def _mentions_of_run(self, first: int, end: int) -> Iterator[Mention]:
@@ -175,12 +185,12 @@ class CapitalizedNames:
         """Whether the word has a place of its own, or a clause about it follows."""
         if token.folded in self._document_words.lowercase:
             return False
-        place = _BEFORE_SOLE_WORD.search(self._text[max(0, token.start - 3) : token.start])
+        before = _BEFORE_SOLE_WORD.search(self._text[max(0, token.start - 3) : token.start])
         line = self._text.rfind("\n", 0, token.start)
-        if place is not None and place["cell"] and not self._text.endswith("|", 0, max(0, line)):
+        if before is not None and before["cell"] and not self._text.endswith("|", 0, max(0, line)):
             # The header of a table.
             return False
-        behind = _BEHIND_SOLE_WORD[place.lastgroup or ""] if place is not None else _CLAUSE
+        behind = _BEHIND_SOLE_WORD[before.lastgroup or ""] if before is not None else _CLAUSE
         return any(pattern.match(self._text, token.end) for pattern in (behind, _CLAUSE))
 
     def _mentions(self, first: int, end: int, kind: str) -> Iterator[Mention]:
@@ -207,8 +217,6 @@ class CapitalizedNames:
         return index + 1 + (self._tokens[index + 1].text == "the")
 
     def _mention(self, first: int, end: int, kind: str, is_nested: bool = False) -> Iterator[Mention]:
-        if first >= end:
-            return
         start, stop = self._tokens[first].start, self._tokens[end - 1].end
         name = POSSESSIVE.sub("", self._text[start:stop])
         if 1 < len(name) <= MAX_NAME_CHARACTERS:

@@ -3,12 +3,11 @@
 import re
 from dataclasses import replace
 
+from shared.graph.capitalization import COMMON, NEVER_FIRST, WORD, is_titled
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.mentions import Mention, mention_of
 from shared.graph.name_folding import PARENTHESIS, fold
-from shared.graph.stopwords import COMMON, NEVER_FIRST
 from shared.graph.types import is_name
-from shared.graph.words_and_capitals import WORD, is_titled
 
 # "Harry & Son (1984) is a film": a text that begins with a statement has the name in it as its subject.
 _PREDICATE = re.compile(

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from shared.graph.capitalization import UNIT
 from shared.graph.entity_types import kind_of_identifier
 from shared.graph.mentions import Mention, mention_of
-from shared.graph.words_and_capitals import UNIT
 
 # The first alternative that matches wins. All repetitions are bounded, so that a search stays linear.
 _IDENTIFIER = re.compile(
@@ -27,8 +27,8 @@ _IDENTIFIER = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-# From the first place with the form of an identifier to the end of the word. Most words have no such place:
-# the first class skips them quickly.
+# From the first character with the form of an identifier to the end of the word. Most words have none: the
+# first class skips them quickly.
 _MAY_BE_IDENTIFIER = re.compile(
     r"[@_/`\dA-Z.-](?:(?<=[@_/`\d])|(?<=[a-z][A-Z])|(?<=[a-z]-)(?=[a-z])|(?<=\w\.)(?=[a-z]))\S*"
 )

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from shared.graph.capitalization import COMMON, WORD, is_titled
 from shared.graph.entity_types import kind_of
 from shared.graph.mentions import Mention
-from shared.graph.stopwords import COMMON
-from shared.graph.words_and_capitals import WORD, is_titled
 
 _QUOTED = re.compile(
     "|".join(

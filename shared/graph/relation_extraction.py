@@ -11,9 +11,18 @@ from shared.graph.alias_resolution import aliases_in
 from shared.graph.entity_types import RANKS
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.relation_forms import CONTINUATIONS, FORMS, OPENING, POSSESSIVE, ROLES
-from shared.graph.relation_words import OBJECT_KINDS, OBJECTS, SUBJECT_KINDS, SYMMETRIC
-from shared.graph.sentences_with_placeholders import NamedSentence, named_sentences
+from shared.graph.placeholder_sentences import NamedSentence, named_sentences
+from shared.graph.relation_forms import (
+    CONTINUATIONS,
+    FORMS,
+    OBJECT_KINDS,
+    OBJECTS,
+    OPENING,
+    POSSESSIVE,
+    ROLES,
+    SUBJECT_KINDS,
+    SYMMETRIC,
+)
 from shared.graph.types import Relation
 from shared.text.word_lists import word_sets
 
@@ -63,13 +72,13 @@ class _Statements:
 
     def _chain(self, opening: re.Match[str]) -> Iterator[Relation]:
         """The relations of a subject: directed by A, and starring B and C."""
-        subjects, place, forms = opening["subjects"], opening.end(), FORMS
+        subjects, position, forms = opening["subjects"], opening.end(), FORMS
         while True:
             for pattern, types, is_forward in forms:
-                match = pattern.match(self._text, place)
+                match = pattern.match(self._text, position)
                 if match is not None and not _has_word(self._text[: match.end()], "qualifiers"):
                     yield from self._relations(match, subjects, types, is_forward)
-                    place, forms = match.end(), CONTINUATIONS
+                    position, forms = match.end(), CONTINUATIONS
                     break
             else:
                 return

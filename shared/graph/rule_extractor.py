@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from shared.graph.alias_resolution import AliasMap
+from shared.graph.capitalization import DocumentWords, tokenize
 from shared.graph.capitalized_names import CapitalizedNames
 from shared.graph.code_blocks import without_code_blocks
 from shared.graph.document_subject import sender_of_mail, subjects_of_opening, title_subject
@@ -13,14 +14,13 @@ from shared.graph.mentions import HIDDEN, Mention, hide
 from shared.graph.name_folding import fold
 from shared.graph.quoted_names import quoted_names_in
 from shared.graph.relation_extraction import argument_kinds, relations_in
-from shared.graph.table_key_and_codeowners_relations import relation_lines_in, relations_of_lines
+from shared.graph.relation_lines import relation_lines_in, relations_of_lines
 from shared.graph.types import MAX_NAMES, MAX_RELATIONS, MAX_SURFACES, Extraction, Name, Relation, is_name
-from shared.graph.words_and_capitals import DocumentWords, tokenize
 
 # The title occurs here in a text that is about its title.
 _OPENING_CHARACTERS = 400
 _SURROGATES = re.compile("[\ud800-\udfff\ue000-\uf8ff]")
-# Text behind this place of a chunk is not read.
+# Text behind this position of a chunk is not read.
 _MAX_CHARACTERS = 500_000
 
 
@@ -51,7 +51,7 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
 
 
 def _readable(text: str) -> str:
-    """The text with other characters for surrogates and for placeholders (sentences_with_placeholders.py)."""
+    """The text with other characters for surrogates and for placeholders (placeholder_sentences.py)."""
     return _SURROGATES.sub("\ufffd", text[:_MAX_CHARACTERS])
 
 

@@ -21,11 +21,11 @@ from shared.clients.download import fetch
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
 from shared.errors import NotFound, RagError, StorageFailed, UnreadableDocument
-from shared.ingestion.chunking.passages import ChunkedDocument, ChunkingConfig, chunk_document
+from shared.ingestion.chunking.chunked_document import ChunkedDocument, ChunkingConfig, chunk_document
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.file_type import language_of_file
-from shared.ingestion.filter_fields_of_metadata import fields_of
+from shared.ingestion.filter_fields import fields_of
 from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, LeaseRenewer, Row, attempt
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber

@@ -4,44 +4,34 @@ import re
 from pathlib import PurePath
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
-from shared.ingestion.parsers.limits_and_tables import is_text
+from shared.ingestion.parsers.parsed_file import is_text
 
-# The kind of a file by its extension, and by its content type.
-EXTENSIONS = {
-    ".txt": "text", ".text": "text", ".log": "text", ".md": "markdown", ".markdown": "markdown",
-    ".csv": "csv", ".tsv": "csv", ".json": "json", ".ipynb": "json", ".html": "html", ".htm": "html",
-    ".xhtml": "html", ".xml": "xml", ".svg": "xml", ".pdf": "pdf",
-    ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".epub": "epub",
-    ".eml": "eml", ".mbox": "mbox",
-}  # fmt: skip
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+# The extensions and content types of each kind of file.
+_KINDS = {
+    "text": (".txt .text .log .sql .kt .swift .scala", "text/plain"),
+    "markdown": (".md .markdown", "text/markdown text/x-markdown"),
+    "csv": (".csv .tsv", "text/csv text/tab-separated-values"),
+    "json": (".json .ipynb", "application/json"),
+    "html": (".html .htm .xhtml", "text/html application/xhtml+xml"),
+    "xml": (".xml .svg", "text/xml application/xml image/svg+xml"),
+    "pdf": (".pdf", "application/pdf"),
+    "docx": (".docx", f"{_OFFICE}wordprocessingml.document"),
+    "pptx": (".pptx", f"{_OFFICE}presentationml.presentation"),
+    "xlsx": (".xlsx", f"{_OFFICE}spreadsheetml.sheet"),
+    "epub": (".epub", "application/epub+zip"),
+    "eml": (".eml", "message/rfc822"),
+    "mbox": (".mbox", "application/mbox"),
+}
 # Extensions of code with a grammar; code of other languages is text.
 LANGUAGES = {
     ".py": "python", ".js": "javascript", ".mjs": "javascript", ".jsx": "javascript", ".ts": "typescript",
     ".tsx": "tsx", ".java": "java", ".go": "go", ".rs": "rust", ".c": "c", ".h": "c", ".cc": "cpp",
     ".cpp": "cpp", ".hpp": "cpp", ".cs": "csharp", ".rb": "ruby", ".php": "php", ".sh": "bash", ".css": "css",
 }  # fmt: skip
-EXTENSIONS |= dict.fromkeys(LANGUAGES, "code") | dict.fromkeys((".sql", ".kt", ".swift", ".scala"), "text")
-_OFFICE = "application/vnd.openxmlformats-officedocument."
-CONTENT_TYPES = {
-    "text/plain": "text",
-    "text/markdown": "markdown",
-    "text/x-markdown": "markdown",
-    "text/csv": "csv",
-    "text/tab-separated-values": "csv",
-    "application/json": "json",
-    "text/html": "html",
-    "application/xhtml+xml": "html",
-    "text/xml": "xml",
-    "application/xml": "xml",
-    "image/svg+xml": "xml",
-    "application/pdf": "pdf",
-    f"{_OFFICE}wordprocessingml.document": "docx",
-    f"{_OFFICE}presentationml.presentation": "pptx",
-    f"{_OFFICE}spreadsheetml.sheet": "xlsx",
-    "application/epub+zip": "epub",
-    "message/rfc822": "eml",
-    "application/mbox": "mbox",
-}
+EXTENSIONS = {end: kind for kind, (ends, _) in _KINDS.items() for end in ends.split()}
+EXTENSIONS |= dict.fromkeys(LANGUAGES, "code")
+CONTENT_TYPES = {name: kind for kind, (_, names) in _KINDS.items() for name in names.split()}
 # Kinds without and with a signature in their bytes.
 TEXTS = {"text", "code", "markdown"}
 SIGNED_KINDS = {"pdf", "docx", "pptx", "xlsx", "epub"}

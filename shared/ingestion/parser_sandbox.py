@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import RagError, UnreadableDocument
-from shared.ingestion.parsers.limits_and_tables import READY
 from shared.ingestion.parsers.ocr import PROGRAM
+from shared.ingestion.parsers.parsed_file import READY
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60

@@ -9,14 +9,14 @@ from typing import Any
 from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
 from shared.clients.postgrest import Database
 from shared.errors import InvalidRequest, error_details
-from shared.ingestion.chunking.passages import (
+from shared.ingestion.chunking.chunked_document import (
     DEFAULT_CHUNKING,
     ChunkedDocument,
     ChunkingConfig,
     chunk_document,
 )
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.filter_fields_of_metadata import fields_of
+from shared.ingestion.filter_fields import fields_of
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.types import Principal, PrincipalSource
@@ -118,8 +118,8 @@ def store_many(
     for together in _by_chunks(rows) or [[]]:
         arguments = {"collection": collection, "documents": together, "only_present": only_present}
         rows_stored = database.call(caller, "rag_put_documents", arguments, long_timeout=True)
-        by_place = {row["place"]: StoredDocument.of(row) for row in rows_stored}
-        stored += [by_place.get(place) for place in range(1, len(together) + 1)]
+        by_position = {row["place"]: StoredDocument.of(row) for row in rows_stored}
+        stored += [by_position.get(position) for position in range(1, len(together) + 1)]
     return stored
 
 

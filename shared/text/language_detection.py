@@ -5,29 +5,21 @@ language that has it. The default is English.
 """
 
 import re
-from typing import Literal, get_args
+from typing import get_args
 
-from shared.text.word_lists import word_sets
+from shared.text.function_words import FUNCTION_WORDS, Language
+from shared.text.word_lists import keys_of_words
 
-Language = Literal["en", "de", "fr", "es"]
 ENGLISH: Language = "en"
 MAX_CHARACTERS = 2_000
 # A word of letters alone: E14 and S18 have none.
 _WORD = re.compile(r"\b[^\W\d_]+\b")
-# Months by their names and abbreviations in the four languages, from January.
-_MONTHS = (
-    "january jan januar jänner janvier enero", "february feb februar février fevrier febrero",
-    "march mar märz maerz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
-    "july jul juli juillet julio", "august aug août aout agosto", "september sept sep septembre septiembre",
-    "october oct oktober okt octobre octubre", "november nov novembre noviembre",
-    "december dec dezember dez décembre decembre diciembre",
-)  # fmt: skip
-MONTHS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+# Months by their names and abbreviations in the four languages.
+MONTHS = {name: int(number) for name, number in keys_of_words(__file__, "months").items()}
 MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 # In a class of a regular expression: kana, Han and Thai, which put no spaces between words.
 UNSPACED_SCRIPTS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
-FUNCTION_WORDS = word_sets(__file__)
 # Letters that the other languages hardly use.
 _LETTERS: dict[Language, re.Pattern[str]] = {
     "de": re.compile(r"[äöüß]"),

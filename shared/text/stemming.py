@@ -8,14 +8,13 @@ numbers, and are not cut.
 import re
 from collections.abc import Iterable
 
+from shared.text.function_words import STOPWORDS
 from shared.text.language_detection import UNSPACED_SCRIPTS
-from shared.text.word_lists import word_sets
 
 LETTERS = 5
 _PLURAL = re.compile(rf".{{2,{LETTERS - 2}}}[^s]s")
 _UNSPACED = re.compile(rf"[{UNSPACED_SCRIPTS}]")
 WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
-STOPWORDS = word_sets(__file__)["stopwords"]
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -41,4 +40,4 @@ def is_unspaced(word: str) -> bool:
 
 def letter_pairs(word: str) -> list[str]:
     """Pairs of letters, which are the words in scripts without spaces, as in search engines."""
-    return [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+    return [word[index : index + 2] for index in range(max(1, len(word) - 1))]

@@ -13,6 +13,16 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def word_sets(module: str) -> dict[str, frozenset[str]]:
     """The lists of a module, given its `__file__`: the table of its name in the words.toml beside it."""
+    lists = _table(module).items()
+    return {name: frozenset(words.split()) for name, words in lists if isinstance(words, str)}
+
+
+def keys_of_words(module: str, name: str) -> dict[str, str]:
+    """The key of each word in a module's table of that name."""
+    return {word: key for key, words in _table(module)[name].items() for word in words.split()}
+
+
+def _table(module: str) -> dict[str, Any]:
     path = Path(module)
-    lists: dict[str, str] = read_toml(path.with_name("words.toml"))[path.stem]
-    return {name: frozenset(words.split()) for name, words in lists.items()}
+    table: dict[str, Any] = read_toml(path.with_name("words.toml"))[path.stem]
+    return table

@@ -15,7 +15,7 @@ import pytest
 from functions.server import SLUGS
 from local import ROOT
 from local.tools.lambda_package import python_version, size
-from shared.ingestion.parsers.limits_and_tables import READY
+from shared.ingestion.parsers.parsed_file import READY
 from tests.actors import vector
 from tests.conftest import People
 from tests.deploy.conftest import (

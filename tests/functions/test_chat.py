@@ -10,10 +10,10 @@ import pytest
 
 from shared.answering.platform_chat import turn
 from shared.config import Settings
-from shared.generation.extractive import INDIRECT
-from shared.generation.refusals import INSUFFICIENT
+from shared.generation.extractive.answer import INDIRECT
+from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
-from shared.text import chat_messages_and_history
+from shared.text import chat_messages
 from shared.text.prefixed_ids import NIL
 from tests.conftest import People
 from tests.functions.app_server import platform_error
@@ -273,7 +273,7 @@ def test_200_messages_of_history_fit_the_budget(
         for role in ("user", "assistant")
     ]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
-    monkeypatch.setattr(chat_messages_and_history, "HISTORY_TOKENS", 500)
+    monkeypatch.setattr(chat_messages, "HISTORY_TOKENS", 500)
     with chat_client(settings, gateway) as client:
         answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
         prompt = request_of(gateway)["messages"]

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.generation.refusals import INSUFFICIENT
+from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People

@@ -13,7 +13,7 @@ import pytest
 from functions import chat
 from shared.answering.platform_chat import turn
 from shared.config import Settings
-from shared.generation.refusals import INSUFFICIENT
+from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from tests.clients.upstream_models import StreamChunk
 from tests.functions.app_server import live, platform_error, services_with

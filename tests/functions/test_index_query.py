@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from functions import index_query
 from shared.config import Settings
-from shared.generation.refusals import INSUFFICIENT
+from shared.generation.refusal_texts import INSUFFICIENT
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.app_server import client_of, services_with

@@ -4,7 +4,7 @@ import pytest
 
 from functions import knowledge
 from shared.config import Settings
-from shared.generation.refusals import INSUFFICIENT
+from shared.generation.refusal_texts import INSUFFICIENT
 from tests.actors import client
 from tests.conftest import People
 from tests.functions.app_server import client_of, services_with

@@ -15,7 +15,7 @@ from functions import rag_answer
 from shared.api.dependencies import services_dependency
 from shared.config import Settings
 from shared.generation.confidence import CALIBRATIONS
-from shared.generation.refusals import RAG_INSUFFICIENT
+from shared.generation.refusal_texts import RAG_INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from functions import v1_answer
 from shared.config import Settings
 from shared.generation.confidence import CALIBRATIONS
-from shared.generation.refusals import INSUFFICIENT
+from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from tests import graph_documents
 from tests.actors import World

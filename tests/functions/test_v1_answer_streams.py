@@ -12,7 +12,7 @@ import pytest
 
 from functions import v1_answer
 from shared.config import Settings
-from shared.generation.refusals import INSUFFICIENT
+from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from tests.functions.app_server import client_of, live, services_with
 from tests.functions.chat_completions_client import DONE, encode, piece, streams

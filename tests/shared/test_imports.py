@@ -41,7 +41,7 @@ READERS = {
     "shared.ingestion.parsers.pdf",
     "shared.ingestion.parsers.html_xml",
     "shared.ingestion.parsers.office",
-    "shared.ingestion.parsers.code",
+    "shared.ingestion.parsers.code_functions",
     "shared.ingestion.parsers.web_pages",
     "shared.ingestion.parsers.mail",
 }

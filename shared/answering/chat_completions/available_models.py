@@ -12,7 +12,7 @@ from shared.answering.chat_completions.openai_request import (
     is_grounded,
 )
 from shared.clients.probe_cache import CachedProbe
-from shared.documents import collections_and_documents_by_name as named_collections
+from shared.documents import named_collections
 from shared.errors import GenerationFailed, InvalidRequest, NotFound
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body

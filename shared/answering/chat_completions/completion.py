@@ -12,11 +12,11 @@ from shared.answering.chat_completions import openai_response_format as response
 from shared.answering.chat_completions.openai_request import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
 from shared.generation.prompt import is_abstention, may_be_abstention
-from shared.generation.refusals import insufficient
+from shared.generation.refusal_texts import insufficient
 from shared.models.chat_stream import Body, choices, completion_text, content_of, usage_in
 from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
 from shared.services import Services
-from shared.text.chat_messages_and_history import HISTORY_TOKENS, count_usage
+from shared.text.chat_messages import HISTORY_TOKENS, count_usage
 from shared.text.token_count import count_tokens
 from shared.tracing import step
 from shared.types import Filters, GeneratedText, JudgedSearch, Mode, Principal, Query, Usage

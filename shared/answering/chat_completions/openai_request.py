@@ -9,7 +9,7 @@ from shared.generation.prompt import NOTHING_FOUND, TURN, render_context, system
 from shared.models.chat_stream import Body
 from shared.models.chunk_size_and_window import MINILM
 from shared.models.embeddings import Embedder
-from shared.text.chat_messages_and_history import INSTRUCTIONS, text_of, trim_history
+from shared.text.chat_messages import INSTRUCTIONS, text_of, trim_history
 from shared.text.prompt_fence import Fence
 from shared.types import Match
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 from shared.models.chat_stream import Body, choices, content_of, usage_in
-from shared.text.chat_messages_and_history import count_usage
+from shared.text.chat_messages import count_usage
 from shared.types import Usage
 
 

@@ -15,13 +15,13 @@ from shared.answering import request_records
 from shared.answering.cited.sentence_composer import Composer
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone
 from shared.answering.routed_search import retrieve
-from shared.generation.citations import cite
+from shared.generation.cited_documents import cite
 from shared.generation.generators import GenerationRequest, Generator
 from shared.generation.grounding.answer_check import Stream
 from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.generation.prompt import CITED_QUESTION, chat_request
-from shared.generation.refusals import insufficient, missing_note
+from shared.generation.refusal_texts import insufficient, missing_note
 from shared.retrieval.highlight import highlight
 from shared.services import Services
 from shared.text.citation_marks import escape_marks

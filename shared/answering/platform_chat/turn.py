@@ -21,8 +21,8 @@ from shared.answering.platform_chat.turn_state import Caller, TurnState
 from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Event, Message, Sources, Turn, TurnDone
 from shared.errors import RagError
-from shared.generation.citations import best_of_documents
-from shared.generation.refusals import insufficient
+from shared.generation.cited_documents import best_of_documents
+from shared.generation.refusal_texts import insufficient
 from shared.services import Services
 from shared.text.prefixed_ids import NIL
 from shared.tracing import milliseconds_since, step

@@ -10,7 +10,7 @@ from shared.answering.chat_completions.openai_request import truncate_question
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.multi_step_search import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
-from shared.generation.extractive import MODEL as EXTRACTIVE
+from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.services import Services
 from shared.types import GeneratedText, Judgement, Principal, Query, SearchResult, Usage
 

@@ -8,12 +8,12 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.answering.platform_chat.prompt import chat_request
 from shared.answering.platform_chat.turn_state import TurnState
-from shared.generation.citations import cite
+from shared.generation.cited_documents import cite
 from shared.generation.generators import GenerationRequest
-from shared.generation.refusals import missing_note
+from shared.generation.refusal_texts import missing_note
 from shared.graph.graph_as_text import graph_context
 from shared.models.chat_stream import Body
-from shared.text import chat_messages_and_history
+from shared.text import chat_messages
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Graph, Judgement
 
@@ -74,5 +74,5 @@ def _chat_request(state: TurnState) -> tuple[Body, str]:
         connections,
         state.history,
         state.services.settings.rag_context_tokens,
-        chat_messages_and_history.HISTORY_TOKENS,
+        chat_messages.HISTORY_TOKENS,
     )

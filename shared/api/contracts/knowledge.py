@@ -19,7 +19,7 @@ from shared.api.contracts.shared_fields import (
     WithoutNul,
 )
 from shared.errors import NotFound, RagError, Unauthorized
-from shared.generation.refusals import insufficient, nothing_in_namespace
+from shared.generation.refusal_texts import insufficient, nothing_in_namespace
 from shared.types import GeneratedText, Judgement, Passage
 
 __all__ = ["ErrorBody", "error_body"]

@@ -9,7 +9,7 @@ from shared.api.contracts.platform.documents import ExternalId, Title
 from shared.api.contracts.shared_fields import Flag, Question, Score, WithoutNul
 from shared.config import PRODUCT
 from shared.errors import RagError
-from shared.generation.refusals import insufficient
+from shared.generation.refusal_texts import insufficient
 from shared.text.prefixed_ids import id_of
 from shared.types import Answer, Citation, Filters, Match, Mode, Query
 

@@ -15,9 +15,9 @@ from shared.api.contracts.shared_fields import (
     rounded_score,
 )
 from shared.errors import RagError
-from shared.generation.citations import snippet
+from shared.generation.cited_documents import snippet
 from shared.generation.confidence import mean_similarity
-from shared.generation.refusals import RAG_INSUFFICIENT
+from shared.generation.refusal_texts import RAG_INSUFFICIENT
 from shared.types import Answer, Citation, Filters, Match, Query, SearchResult
 
 SourceType = Literal["transcript", "email", "doc", "faq", "web"]

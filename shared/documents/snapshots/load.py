@@ -38,8 +38,8 @@ def load(
     label = f"{DEFAULT}/{directory}" if path is None else path
     segments = (DEFAULT, directory) if path is None else segments_of(path)
     loading = LoadSession(database, caller, index, overwrite)
-    places = [segments] if path is None else [segments, (*segments, directory)]
-    snapshots = [*islice(_snapshots(store, loading.org_id, places), 1)]
+    paths = [segments] if path is None else [segments, (*segments, directory)]
+    snapshots = [*islice(_snapshots(store, loading.org_id, paths), 1)]
     if not snapshots and path is not None:
         names = store.folder(loading.org_id, segments).folders()
         inside = ((*segments, name) for name in names)
@@ -65,11 +65,11 @@ def load(
 
 
 def _snapshots(
-    store: Store, org_id: str, places: Iterable[Sequence[str]]
+    store: Store, org_id: str, paths: Iterable[Sequence[str]]
 ) -> Iterator[tuple[SnapshotFolder, bytes]]:
     """The snapshots in these folders, each with its manifest."""
-    for place in places:
-        folder = store.folder(org_id, place)
+    for segments in paths:
+        folder = store.folder(org_id, segments)
         if (content := folder.manifest()) is not None:
             yield folder, content
 

@@ -59,8 +59,8 @@ class IndexReader:
         yield from chunks
         count = len(chunks)
         while count < document["chunk_count"]:
-            place = {"document_id": document["id"], "updated_at": document["updated_at"], "first": count}
-            chunks = self._of("rag_read_snapshot_chunks", **place)
+            arguments = {"document_id": document["id"], "updated_at": document["updated_at"], "first": count}
+            chunks = self._of("rag_read_snapshot_chunks", **arguments)
             if not chunks:
                 raise Conflict(CHANGED)
             yield from chunks

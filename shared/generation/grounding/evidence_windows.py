@@ -19,7 +19,7 @@ MAX_SENTENCES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class SourceSentence:
+class EvidenceSentence:
     """The span [start, end) of a match's text, its words in order, and the stems of its content words."""
 
     start: int
@@ -28,7 +28,7 @@ class SourceSentence:
     stems: frozenset[str]
 
 
-class SourcePassage:
+class EvidencePassage:
     """A match, its sentences, and the facts of its title, address, date and table's header."""
 
     def __init__(self, match_index: int, match: Match) -> None:
@@ -39,7 +39,7 @@ class SourcePassage:
         self.context_stems = content_stems(title_words)
         self.heading = frozenset([*title_words, *words_in(match.author or "")])
         self.sentences = [
-            SourceSentence(item.start, item.end, words, content_stems(words))
+            EvidenceSentence(item.start, item.end, words, content_stems(words))
             for item in sentences(match.text, match.lang)
             for words in [tuple(words_in(match.text[item.start : item.end]))]
         ]
@@ -47,7 +47,7 @@ class SourcePassage:
         # Every word of the text, title, table's header and author.
         self.names = self.heading.union(*(item.words for item in self.sentences))
 
-    def text_of(self, sentence: SourceSentence) -> str:
+    def text_of(self, sentence: EvidenceSentence) -> str:
         return self.match.text[sentence.start : sentence.end]
 
     @cached_property
@@ -65,7 +65,7 @@ class SourcePassage:
 class SentenceWindow:
     """Sentences [first, last] of a passage. Costly properties are computed on demand."""
 
-    def __init__(self, passage: SourcePassage, first: int, last: int) -> None:
+    def __init__(self, passage: EvidencePassage, first: int, last: int) -> None:
         self.passage = passage
         self.start = passage.sentences[first].start
         self.end = passage.sentences[last].end
@@ -94,15 +94,17 @@ class SentenceWindow:
         return self.evidence.start < other.evidence.end and other.evidence.start < self.evidence.end
 
 
-class SourcePassages:
+class EvidencePassages:
     """All passages, and the rarity of words among their sentences."""
 
     def __init__(self, matches: Sequence[Match]) -> None:
-        self.all = [SourcePassage(match_index, match) for match_index, match in enumerate(matches)]
+        self.all = [EvidencePassage(match_index, match) for match_index, match in enumerate(matches)]
         stems_by_sentence = [sentence.stems for passage in self.all for sentence in passage.sentences]
         self._count = len(stems_by_sentence)
         self._frequency = Counter(stem for stems in stems_by_sentence for stem in stems)
         self.window = cache(SentenceWindow)
+        self.stems = frozenset[str]().union(*(passage.stems for passage in self.all))
+        self.names = frozenset[str]().union(*(passage.names for passage in self.all))
 
     def rarity(self, stem: str) -> float:
         return math.log(1 + (1 + self._count) / (1 + self._frequency[stem]))
@@ -113,16 +115,8 @@ class SourcePassages:
         return sum(map(self.rarity, of & stems)) / total if total else 1.0
 
     @cached_property
-    def stems(self) -> frozenset[str]:
-        return frozenset[str]().union(*(passage.stems for passage in self.all))
-
-    @cached_property
     def forms(self) -> frozenset[str]:
         return frozenset[str]().union(*(passage.forms for passage in self.all))
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        return frozenset[str]().union(*(passage.names for passage in self.all))
 
     @cached_property
     def exact(self) -> dict[str, SentenceWindow]:

@@ -5,6 +5,7 @@ no source has.
 """
 
 import re
+from collections.abc import Callable
 from html import unescape
 
 _CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
@@ -43,21 +44,21 @@ def displayable(text: str) -> str:
 
 def without_tags(text: str) -> str:
     """The text without HTML except line breaks; the result contains no new HTML either."""
-    output, at = "", 0
-    for code in _CODE.finditer(text):
-        output += _untagged(text[at : code.start()]) + code.group()
-        at = code.end()
-    return output + _untagged(text[at:])
+    return _outside_code(text, _untagged)
 
 
 def with_plain_marks(text: str) -> str:
     """The text with the quotation marks that quotations.py knows instead of those of HTML and TeX."""
     text = _QUOTED.sub(lambda match: f"“{match[1] or match[2] or ''}”", text)
+    return _outside_code(text, _plain_marks)
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
     output, at = "", 0
     for code in _CODE.finditer(text):
-        output += _plain_marks(text[at : code.start()]) + code.group()
+        output += change(text[at : code.start()]) + code.group()
         at = code.end()
-    return output + _plain_marks(text[at:])
+    return output + change(text[at:])
 
 
 def _plain_marks(text: str) -> str:

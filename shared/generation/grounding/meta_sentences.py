@@ -3,6 +3,7 @@
 import re
 
 from shared.generation.grounding.terms import content_stems, words_in
+from shared.text.word_lists import word_sets
 
 _LABEL = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|__[^_]+__:?$")
 _EMPHASIS = re.compile(r"\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
@@ -10,26 +11,9 @@ _MAX_HEADING_WORDS = 8
 _SENTENCE_END = re.compile(r"[.!?…。！？]\W*$")
 _QUESTION = re.compile(r"[?？؟]\W*$")
 _ANSWERED = re.compile(r"\W*(?:yes|no|ja|nein|oui|non|sí)\W*", re.IGNORECASE)
-# A sentence of these words alone is a lead-in.
-ABOUT_ANSWERS = content_stems(
-    words_in(
-        """
-        answer answers based below brief context details document documents example examples excerpts find
-        following found hope helps information key list main notes overview passages point points provided
-        question questions relevant result results said says show shown sources steps stated summary
-        summarize sum text title know let me ask feel free sure certainly yes antwort auszüge beispiel
-        beispiele dokument dokumente dokumenten folgende folgenden frage fragen gefunden informationen
-        kontext punkte quellen schritte überblick unten wichtigsten zusammenfassung zusammengefasst
-        ci-dessous contexte documents exemple extraits informations points questions réponse résumé suivants
-        suivantes trouvé voici étapes contexto documentos ejemplo encontré fuentes información pasos
-        preguntas puntos respuesta resumen siguientes
-        """
-    )
-)
-# Words of an offer at the end of an answer.
-_OFFERS = content_stems(
-    words_in("like anything else further tell help something possible want looking weitere")
-)
+_WORDS = word_sets(__file__)
+# A sentence of these words alone is a lead-in; with those of an offer, the end of an answer.
+ABOUT_ANSWERS, _OFFERS = (content_stems(_WORDS[name]) for name in ("about_answers", "offers"))
 _SOURCES = r"(?:context|documents?|sources?|excerpts?|passages?|texts?|information|materials?|conversation)"
 _BESIDE = (
     r"(?:(?:provided|given|above|here|available|retrieved|found|supplied|you|i|have|in|this|the|context)\s+)"

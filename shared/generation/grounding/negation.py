@@ -7,10 +7,11 @@ must negate that word, or neither, and so for clauses of the same words. "Need n
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from shared.generation.grounding.terms import inflection_stem, is_function_word
 from shared.text.stemming import is_unspaced, letter_pairs
-from shared.text.word_lists import word_sets
+from shared.text.word_lists import read_toml, word_sets
 
 MAX_DISTANCE = 5
 _WORDS = word_sets(__file__)
@@ -34,19 +35,10 @@ _NEED_NOT = re.compile(
 _NEED_NOT_WORD = "neednot"
 # Clauses that share so much must have the same sense.
 SAME_SHARE = 0.7
-_OPPOSITES = (
-    ("above over exceed exceeds exceeding", "below under"),
-    ("minimum min least", "maximum max most"),
-    ("before prior", "after following"),
-    ("increase increases increased increasing rise rises rose", "decrease decreases decreased fell falls"),
-    ("open opens opened", "close closes closed"),
-    ("more", "less fewer"),
-    ("start starts started begins", "stop stops stopped ends"),
-    ("mandatory required", "optional voluntary"),
-    ("higher greater", "lower smaller"),
-    ("public", "private"),
+_OPPOSITES = tuple(
+    (frozenset(one.split()), frozenset(other.split()))
+    for one, other in read_toml(Path(__file__).with_name("words.toml"))["negation"]["opposites"].items()
 )
-_OPPOSITE_SETS = tuple((frozenset(one.split()), frozenset(other.split())) for one, other in _OPPOSITES)
 # "Not only", "No. 5" and "No, it ..." negate nothing.
 _NO_NEGATION = re.compile(
     r"\b(?:not (?:only|just|merely)|nicht nur|non seulement|no solo)\b|\bno\.?\s*(?=\d)"
@@ -118,7 +110,7 @@ def contradicts(sentence: Negations, source: Negations, min_words: int = 1) -> b
         or any(
             _says_opposite(sentence.words, source.words, *sides)
             or _says_opposite(source.words, sentence.words, *sides)
-            for sides in _OPPOSITE_SETS
+            for sides in _OPPOSITES
         )
     )
 

@@ -8,54 +8,13 @@ import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-_COUNTED = (
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty",
-    "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
-    "achtzehn neunzehn zwanzig",
-    "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize",
-    "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
-)
-COUNTED = {
-    word: value for words in _COUNTED for value, word in enumerate(words.split(), start=2) if word != "once"
-} | {
-    word: 10 * value
-    for words in (
-        "twenty thirty forty fifty sixty seventy eighty ninety",
-        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
-        "vingt trente quarante cinquante soixante",
-        "veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
-    )
-    for value, word in enumerate(words.split(), start=2)
-}
-_SCALES = {
-    "hundred": 100, "thousand": 1000, "tausend": 1000, "mille": 1000, "mil": 1000, "k": 1000,
-    "million": 10**6, "millions": 10**6, "millionen": 10**6, "mio": 10**6, "m": 10**6, "millones": 10**6,
-    "billion": 10**9, "billions": 10**9, "bn": 10**9, "milliarde": 10**9, "milliarden": 10**9,
-    "mrd": 10**9, "milliards": 10**9, "milliard": 10**9, "trillion": 10**12,
-}  # fmt: skip
+from shared.text.word_lists import keys_of_words
+
+COUNTED = {word: int(value) for word, value in keys_of_words(__file__, "counted").items()}
+_SCALES = {word: int(value) for word, value in keys_of_words(__file__, "scales").items()}
 # Scales only behind a currency ("$3m"); else metres and kelvins.
 _SHORT_SCALES = {"k", "m"}
-_UNITS = {
-    "%": "% percent prozent pourcent porcentaje",
-    "usd": "$ us$ usd dollar dollars", "eur": "€ eur euro euros", "gbp": "£ gbp pound pounds pfund",
-    "jpy": "¥ jpy yen", "chf": "chf franken francs franc",
-    "s": "s sec second seconds sekunde sekunden seconde secondes segundos",
-    "min": "min minute minutes minuten minutos", "h": "h hour hours stunde stunden heure heures horas",
-    "day": "day days tag tage tagen jour jours días",
-    "week": "week weeks woche wochen semaine semaines semanas",
-    "month": "month months monat monate monaten mois meses",
-    "year": "year years jahr jahre jahren an ans année années años",
-    "mm": "mm millimetre millimetres millimeter millimeters", "cm": "cm centimetre centimetres centimeter",
-    "m": "m metre metres meter meters mètre mètres metros",
-    "km": "km kilometre kilometres kilometer kilometers kilomètres", "mile": "mi mile miles meilen",
-    "foot": "ft foot feet", "inch": "inch inches zoll", "g": "g gram grams gramm",
-    "kg": "kg kilogram kilograms",
-    "l": "l litre litres liter liters", "°c": "°c celsius", "°f": "°f fahrenheit", "w": "w watt watts",
-    "kw": "kw kilowatt kilowatts", "kwh": "kwh", "v": "v volt volts", "mb": "mb megabyte megabytes",
-    "gb": "gb gigabyte gigabytes", "tb": "tb terabyte terabytes", "ms": "ms millisecond milliseconds",
-}  # fmt: skip
-UNITS = {word: unit for unit, words in _UNITS.items() for word in words.split()}
+UNITS = keys_of_words(__file__, "units")
 _SPACE = r"[ \u00a0\u2009\u202f]"
 _DIGITS = (
     rf"\d{{1,3}}(?:[.,'’]\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?"

@@ -13,17 +13,17 @@ import re
 from collections.abc import Sequence
 
 from shared.generation.grounding import citation_markers, markup, meta_sentences
-from shared.generation.grounding.claim_support import (
+from shared.generation.grounding.evidence_windows import EvidencePassages, normalized_text
+from shared.generation.grounding.quotations import Quotations
+from shared.generation.grounding.sentence_support import (
     LIMITS,
-    Claim,
+    Assertion,
     Support,
     SupportThresholds,
-    claim_of,
+    assertion_of,
     contradiction_reasons,
     find_support,
 )
-from shared.generation.grounding.evidence_windows import SourcePassages, normalized_text
-from shared.generation.grounding.quotations import Quotations
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.types import Match
 
@@ -42,7 +42,7 @@ class Checker:
     def __init__(self, matches: Sequence[Match], limits: SupportThresholds = LIMITS) -> None:
         self._limits = limits
         self._matches = matches
-        self._passages = SourcePassages(matches)
+        self._passages = EvidencePassages(matches)
         self._quotations = Quotations(matches)
 
     def check(self, sentence: str, before: str = "") -> CheckResult:
@@ -81,31 +81,31 @@ class Checker:
 
     def _judge(self, text: str, *, heading: bool) -> tuple[Verdict, Support]:
         plain = meta_sentences.without_emphasis(text)
-        claim = claim_of(plain)
+        assertion = assertion_of(plain)
         missing_literals = self._missing_literals(text)
-        new_facts = (*self._new_facts(claim), *missing_literals)
+        new_facts = (*self._new_facts(assertion), *missing_literals)
         if meta_sentences.is_lead_in(plain):
             return _frame(new_facts)
         if (rest := meta_sentences.missing_subject(plain)) is not None:
             return _frame(new_facts or self._contradicted_absence(rest))
-        in_sources = claim.stems <= self._passages.stems | meta_sentences.ABOUT_ANSWERS
+        in_sources = assertion.stems <= self._passages.stems | meta_sentences.ABOUT_ANSWERS
         if meta_sentences.is_question(plain) and not in_sources:
             return _frame((*new_facts, "too_little_in_common"))
         if in_sources and (
             meta_sentences.is_question(plain) or meta_sentences.is_label(text, heading=heading)
         ):
-            return _frame(new_facts or contradiction_reasons(claim, self._passages))
-        judgement = find_support(claim, self._passages, self._limits)
+            return _frame(new_facts or contradiction_reasons(assertion, self._passages))
+        judgement = find_support(assertion, self._passages, self._limits)
         if missing_literals:
             judgement = Support((), (*judgement.reasons, *missing_literals))
         return (Verdict.UNSUPPORTED if judgement.reasons else Verdict.SUPPORTED), judgement
 
-    def _new_facts(self, claim: Claim) -> tuple[str, ...]:
+    def _new_facts(self, assertion: Assertion) -> tuple[str, ...]:
         """The reasons against a heading or a lead-in with a fact or a name that no passage has."""
         reasons = []
-        if any(not fact.is_soft and not fact.accepted & self._passages.forms for fact in claim.facts):
+        if any(not fact.is_soft and not fact.accepted & self._passages.forms for fact in assertion.facts):
             reasons.append("number_not_found")
-        if any(name not in self._passages.names for name in claim.names):
+        if any(name not in self._passages.names for name in assertion.names):
             reasons.append("name_not_found")
         return tuple(reasons)
 
@@ -120,8 +120,8 @@ class Checker:
 
     def _contradicted_absence(self, rest: str) -> tuple[str, ...]:
         """The reason against a statement that the sources lack something that they have."""
-        claim = claim_of(rest)
-        if len(claim.stems) < MIN_STEMS or find_support(claim, self._passages, _EXACT).reasons:
+        assertion = assertion_of(rest)
+        if len(assertion.stems) < MIN_STEMS or find_support(assertion, self._passages, _EXACT).reasons:
             return ()
         return ("negation",)
 

@@ -6,8 +6,9 @@ In scripts without spaces pairs of letters are the words, as in search engines.
 import re
 from collections.abc import Iterable
 
-from shared.text.stemming import STOPWORDS, is_unspaced, letter_pairs
-from shared.text.word_lists import word_sets
+from shared.text.function_words import LINKING_WORDS
+from shared.text.stemming import is_unspaced, letter_pairs
+from shared.text.word_lists import keys_of_words
 
 # Longer than in search, so that organize is not organic.
 LETTERS = 6
@@ -26,17 +27,7 @@ _ENDINGS = (
     ("s", ""),
     ("e", ""),
 )
-_IRREGULAR = {
-    form: word
-    for word, forms in {
-        "undo": "undone undid", "pay": "paid", "sell": "sold", "buy": "bought", "keep": "kept",
-        "hold": "held", "make": "made", "give": "given gave", "take": "taken took", "write": "written wrote",
-        "build": "built", "send": "sent", "lose": "lost", "run": "ran running", "begin": "begun began",
-        "choose": "chosen chose", "forbid": "forbidden forbade", "show": "shown", "know": "known knew",
-    }.items()
-    for form in forms.split()
-}  # fmt: skip
-_SKIPPED = STOPWORDS.union(*word_sets(__file__).values())
+_IRREGULAR = keys_of_words(__file__, "irregular")
 
 
 def words_in(text: str) -> list[str]:
@@ -49,11 +40,11 @@ def words_in(text: str) -> list[str]:
 
 
 def is_function_word(word: str) -> bool:
-    return word in _SKIPPED
+    return word in LINKING_WORDS
 
 
 def content_stems(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(inflection_stem(word) for word in words if word not in _SKIPPED and len(word) > 1)
+    return frozenset(inflection_stem(word) for word in words if word not in LINKING_WORDS and len(word) > 1)
 
 
 def inflection_stem(word: str) -> str:

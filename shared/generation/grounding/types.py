@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """FRAME: a sentence without a claim, such as a heading, or that nothing was found."""
+    """FRAME: a sentence without an assertion, such as a heading, or that nothing was found."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from operator import itemgetter
 
+Span = tuple[int, int]
+# Start, end, level, title.
+Heading = tuple[int, int, int, str]
+# Up to a blank line.
+PARAGRAPH = re.compile(r"[^\n]+(?:\n(?![ \t]*(?:\n|\Z))[^\n]+)*")
 # Markdown's headings have the levels 1 to 6; the headings of a document type stand below them.
 BELOW_MARKDOWN = 6
 MAX_TITLE = 100
@@ -60,7 +65,7 @@ def boundary_of(match: re.Match[str], break_before: Break, level: int) -> Bounda
     return Boundary(start, end, break_before, title, BELOW_MARKDOWN + level, short or nothing_else)
 
 
-def span_index(place: int, spans: Sequence[tuple[int, int]]) -> int | None:
-    """The index of the span that contains the place; the spans are in order and do not overlap."""
-    index = bisect_right(spans, place, key=itemgetter(0)) - 1
-    return index if index >= 0 and place < spans[index][1] else None
+def span_index(position: int, spans: Sequence[Span]) -> int | None:
+    """The index of the span that contains the position; the spans are in order and do not overlap."""
+    index = bisect_right(spans, position, key=itemgetter(0)) - 1
+    return index if index >= 0 and position < spans[index][1] else None

@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from shared.ingestion.chunking.boundaries import Break
-from shared.ingestion.chunking.headings_and_table_headers import Part, Span
-from shared.ingestion.chunking.splitters import split
-from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
+from shared.ingestion.chunking.boundaries import Break, Span
+from shared.ingestion.chunking.text_parts import Part, SplitText
 
 CountTokens = Callable[[str], int]
 
@@ -38,25 +36,13 @@ class _Piece:
     block, where the block fits a chunk.
     """
 
-    start: int
-    end: int
-    heading: bool
-    break_before: Break
-    header: Span | None
+    part: Part
     tokens: int
     joined: int
     rest: int = 0
 
 
-def chunk(
-    text: str,
-    *,
-    size: int,
-    overlap: int,
-    count: CountTokens,
-    lang: str | None = None,
-    plan: ChunkingPlan = BY_SENTENCES,
-) -> list[Chunk]:
+def pack(text: str, split_text: SplitText, size: int, overlap: int, count: CountTokens) -> list[Chunk]:
     """Chunks of at most `size` tokens, each beginning with up to `overlap` tokens of the one before. Only a
     single character may cost more. Raises ValueError unless 0 <= overlap < size."""
     if not 0 <= overlap < size:
@@ -64,9 +50,10 @@ def chunk(
     groups: list[list[_Piece]] = []
     running: list[_Piece] = []
     cost = 0
-    for piece in _pieces(text, size, count, lang, plan):
+    for piece in _pieces(text, split_text, size, count):
         if running and _starts_chunk(running, cost, piece, size):
-            running = _close(running, piece, groups, size, overlap if piece.break_before == Break.NONE else 0)
+            is_repeated = piece.part.break_before == Break.NONE
+            running = _close(running, piece, groups, size, overlap if is_repeated else 0)
             cost = _cost(running)
         cost += piece.joined if running else piece.tokens
         running.append(piece)
@@ -77,8 +64,8 @@ def chunk(
 def _chunks(text: str, group: list[_Piece], size: int, count: CountTokens) -> list[Chunk]:
     """The group as one chunk, or as several where its pieces cost more together than one by one: the upper
     bound for hosted models is not additive."""
-    start, end = group[0].start, group[-1].end
-    item = Chunk(text[start:end], start, end, count(text[start:end]), group[0].header)
+    start, end = group[0].part.start, group[-1].part.end
+    item = Chunk(text[start:end], start, end, count(text[start:end]), group[0].part.header)
     if item.tokens <= size or len(group) == 1:
         return [item]
     middle = len(group) // 2
@@ -91,16 +78,17 @@ def _cost(group: list[_Piece]) -> int:
 
 def _starts_chunk(running: list[_Piece], cost: int, upcoming: _Piece, size: int) -> bool:
     """Whether the upcoming piece begins a chunk behind the running group, whose cost is given."""
+    break_before = upcoming.part.break_before
     if cost + upcoming.joined > size:
         return True
-    if upcoming.break_before < Break.SOFT and cost + upcoming.joined + upcoming.rest <= size:
+    if break_before < Break.SOFT and cost + upcoming.joined + upcoming.rest <= size:
         return False
     # Headings stay with the text below them, even if this divides a block.
-    if all(item.heading for item in running):
+    if all(item.part.heading for item in running):
         return False
     return (
-        upcoming.break_before == Break.HARD
-        or (upcoming.break_before == Break.SOFT and cost >= size // 4)
+        break_before == Break.HARD
+        or (break_before == Break.SOFT and cost >= size // 4)
         or cost + upcoming.joined + upcoming.rest > size
     )
 
@@ -110,9 +98,9 @@ def _close(
 ) -> list[_Piece]:
     """Add the running group to `groups`. Returns the beginning of the next group, before `upcoming`."""
     body = list(running)
-    while len(body) > 1 and body[-1].heading:
+    while len(body) > 1 and body[-1].part.heading:
         body.pop()
-    if body[-1].heading:
+    if body[-1].part.heading:
         body = list(running)
     groups.append(body)
     # Headings at the end belong to the next group; otherwise the last pieces are repeated.
@@ -129,34 +117,30 @@ def _overlap(group: list[_Piece], overlap: int) -> list[_Piece]:
     """The last pieces that fit `overlap`, never all."""
     tail: list[_Piece] = []
     for piece in reversed(group[1:]):
-        if piece.heading or _cost([piece, *tail]) > overlap:
+        if piece.part.heading or _cost([piece, *tail]) > overlap:
             break
         tail.insert(0, piece)
     return tail
 
 
-def _pieces(text: str, size: int, count: CountTokens, lang: str | None, plan: ChunkingPlan) -> list[_Piece]:
+def _pieces(text: str, split_text: SplitText, size: int, count: CountTokens) -> list[_Piece]:
     end = 0
-    whole_parts, blocks = split(text, plan, lang)
     pieces: list[_Piece] = []
-    for whole_part in whole_parts:
-        break_before, tokens = whole_part.break_before, count(text[whole_part.start : whole_part.end])
-        parts = [whole_part] if tokens <= size else _parts(text, whole_part, size, count)
-        for part in parts:
-            tokens = tokens if part is whole_part else count(text[part.start : part.end])
-            joined = count(text[end : part.end])
-            pieces.append(
-                _Piece(part.start, part.end, part.heading, break_before, part.header, tokens, joined)
-            )
-            end = part.end
+    for whole in split_text.parts:
+        tokens = count(text[whole.start : whole.end])
+        parts = [whole] if tokens <= size else _parts(text, whole, size, count)
+        for number, part in enumerate(parts):
+            tokens = tokens if part is whole else count(text[part.start : part.end])
             # Further pieces of a part that is no heading have no break.
-            break_before = break_before if part.heading else Break.NONE
-    return _with_rest_of_blocks(pieces, blocks, size) if blocks else pieces
+            own = part if part.heading or not number else replace(part, break_before=Break.NONE)
+            pieces.append(_Piece(own, tokens, count(text[end : part.end])))
+            end = part.end
+    return _with_rest_of_blocks(pieces, split_text.blocks, size) if split_text.blocks else pieces
 
 
 def _with_rest_of_blocks(pieces: list[_Piece], blocks: Sequence[Span], size: int) -> list[_Piece]:
     """The pieces, where the first piece of a block that fits a chunk has the cost of the others."""
-    starts = [piece.start for piece in pieces]
+    starts = [piece.part.start for piece in pieces]
     sums = [0, *accumulate(piece.joined for piece in pieces)]
     rest_by_piece: dict[int, int] = {}
     for start, end in blocks:

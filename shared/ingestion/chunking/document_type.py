@@ -25,7 +25,7 @@ _HEADING = re.compile(r"^#{1,6} +\S.*$", re.MULTILINE)
 
 
 def boundaries_in(text: str, document_type: str) -> list[Boundary]:
-    """The boundaries in order, at most one at a place. Tables and general texts have none."""
+    """The boundaries in order, at most one at a position. Tables and general texts have none."""
     find = _BOUNDARIES.get(document_type)
     by_start = {boundary.start: boundary for boundary in find(text)} if find else {}
     return [by_start[start] for start in sorted(by_start)]

@@ -6,18 +6,10 @@ python -m shared.ingestion.parsers KIND SECONDS MEGABYTES <file >JSON
 import json
 import resource
 import sys
-from importlib import import_module
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.limits_and_tables import MAX_CHARACTERS, READY, ParsedFile, size_error
-
-PARSERS = {
-    "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
-    "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code",
-    "csv": "csv_json", "json": "csv_json",
-    "eml": "mail", "mbox": "mail", "page": "web_pages", "sitemap": "web_pages", "robots": "web_pages",
-}  # fmt: skip
+from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, READY, ParsedFile, parser_of, size_error
 
 
 def confine(seconds: int, megabytes: int) -> None:
@@ -31,7 +23,7 @@ def confine(seconds: int, megabytes: int) -> None:
 
 def main() -> None:
     kind, seconds, megabytes = sys.argv[1:]
-    read = getattr(import_module(f"shared.ingestion.parsers.{PARSERS[kind]}"), kind)
+    read = parser_of(kind)
     sys.stdout.write(READY)
     sys.stdout.flush()
     confine(int(seconds), int(megabytes))

@@ -6,13 +6,8 @@ import json as values
 from collections.abc import Iterable
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.limits_and_tables import (
-    MAX_CHARACTERS,
-    ParsedFile,
-    decode_text,
-    size_error,
-    table,
-)
+from shared.ingestion.parsers.markdown_table import table
+from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, ParsedFile, decode_text, size_error
 
 MAX_DEPTH = 32
 # The beginning of a file, by which the separator is detected.

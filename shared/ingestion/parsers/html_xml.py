@@ -11,7 +11,7 @@ from html_to_markdown import ConversionOptions, convert
 from lxml import etree
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.limits_and_tables import (
+from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
     encoding_by_mark,
     open_archive,
@@ -44,7 +44,7 @@ def epub(data: bytes) -> ParsedFile:
         folder = package_path.rpartition("/")[0]
         items = {item.get("id"): item.get("href") for item in package.xpath("//*[local-name()='item']")}
         spine = package.xpath("//*[local-name()='itemref']/@idref")
-        chapters = [posixpath.join(folder, unquote(items[place])) for place in spine if items.get(place)]
+        chapters = [posixpath.join(folder, unquote(items[name])) for name in spine if items.get(name)]
         texts = [html(read_member(archive, posixpath.normpath(chapter))) for chapter in chapters]
         titles = package.xpath("//*[local-name()='title']/text()")
     return ParsedFile(

@@ -6,13 +6,12 @@ from contextlib import suppress
 from email import message_from_bytes, policy
 from email.message import EmailMessage, MIMEPart
 from email.utils import parsedate_to_datetime
-from importlib import import_module
 from itertools import islice
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
 from shared.ingestion.parsers.html_xml import markdown
-from shared.ingestion.parsers.limits_and_tables import ParsedFile, decode_text, size_error
+from shared.ingestion.parsers.parsed_file import ParsedFile, decode_text, parser_of, size_error
 from shared.text.normalize import one_line
 
 MAX_MESSAGES, MAX_PARTS = 10_000, 1000
@@ -20,11 +19,8 @@ MAX_MESSAGES, MAX_PARTS = 10_000, 1000
 MAX_DEPTH = 5
 NOT_READ = "(This file was not read.)"
 HEADERS = ("From", "To", "Cc", "Date")
-# The module of each kind of attachment that is read, besides texts.
-MODULES = dict.fromkeys(SIGNED_KINDS, "office") | {
-    "pdf": "pdf", "epub": "html_xml", "html": "html_xml", "xml": "html_xml", "csv": "csv_json",
-    "json": "csv_json",
-}  # fmt: skip
+# The kinds of attachments that are parsed, besides texts.
+PARSED = SIGNED_KINDS | {"html", "xml", "csv", "json"}
 # The line before a message, which a blank line precedes.
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
@@ -119,9 +115,8 @@ def _attachment(part: MIMEPart, name: str) -> str:
         kind = file_kind(data, name or None, part.get_content_type())
         if kind in TEXTS:
             return decode_text(data)
-        if kind in MODULES:
-            parser = getattr(import_module(f"shared.ingestion.parsers.{MODULES[kind]}"), kind)
-            return "\n\n".join(text for _, text in parser(data).parts)
+        if kind in PARSED:
+            return "\n\n".join(text for _, text in parser_of(kind)(data).parts)
     except MemoryError:
         raise
     except Exception:  # noqa: S110

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.limits_and_tables import ParsedFile
+from shared.ingestion.parsers.parsed_file import ParsedFile
 
 PROGRAM = "tesseract"
 # Resolution for letters of the usual size.

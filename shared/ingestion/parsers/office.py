@@ -11,15 +11,8 @@ from openpyxl import load_workbook
 from pptx import Presentation
 
 from shared.ingestion.parsers.html_xml import markdown, tree
-from shared.ingestion.parsers.limits_and_tables import (
-    MAX_CELLS,
-    ParsedFile,
-    open_archive,
-    own_title,
-    read_member,
-    size_error,
-    table,
-)
+from shared.ingestion.parsers.markdown_table import MAX_CELLS, table
+from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, own_title, read_member, size_error
 from shared.text.normalize import one_line
 
 STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"

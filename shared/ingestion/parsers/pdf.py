@@ -12,8 +12,8 @@ import pypdfium2
 from pypdfium2 import raw
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.limits_and_tables import ParsedFile, own_title, password_error
 from shared.ingestion.parsers.ocr import is_installed, pages_of
+from shared.ingestion.parsers.parsed_file import ParsedFile, own_title, password_error
 from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
 
 NO_OCR = (
@@ -69,7 +69,7 @@ def _lines(page: Any) -> list[Line]:
 
 
 def _measured(textpage: Any, line: str, start: int) -> Line:
-    """The line, whose first character has the index `start`, with sizes, places and cells."""
+    """The line, whose first character has the index `start`, with sizes, positions and cells."""
     first = start + len(line) - len(line.lstrip())
     size = raw.FPDFText_GetFontSize(textpage.raw, first)
     _, bottom, _, top = textpage.get_charbox(first, loose=True)
@@ -105,7 +105,7 @@ def _heading_levels(lines: Iterable[Line]) -> dict[float, int]:
         return {}
     usual = letters.most_common(1)[0][0]
     larger = sorted((size for size in letters if size >= HEADING_SIZE * usual), reverse=True)
-    return {size: min(place, 6) for place, size in enumerate(larger, 1)}
+    return {size: min(position, 6) for position, size in enumerate(larger, 1)}
 
 
 def _without_soft_breaks(text: str, compounds: frozenset[str]) -> str:
@@ -127,15 +127,15 @@ def _paragraphs(lines: list[Line], levels: dict[float, int]) -> str:
     tables = tables_in(
         [line if level is None else Line("") for line, level in zip(lines, headings, strict=True)]
     )
-    starts = {places.start: markdown for places, markdown in tables}
-    in_tables = {place for places, _ in tables for place in places}
+    starts = {positions.start: markdown for positions, markdown in tables}
+    in_tables = {position for positions, _ in tables for position in positions}
     paragraphs: list[str] = []
     continues = False
     before: Line | None = None
-    for place, (line, level) in enumerate(zip(lines, headings, strict=True)):
+    for position, (line, level) in enumerate(zip(lines, headings, strict=True)):
         text = line.text.lstrip(_SOFT_BREAKS)
-        if place in in_tables:
-            paragraphs += [f"\n{starts[place]}\n"] if place in starts else []
+        if position in in_tables:
+            paragraphs += [f"\n{starts[position]}\n"] if position in starts else []
         elif level and before and _is_one_heading(before, line, len(paragraphs[-1]) + len(text)):
             paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
         elif level:
@@ -146,7 +146,7 @@ def _paragraphs(lines: list[Line], levels: dict[float, int]) -> str:
             paragraphs[-1] = f"{last[:-1]}{_SOFT_BREAKS[0]}{text}" if is_divided else f"{last} {text}"
         else:
             paragraphs.append(text)
-        continues = not level and place not in in_tables and len(line.text) >= full
+        continues = not level and position not in in_tables and len(line.text) >= full
         before = line if level else None
     compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
     return _without_soft_breaks("\n".join(paragraphs), compounds)

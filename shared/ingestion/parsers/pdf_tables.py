@@ -1,7 +1,8 @@
 """Tables of a PDF's page: consecutive lines whose cells stand below each other.
 
-A PDF has letters and their places, no rows and columns. The cells of a line are separated by gaps; a cell of
-several lines is joined by the distances of its lines, or because another cell of its row stands beside it.
+A PDF has letters and their positions, no rows and columns. The cells of a line are separated by gaps; a
+cell of several lines is joined by the distances of its lines, or because another cell of its row stands
+beside it.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
 
-from shared.ingestion.parsers.limits_and_tables import table
+from shared.ingestion.parsers.markdown_table import table
 
 # Columns of prose have longer cells.
 CELL_LENGTH = 40
@@ -45,7 +46,7 @@ _Columns = list[tuple[float, float]]
 
 
 def tables_in(lines: Sequence[Line]) -> list[tuple[range, str]]:
-    """The places of the lines of each table, and its Markdown."""
+    """The positions of the lines of each table, and its Markdown."""
     tables: list[tuple[range, str]] = []
     start = 0
     while start < len(lines):
@@ -61,13 +62,15 @@ def _end(lines: Sequence[Line], start: int) -> int:
     """The end of the lines from `start` on whose cells stand in columns."""
     columns: _Columns = []
     end = start
-    for place in range(start, len(lines)):
-        if not lines[place].cells or (widened := _widened(columns, lines[place])) is None:
+    for position in range(start, len(lines)):
+        if not lines[position].cells or (widened := _widened(columns, lines[position])) is None:
             break
         columns = widened
         # A single cell may begin the text behind the table.
-        if len(lines[place].cells) > 1 or _is_near(lines[max(start, place - RECENT) : place], lines[place]):
-            end = place + 1
+        if len(lines[position].cells) > 1 or _is_near(
+            lines[max(start, position - RECENT) : position], lines[position]
+        ):
+            end = position + 1
     return end
 
 
@@ -77,17 +80,19 @@ def _widened(columns: _Columns, line: Line) -> _Columns | None:
     used: set[int] = set()
     for cell in line.cells:
         overlapping = [
-            place for place, (left, right) in enumerate(widened) if cell.left < right and left < cell.right
+            position
+            for position, (left, right) in enumerate(widened)
+            if cell.left < right and left < cell.right
         ]
         if len(overlapping) > 1 or used & {*overlapping}:
             return None
         if overlapping:
-            (place,) = overlapping
-            widened[place] = (min(widened[place][0], cell.left), max(widened[place][1], cell.right))
+            (position,) = overlapping
+            widened[position] = (min(widened[position][0], cell.left), max(widened[position][1], cell.right))
         else:
-            place = len(widened)
+            position = len(widened)
             widened.append((cell.left, cell.right))
-        used.add(place)
+        used.add(position)
     return widened
 
 
@@ -150,9 +155,9 @@ def _rows(lines: Sequence[Line]) -> list[list[Line]]:
     for line in lines:
         # Another cell of the row has a line beside this one.
         beside = (
-            place
-            for place in range(max(0, len(rows) - RECENT), len(rows))
-            if any(_distance(other, line) < line.height / 2 for other in rows[place][-RECENT:])
+            position
+            for position in range(max(0, len(rows) - RECENT), len(rows))
+            if any(_distance(other, line) < line.height / 2 for other in rows[position][-RECENT:])
         )
         first = next(beside, None)
         if first is None and rows and 1 in {len(rows[-1][-1].cells), len(line.cells)}:
@@ -171,8 +176,8 @@ def _texts(row: Sequence[Line], columns: _Columns) -> list[str]:
     texts = [""] * len(columns)
     for cell in (cell for line in row for cell in line.cells):
         overlaps = [min(cell.right, right) - max(cell.left, left) for left, right in columns]
-        place = overlaps.index(max(overlaps))
-        texts[place] = f"{texts[place]} {cell.text}".strip()
+        position = overlaps.index(max(overlaps))
+        texts[position] = f"{texts[position]} {cell.text}".strip()
     return texts
 
 

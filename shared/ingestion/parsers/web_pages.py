@@ -9,7 +9,7 @@ from lxml import etree
 from shared.config import PRODUCT
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import decoded, html, tree
-from shared.ingestion.parsers.limits_and_tables import ParsedFile, size_error
+from shared.ingestion.parsers.parsed_file import ParsedFile, size_error
 
 # The limits of the sitemap protocol.
 MAX_ENTRIES, MAX_SITEMAP_BYTES = 50_000, 50 * 1024 * 1024

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import DatabaseBusy, Forbidden, RagError, RateLimited
-from shared.ingestion.filter_fields_of_metadata import fields_of
+from shared.ingestion.filter_fields import fields_of
 from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, Row
 from shared.ingestion.sources.source import (
     Content,

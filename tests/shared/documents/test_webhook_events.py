@@ -10,7 +10,7 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from shared.documents import collections, documents, webhooks
-from shared.documents.webhook_delivery_and_retry import WebhookSender
+from shared.documents.webhook_delivery import WebhookSender
 from shared.errors import Conflict
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult

@@ -10,11 +10,12 @@ import pytest
 
 from local import ROOT
 from local.seed_demo import demo_files
-from shared.generation.citations import cite
-from shared.generation.extractive import INDIRECT, MAX_ITEMS, MAX_SENTENCES, MODEL, extract
+from shared.generation.cited_documents import cite
+from shared.generation.extractive.answer import INDIRECT, MODEL, extract
+from shared.generation.extractive.weights import MAX_ITEMS, MAX_SENTENCES
 from shared.generation.passage_statements import without_markup
 from shared.generation.question_form import MAX_PARTS, QuestionForm
-from shared.ingestion.chunking.passages import chunk_document
+from shared.ingestion.chunking.chunked_document import chunk_document
 from shared.models.embeddings import Embedder, embed
 from shared.text.normalize import clean
 from shared.text.stemming import content_words

@@ -10,7 +10,7 @@ import pytest
 
 from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed, GenerationRefused, GenerationTimedOut, RagError
-from shared.generation.citations import cite
+from shared.generation.cited_documents import cite
 from shared.generation.generators import (
     INLINE_CHARACTERS,
     Extractive,
@@ -23,7 +23,7 @@ from shared.models.chat_gateway import REFUSED, chat_gateway_for
 from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder
 from shared.services import Services
-from shared.text.chat_messages_and_history import count_usage
+from shared.text.chat_messages import count_usage
 from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Match, Sampling, Usage

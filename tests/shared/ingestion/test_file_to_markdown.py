@@ -22,7 +22,7 @@ from shared.errors import (
 from shared.ingestion.file_to_markdown import Converted, convert
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 from shared.ingestion.parsers import html_xml
-from shared.ingestion.parsers.limits_and_tables import own_title
+from shared.ingestion.parsers.parsed_file import own_title
 from shared.models.transcription import Transcriber, transcriber_for
 from tests.shared import sample_files
 from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH, settings

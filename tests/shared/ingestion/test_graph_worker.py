@@ -13,7 +13,7 @@ from shared.errors import RagError
 from shared.graph.rule_extractor import extract
 from shared.graph.types import Extraction
 from shared.ingestion import graph_worker
-from shared.ingestion.chunking.passages import ChunkingConfig
+from shared.ingestion.chunking.chunked_document import ChunkingConfig
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.entities_of_chunks import extract_rows
 from shared.ingestion.graph_worker import GraphWorker

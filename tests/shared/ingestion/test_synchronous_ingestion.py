@@ -11,7 +11,12 @@ from shared import pipeline
 from shared.clients.postgrest import Database
 from shared.documents import documents
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
-from shared.ingestion.chunking.passages import SPECIAL_TOKENS, ChunkingConfig, chunk_document, short_title
+from shared.ingestion.chunking.chunked_document import (
+    SPECIAL_TOKENS,
+    ChunkingConfig,
+    chunk_document,
+    short_title,
+)
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.synchronous_ingestion import NewDocument, StoredDocument, ingest, ingest_many
 from shared.models.embeddings import Embedder, embed, embedder_for

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.generation.refusals import INSUFFICIENT, RAG_INSUFFICIENT, insufficient
+from shared.generation.refusal_texts import INSUFFICIENT, RAG_INSUFFICIENT, insufficient
 from shared.text.language_detection import language_of
 
 QUESTIONS = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.documents import collections_and_documents_by_name as named_collections
+from shared.documents import named_collections
 from shared.services import Services
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People

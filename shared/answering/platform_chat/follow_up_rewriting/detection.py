@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 
 from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar, read_grammar
-from shared.text.language_detection import FUNCTION_WORDS, Language, language_of
+from shared.text.function_words import FUNCTION_WORDS, Language
+from shared.text.language_detection import language_of
 
 GRAMMARS: dict[Language, Grammar] = {
     "en": read_grammar("english"),

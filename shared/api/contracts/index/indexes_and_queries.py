@@ -23,7 +23,7 @@ from shared.api.contracts.shared_fields import (
     WithoutNul,
 )
 from shared.errors import InvalidRequest, RagError
-from shared.generation.refusals import insufficient
+from shared.generation.refusal_texts import insufficient
 from shared.types import Answer, Sampling, SearchResult
 
 __all__ = ["ErrorBody", "error_body"]

@@ -9,7 +9,7 @@ from shared.answering.platform_chat.types import Message, Turn
 from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul
 from shared.errors import InvalidRequest
-from shared.text.chat_messages_and_history import text_of
+from shared.text.chat_messages import text_of
 from shared.types import Filters, Mode, Query, Sampling
 
 MAX_MESSAGE = 10_000

@@ -12,7 +12,7 @@ from shared.api.contracts.platform.error_format import error_body
 from shared.api.contracts.shared_fields import ConfidenceDetail, ResponseModel, Score, rounded_score
 from shared.api.sse import event
 from shared.errors import RagError
-from shared.generation.citations import best_of_documents
+from shared.generation.cited_documents import best_of_documents
 from shared.tracing import current
 from shared.types import Match, TextDelta
 

@@ -7,7 +7,7 @@ import pytest
 from shared.answering.chat_completions import openai_response_format as response
 from shared.answering.chat_completions.openai_request import Conversation, with_context
 from shared.errors import InvalidRequest
-from shared.text.chat_messages_and_history import FRAME_TOKENS, message_tokens, text_of
+from shared.text.chat_messages import FRAME_TOKENS, message_tokens, text_of
 from shared.text.token_count import count_tokens
 from shared.types import Usage
 from tests.shared.examples import match

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from shared.answering.platform_chat.history_trimming import previous_question, trim_history
 from shared.answering.platform_chat.types import Message
-from shared.text.chat_messages_and_history import FRAME_TOKENS
+from shared.text.chat_messages import FRAME_TOKENS
 from shared.text.token_count import count_tokens
 
 TALK = st.lists(st.builds(Message, st.sampled_from(["user", "assistant"]), st.text(min_size=1, max_size=40)))

@@ -7,10 +7,24 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from local.seed_demo import demo_files
-from shared.ingestion.chunking.chunk_packer import Chunk, CountTokens, chunk
+from shared.ingestion.chunking.chunk_packer import Chunk, CountTokens, pack
+from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
+from shared.ingestion.chunking.text_parts import split
 from shared.models.embeddings import Embedder
 from shared.text.sentences import sentences
 from shared.text.token_count import count_tokens
+
+
+def chunk(
+    text: str,
+    *,
+    size: int,
+    overlap: int,
+    count: CountTokens,
+    lang: str | None = None,
+    plan: ChunkingPlan = BY_SENTENCES,
+) -> list[Chunk]:
+    return pack(text, split(text, plan, lang), size, overlap, count)
 
 
 def words(text: str) -> int:

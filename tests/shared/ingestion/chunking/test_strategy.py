@@ -9,7 +9,7 @@ from local.seed_demo import demo_files
 from shared.errors import InvalidRequest
 from shared.ingestion.chunking.document_type import boundaries_in
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
-from tests.shared.ingestion.chunking.test_splitters import FAQ, LAW, PAPER, TABLE
+from tests.shared.ingestion.chunking.test_text_parts import FAQ, LAW, PAPER, TABLE
 
 CONTRACT = """LEASE AGREEMENT
 The parties agree:

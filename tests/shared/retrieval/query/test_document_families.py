@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from shared.ingestion.filter_fields_of_metadata import fields_of
+from shared.ingestion.filter_fields import fields_of
 from shared.retrieval.query.document_families import KINDS, Family, family_of
 
 QUESTIONS = [

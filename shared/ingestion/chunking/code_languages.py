@@ -1,9 +1,9 @@
-"""Structure of code: parsed in a subprocess (parsers/code.py), since code may crash its parser."""
+"""Structure of code: parsed in a subprocess (parsers/code_functions.py), since code may crash its parser."""
 
 import json
 
 from shared.errors import InvalidRequest, UnreadableDocument
-from shared.ingestion.chunking.headings_and_table_headers import PARAGRAPH, Span
+from shared.ingestion.chunking.boundaries import PARAGRAPH, Span
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 
 LANGUAGES = (
@@ -29,7 +29,7 @@ def code_language(value: object) -> str:
 
 
 def code_structure(text: str, language: str) -> tuple[list[int], list[Span]]:
-    """Places within long lines at which they may be divided; and blocks, the spans that should stay in one
+    """Positions within long lines at which they may be divided; and blocks, the spans that should stay in one
     chunk, from the first comment to the end of the last line, in any order, some within others."""
     try:
         ((_, reply),) = parse_in_subprocess("code", f"{language}\n{text}".encode())["parts"]

@@ -1,6 +1,6 @@
 """Citations of matches: one for each document, at most five, with short snippets."""
 
-from shared.generation.citations import MAX_CITATIONS, cite, snippet
+from shared.generation.cited_documents import MAX_CITATIONS, cite, snippet
 from tests.shared.examples import match
 
 

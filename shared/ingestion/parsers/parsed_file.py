@@ -1,20 +1,27 @@
-"""Results, limits, archives and tables of all parsers."""
+"""Result of a parser, and the limits of files: sizes, archives, encodings."""
 
 import codecs
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 
 from shared.errors import UnreadableDocument
 from shared.text.normalize import one_line
 
+# The module of each kind's parser.
+PARSERS = {
+    "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
+    "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code_functions",
+    "csv": "csv_json", "json": "csv_json",
+    "eml": "mail", "mbox": "mail", "page": "web_pages", "sitemap": "web_pages", "robots": "web_pages",
+}  # fmt: skip
 # The first output of a parser's process. An end after it is due to the file.
 READY = "reading\n"
 MAX_UNPACKED = 300_000_000
 MAX_CHARACTERS = 20_000_000
-MAX_CELLS = 2_000_000
 MAX_MEMBERS = 10_000
 BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 # Control characters other than tabs, line ends and form feeds.
@@ -36,6 +43,13 @@ class ParsedFile:
     parts: list[tuple[int | None, str]]
     title: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def parser_of(kind: str) -> Callable[[bytes], ParsedFile]:
+    """The parser of a kind, which has its name."""
+    module = import_module(f"shared.ingestion.parsers.{PARSERS[kind]}")
+    parser: Callable[[bytes], ParsedFile] = getattr(module, kind)
+    return parser
 
 
 def open_archive(data: bytes) -> zipfile.ZipFile:
@@ -107,17 +121,3 @@ def decode_text(data: bytes) -> str:
             "The file has NUL bytes, so it is not text. Check its type.", code="not_text"
         )
     return text
-
-
-def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
-    """Rows of cells as a Markdown table whose header is the first row, or is empty, without empty rows and
-    columns. Raises UnreadableDocument for too many cells."""
-    filled = [cells for row in rows if any(cells := [one_line(cell).replace("|", "\\|") for cell in row])]
-    used = sorted({column for row in filled for column, cell in enumerate(row) if cell})
-    # All rows have the width of the widest.
-    if len(filled) * len(used) > MAX_CELLS:
-        raise size_error()
-    lines = [f"| {' | '.join(row[at] if at < len(row) else '' for at in used)} |" for row in filled]
-    if lines and not has_header:
-        lines.insert(0, f"|{'  |' * len(used)}")
-    return "\n".join([lines[0], f"|{' --- |' * len(used)}", *lines[1:]]) if lines else ""

@@ -1,12 +1,14 @@
-"""Words of a text and of a document, by their capitals."""
+"""Capitals: the words of a text and of its document by their capitals, and words that are no names."""
 
 import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shared.graph.stopwords import COMMON, LOWERCASE_IN_TITLES
-from shared.text.language_detection import language_of
+from shared.graph.entity_types import ORGANIZATIONS, RANKS
+from shared.text.function_words import FUNCTION_WORDS
+from shared.text.language_detection import MONTHS, WEEKDAYS, language_of
+from shared.text.word_lists import word_sets
 
 WORD = re.compile(r"[^\W_]+(?:[’'\-.&][^\W_]+|[\u0300-\u036f]+)*")
 POSSESSIVE = re.compile(r"[’'][sS]?$")
@@ -17,6 +19,25 @@ _BACK = 12
 _LINE = re.compile(r"[^\n]+")
 # L'assistance has an article; O'Neill is one word.
 _ELISION = re.compile(r"[lLd][’'](?=[^\W_]{2})")
+
+_WORDS = word_sets(__file__)
+_FUNCTION_WORDS = frozenset(word for words in FUNCTION_WORDS.values() for word in words if len(word) > 1)
+# Without function words that are also names, or parts of names.
+COMMON = (_WORDS["common"] | _FUNCTION_WORDS | {*MONTHS, *WEEKDAYS, *(f"{day}s" for day in WEEKDAYS)}) - {
+    "ai", "al", "allen", "da", "del", "dos", "pro",
+}  # fmt: skip
+DEMONYMS = _WORDS["demonyms"]
+CONNECTORS = _WORDS["connectors"]
+GERMAN_CONNECTORS = frozenset({"von", "van", "of", "de"})
+LOWERCASE_IN_TITLES = CONNECTORS | _WORDS["lowercase_in_titles"]
+INSEPARABLE = ORGANIZATIONS | RANKS | _WORDS["inseparable"]
+NEVER_FIRST = _WORDS["never_first"]
+# Some months are first names.
+NEVER_LAST = (
+    (frozenset(MONTHS) - {"april", "may", "june", "august", "mar"})
+    | frozenset(WEEKDAYS)
+    | _WORDS["never_last"]
+)
 
 
 class Token(NamedTuple):

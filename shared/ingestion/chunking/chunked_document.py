@@ -1,15 +1,15 @@
 """Chunks of a document, and the embedder's passage for each."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.chunking.chunk_packer import Chunk, chunk
-from shared.ingestion.chunking.page_and_section import Outline
-from shared.ingestion.chunking.splitters import headings
+from shared.ingestion.chunking.chunk_locations import Outline
+from shared.ingestion.chunking.chunk_packer import Chunk, pack
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
+from shared.ingestion.chunking.text_parts import split
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
 from shared.models.chunk_size_and_window import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder, vector_literal
@@ -71,10 +71,10 @@ class ChunkedDocument:
         ]
 
     def _metadata(self, item: Chunk) -> dict[str, Any]:
-        place = self.outline.place(item.start, item.end)
+        location = self.outline.location(item.start, item.end)
         if item.header and item.header[1] - item.header[0] <= MAX_HEADER:
-            place["header_start"], place["header_end"] = item.header
-        return place
+            location["header_start"], location["header_end"] = item.header
+        return location
 
 
 def short_title(embedder: Embedder, title: str) -> str:
@@ -115,48 +115,32 @@ def chunk_document(
     label = short_title(embedder, title)
     room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")
     sizes = ChunkSizes.of(EmbedderLimits(room, embedder.passage_tokens), config.size, config.overlap)
+    split_text = split(text, plan, lang)
+    cost_of_header = lru_cache(1024)(embedder.count_tokens)
 
     def count(part: str) -> int:
         check()
         return embedder.count_tokens(part)
 
-    def cut() -> list[Chunk]:
-        return chunk(text, size=sizes.size, overlap=sizes.overlap, count=count, lang=lang, plan=plan)
+    def header(item: Chunk) -> str:
+        return f"{text[slice(*item.header)]}\n" if item.header else ""
 
-    headers = _ContextHeaders(embedder, text, room)
-    chunks = cut()
-    # Rows mean little without their header: the chunks of a table leave room for it.
-    if plan.document_type == "table" and (longest := headers.longest(chunks)):
-        sizes = sizes.within(room - longest)
-        chunks = cut()
+    def passage(item: Chunk) -> str:
+        fits = cost_of_header(header(item)) + item.tokens <= room
+        return f"{label}\n{header(item) if fits else ''}{item.text}"
+
+    chunks = pack(text, split_text, sizes.size, sizes.overlap, count)
+    if plan.document_type == "table":
+        # Rows mean little without their header: the chunks of a table leave room for it, up to a quarter.
+        costs = {cost_of_header(header(item)) for item in chunks}
+        if longest := max((cost for cost in costs if cost <= room // 4), default=0):
+            sizes = sizes.within(room - longest)
+            chunks = pack(text, split_text, sizes.size, sizes.overlap, count)
     if max_chunks is not None and len(chunks) > max_chunks:
         raise UnreadableDocument(
             f"The document makes more than {max_chunks:,} chunks: divide it, or set a larger chunk size.",
             code="document_too_large",
         )
-    passages = [f"{label}\n{headers.before(item)}{item.text}" for item in chunks]
-    outline = Outline(text, pages, headings(text, plan))
+    outline = Outline(text, pages, split_text.headings)
     entities = extract_rows(title, [item.text for item in chunks], check) if config.is_graph_enabled else None
-    return ChunkedDocument(chunks, passages, sizes, outline, entities)
-
-
-class _ContextHeaders:
-    """Headers of chunks that begin within a table or an answer."""
-
-    def __init__(self, embedder: Embedder, text: str, room: int) -> None:
-        self._text = text
-        self._room = room
-        self._count = lru_cache(1024)(embedder.count_tokens)
-
-    def before(self, item: Chunk) -> str:
-        """The chunk's header and a line end; empty without a header, or without room."""
-        head = self._header(item)
-        return head if self._count(head) + item.tokens <= self._room else ""
-
-    def longest(self, chunks: Iterable[Chunk]) -> int:
-        """The tokens of the longest header within a quarter of the room."""
-        costs = {self._count(self._header(item)) for item in chunks}
-        return max((cost for cost in costs if cost <= self._room // 4), default=0)
-
-    def _header(self, item: Chunk) -> str:
-        return f"{self._text[slice(*item.header)]}\n" if item.header else ""
+    return ChunkedDocument(chunks, [*map(passage, chunks)], sizes, outline, entities)

@@ -1,4 +1,4 @@
-"""Coverage of a claim by windows of passages, and reasons against them."""
+"""Coverage of an assertion by windows of passages, and reasons against them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from itertools import chain, combinations
 
 from shared.generation.grounding.cjk_overlap import covers_unspaced_text
 from shared.generation.grounding.evidence_windows import (
+    EvidencePassage,
+    EvidencePassages,
     SentenceWindow,
-    SourcePassage,
-    SourcePassages,
     window_spans,
 )
 from shared.generation.grounding.facts import facts_in
-from shared.generation.grounding.name_and_value_context import is_out_of_context
 from shared.generation.grounding.negation import Negations, contradicts, is_modal, negations_in
 from shared.generation.grounding.numbers import COUNTED, Fact
+from shared.generation.grounding.out_of_context import is_out_of_context
 from shared.generation.grounding.proper_names import names_in
 from shared.generation.grounding.role_order import has_swapped_roles
 from shared.generation.grounding.terms import content_stems, words_in
@@ -49,7 +49,7 @@ LIMITS = SupportThresholds(alone=0.6, together=0.75)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Assertion:
     text: str
     stems: frozenset[str]
     facts: tuple[Fact, ...]
@@ -59,7 +59,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The windows that support a claim, best first; or the reasons why none does."""
+    """The windows that support an assertion, best first; or the reasons why none does."""
 
     windows: tuple[SentenceWindow, ...]
     reasons: tuple[str, ...]
@@ -67,43 +67,48 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """One or two windows, their stems, and their share of the claim's stems."""
+    """One or two windows, their stems, and their share of the assertion's stems."""
 
     windows: tuple[SentenceWindow, ...]
     stems: frozenset[str]
     share: float
 
 
-def claim_of(text: str) -> Claim:
+def assertion_of(text: str) -> Assertion:
     stems = content_stems(word for word in words_in(text) if not is_modal(word)) - _NUMBER_WORDS
-    return Claim(text, stems, tuple(facts_in(text)), tuple(names_in(text)), negations_in(text))
+    return Assertion(text, stems, tuple(facts_in(text)), tuple(names_in(text)), negations_in(text))
 
 
-def find_support(claim: Claim, passages: SourcePassages, limits: SupportThresholds = LIMITS) -> Support:
-    """The best windows that support the claim alone, else the best two that do together, else the reasons."""
-    support = _Comparison(claim, passages, limits).support()
-    if support.windows and is_out_of_context(claim.text, claim.names, passages):
+def find_support(
+    assertion: Assertion, passages: EvidencePassages, limits: SupportThresholds = LIMITS
+) -> Support:
+    """The best windows that support the assertion alone, else the best two that do together, else the
+    reasons."""
+    support = _Comparison(assertion, passages, limits).support()
+    if support.windows and is_out_of_context(assertion.text, assertion.names, passages):
         return Support((), ("out_of_context",))
     return support
 
 
-def contradiction_reasons(claim: Claim, passages: SourcePassages) -> tuple[str, ...]:
-    """The reasons why the nearest windows contradict the claim, however small their share of it."""
-    windows = _Comparison(claim, passages, LIMITS).near_windows()
+def contradiction_reasons(assertion: Assertion, passages: EvidencePassages) -> tuple[str, ...]:
+    """The reasons why the nearest windows contradict the assertion, however small their share of it."""
+    windows = _Comparison(assertion, passages, LIMITS).near_windows()
     return _reasons(
-        negation=any(contradicts(claim.negations, window.negations, MIN_CLAUSE_WORDS) for window in windows),
-        roles_swapped=any(has_swapped_roles(claim.text, window.text) for window in windows),
+        negation=any(
+            contradicts(assertion.negations, window.negations, MIN_CLAUSE_WORDS) for window in windows
+        ),
+        roles_swapped=any(has_swapped_roles(assertion.text, window.text) for window in windows),
     )
 
 
 class _Comparison:
-    """A claim against all passages."""
+    """An assertion against all passages."""
 
-    def __init__(self, claim: Claim, passages: SourcePassages, limits: SupportThresholds) -> None:
-        self._claim = claim
+    def __init__(self, assertion: Assertion, passages: EvidencePassages, limits: SupportThresholds) -> None:
+        self._assertion = assertion
         self._passages = passages
         self._limits = limits
-        self._weights = {stem: passages.rarity(stem) for stem in claim.stems}
+        self._weights = {stem: passages.rarity(stem) for stem in assertion.stems}
         best_of_each = (nlargest(CANDIDATES_PER_PASSAGE, self._windows(one), _share) for one in passages.all)
         self._best = sorted(chain(*best_of_each), key=_share, reverse=True)
 
@@ -131,7 +136,7 @@ class _Comparison:
         fewest = min((self._faults(item, limits.alone) for item in best[:3]), key=len)
         return Support((), fewest or self._faults(best[0], limits.alone))
 
-    def _windows(self, passage: SourcePassage) -> Iterator[_Candidate]:
+    def _windows(self, passage: EvidencePassage) -> Iterator[_Candidate]:
         context = frozenset(self._weights.keys() & passage.context_stems)
         hits = [sentence.stems & self._weights.keys() for sentence in passage.sentences]
         for first, last in window_spans(len(hits)):
@@ -151,25 +156,25 @@ class _Comparison:
         return nlargest(CANDIDATES, pairs, _share)
 
     def _share(self, stems: frozenset[str]) -> float:
-        """The weight of these stems among the claim's; 1 for a claim of facts alone."""
+        """The weight of these stems among the assertion's; 1 for an assertion of facts alone."""
         total = sum(self._weights.values())
         shared = sum(weight for stem, weight in self._weights.items() if stem in stems)
         return shared / total if total else 1.0
 
     def _faults(self, candidate: _Candidate, threshold: float) -> tuple[str, ...]:
-        """The reasons why these windows do not support the claim."""
-        claim, windows = self._claim, candidate.windows
+        """The reasons why these windows do not support the assertion."""
+        assertion, windows = self._assertion, candidate.windows
         forms = frozenset[str]().union(*(window.forms for window in windows))
         return _reasons(
-            number_not_found=not all(_states(fact, forms) for fact in claim.facts),
+            number_not_found=not all(_states(fact, forms) for fact in assertion.facts),
             name_not_found=any(
-                all(name not in each.passage.names for each in windows) for name in claim.names
+                all(name not in each.passage.names for each in windows) for name in assertion.names
             ),
-            negation=any(contradicts(claim.negations, window.negations) for window in windows),
-            roles_swapped=any(has_swapped_roles(claim.text, window.text) for window in windows),
-            too_little_in_common=not covers_unspaced_text(claim.text, candidate.stems)
+            negation=any(contradicts(assertion.negations, window.negations) for window in windows),
+            roles_swapped=any(has_swapped_roles(assertion.text, window.text) for window in windows),
+            too_little_in_common=not covers_unspaced_text(assertion.text, candidate.stems)
             or candidate.share < threshold
-            or not (claim.stems or claim.facts),
+            or not (assertion.stems or assertion.facts),
         )
 
 

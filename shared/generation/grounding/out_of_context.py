@@ -1,15 +1,15 @@
-"""Context of names and values: the words around them in a claim and in the passages.
+"""Context of names and values: the words around them in an assertion and in the passages.
 
-A window may have all words of a claim in which a name is exchanged for another name of the passage. So the
-sentences that have the claim's name are compared with those that have another one: the name belongs where
+A window may have all words of an assertion in which a name is exchanged for another name of the passage. So
+the sentences with the assertion's name are compared with those that have another one: the name belongs where
 most of the words around it are. The same holds for the value of "label: value", and a sentence with the value
-must share the label: the words of a long value alone are most of the claim's.
+must share the label: the words of a long value alone are most of the assertion's.
 """
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
-from shared.generation.grounding.evidence_windows import SourcePassage, SourcePassages, SourceSentence
+from shared.generation.grounding.evidence_windows import EvidencePassage, EvidencePassages, EvidenceSentence
 from shared.generation.grounding.facts import facts_in, forms_of
 from shared.generation.grounding.proper_names import names_in
 from shared.generation.grounding.terms import content_stems, is_function_word, words_in
@@ -29,7 +29,7 @@ PRONOUN_WORDS, SUBJECT_WORDS = 4, 5
 _PRONOUNS = word_sets(__file__)["pronouns"]
 
 
-def is_out_of_context(text: str, names: Collection[str], passages: SourcePassages) -> bool:
+def is_out_of_context(text: str, names: Collection[str], passages: EvidencePassages) -> bool:
     """Whether a sentence without a name, or without the value, of the text shares clearly more of its context
     than each sentence with it, or those with the value share too little. A sentence without the name must
     have another one instead."""
@@ -48,7 +48,7 @@ def _names_with_context(
     for start in range(len(words)):
         if start < end or words[start] not in names:
             continue
-        end = next((place for place in range(start, len(words)) if words[place] not in names), len(words))
+        end = next((index for index in range(start, len(words)) if words[index] not in names), len(words))
         before = [word for word in words[:start] if not is_function_word(word)][-WIDTH:]
         after = [word for word in words[end:] if not is_function_word(word)][:WIDTH]
         name = words[start:end]
@@ -56,7 +56,7 @@ def _names_with_context(
 
 
 def _is_name_out_of_context(
-    name: list[str], context: frozenset[str], words: list[str], passages: SourcePassages
+    name: list[str], context: frozenset[str], words: list[str], passages: EvidencePassages
 ) -> bool:
     best, others = _shares(context, passages, partial(_has_name, name))
     return best is not None and any(
@@ -65,7 +65,7 @@ def _is_name_out_of_context(
     )
 
 
-def _has_name(name: list[str], passage: SourcePassage, index: int) -> bool:
+def _has_name(name: list[str], passage: EvidencePassage, index: int) -> bool:
     """Whether the sentence has the last word of the name or a pronoun for it, or the title a word of it."""
     words = passage.sentences[index].words
     if index and not _PRONOUNS.isdisjoint(words[:PRONOUN_WORDS]):
@@ -73,13 +73,13 @@ def _has_name(name: list[str], passage: SourcePassage, index: int) -> bool:
     return name[-1] in words or not passage.heading.isdisjoint(name)
 
 
-def _is_value_out_of_context(text: str, passages: SourcePassages) -> bool:
+def _is_value_out_of_context(text: str, passages: EvidencePassages) -> bool:
     label, _, value = text.rpartition(": ")
     context, stems, facts = content_stems(words_in(label)), content_stems(words_in(value)), facts_in(value)
     if len(context) < MIN_LABEL_STEMS or len(text.split()) > MAX_LABEL_AND_VALUE_WORDS:
         return False
 
-    def has_value(passage: SourcePassage, index: int) -> bool:
+    def has_value(passage: EvidencePassage, index: int) -> bool:
         sentence = passage.sentences[index]
         if passages.share(sentence.stems, stems) < MIN_VALUE_SHARE:
             return False
@@ -93,12 +93,12 @@ def _is_value_out_of_context(text: str, passages: SourcePassages) -> bool:
 
 
 def _shares(
-    context: frozenset[str], passages: SourcePassages, has_part: Callable[[SourcePassage, int], bool]
-) -> tuple[float | None, list[tuple[float, SourcePassage, SourceSentence]]]:
+    context: frozenset[str], passages: EvidencePassages, has_part: Callable[[EvidencePassage, int], bool]
+) -> tuple[float | None, list[tuple[float, EvidencePassage, EvidenceSentence]]]:
     """The highest share of the context that a sentence with the part has, None if none has the part; and the
     share of each other sentence."""
     best: float | None = None
-    others: list[tuple[float, SourcePassage, SourceSentence]] = []
+    others: list[tuple[float, EvidencePassage, EvidenceSentence]] = []
     for passage in passages.all:
         for index, sentence in enumerate(passage.sentences):
             share = passages.share(sentence.stems | passage.context_stems, context)

@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.ingestion.chunking.chunk_packer import CountTokens, chunk
+from shared.ingestion.chunking.chunk_packer import CountTokens
 from shared.ingestion.chunking.document_type import DOCUMENT_TYPES
-from shared.ingestion.chunking.splitters import headings, split
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
-from tests.shared.ingestion.chunking.test_chunk_packer import COUNTERS, letters, sizes, uncovered, words
+from shared.ingestion.chunking.text_parts import split
+from tests.shared.ingestion.chunking.test_chunk_packer import (
+    COUNTERS,
+    chunk,
+    letters,
+    sizes,
+    uncovered,
+    words,
+)
 
 MARKED = st.sampled_from(
     ["# Kilns", "## What is hot?", "Article 5", "Article 6. Duties", "Section 2 of the Act", "PART II",
@@ -60,13 +67,13 @@ def test_code_keeps_them_too_although_it_may_be_invalid(
 
 @given(TEXTS, PLANS)
 def test_sections_are_in_order_and_disjoint(text: str, plan: ChunkingPlan):
-    places = [place for part in split(text, plan)[0] for place in (part.start, part.end)]
+    places = [place for part in split(text, plan).parts for place in (part.start, part.end)]
     assert places == sorted(places)
 
 
 @given(TEXTS, PLANS)
 def test_headings_of_a_type_are_in_order_and_below_markdown_headings(text: str, plan: ChunkingPlan):
-    results = headings(text, plan)
+    results = split(text, plan).headings
     assert results == sorted(results)
     assert all(level > 6 and title and start < end for start, end, level, title in results)
 
@@ -214,7 +221,7 @@ def test_articles_start_chunks_and_parts_stay_with_their_first_article():
 
 
 def test_articles_and_clauses_are_headings_of_the_outline():
-    by_name = {title: level for _, _, level, title in headings(LAW, LEGAL)}
+    by_name = {title: level for _, _, level, title in split(LAW, LEGAL).headings}
     assert by_name == {"PART I - GENERAL": 7, "Article 1": 9, "Article 2 - Definitions": 9, "1": 12, "2": 12,
                      "PART II": 7, "Article 5": 9}  # fmt: skip
 
@@ -226,12 +233,12 @@ def test_a_reference_to_an_article_is_not_an_article(subtests: pytest.Subtests):
     )  # fmt: skip
     for line in cases:
         with subtests.test(line=line):
-            assert headings(f"It is so.\n\n{line}\n\nMore.", LEGAL) == []
+            assert split(f"It is so.\n\n{line}\n\nMore.", LEGAL).headings == []
 
 
 def test_the_first_of_section_and_article_is_the_higher_level():
-    over = headings("Section 1\n\nArticle 1\n\nIt is.", LEGAL)
-    under = headings("Article 1\n\nSection 1\n\nIt is.", LEGAL)
+    over = split("Section 1\n\nArticle 1\n\nIt is.", LEGAL).headings
+    under = split("Article 1\n\nSection 1\n\nIt is.", LEGAL).headings
     assert [level for _, _, level, _ in over] == [level for _, _, level, _ in under] == [9, 10]
 
 
@@ -265,7 +272,7 @@ def test_the_sections_of_a_paper_start_chunks():
 
 
 def test_sections_of_a_paper_are_headings_and_lists_are_not():
-    results = [(level, title) for _, _, level, title in headings(PAPER, ACADEMIC)]
+    results = [(level, title) for _, _, level, title in split(PAPER, ACADEMIC).headings]
     assert results == [
         (7, "Abstract"), (7, "1 Introduction"), (7, "2 Methods"), (8, "2.1 Clay"), (7, "References"),
     ]  # fmt: skip
@@ -304,7 +311,7 @@ def test_the_continuation_of_a_long_answer_has_its_question():
 
 def test_a_general_document_has_no_markers():
     assert cut(LAW + FAQ, ChunkingPlan("sentences", "general"), 40, 5) == cut(LAW + FAQ, BY_SENTENCES, 40, 5)
-    assert headings(LAW + PAPER + FAQ, BY_SENTENCES) == []
+    assert split(LAW + PAPER + FAQ, BY_SENTENCES).headings == []
 
 
 def test_only_visible_characters_are_counted():

@@ -4,7 +4,8 @@ The rag contract fixes its text to the letter: it takes `RAG_INSUFFICIENT`, what
 and lists the sources behind it.
 """
 
-from shared.text.language_detection import ENGLISH, Language, language_of
+from shared.text.function_words import Language
+from shared.text.language_detection import ENGLISH, language_of
 from shared.types import Confidence, Judgement
 
 _INSUFFICIENT: dict[Language, str] = {

@@ -10,8 +10,8 @@ import pytest
 
 from shared.api.contracts.platform.webhooks import message_of
 from shared.clients.ssrf_guard import AddressPolicy
-from shared.documents import collections, documents, webhook_delivery_and_retry, webhooks
-from shared.documents.webhook_delivery_and_retry import CLAIMED, PAUSES, WebhookSender
+from shared.documents import collections, documents, webhook_delivery, webhooks
+from shared.documents.webhook_delivery import CLAIMED, PAUSES, WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult, work_until
 from shared.services import Services
@@ -49,12 +49,12 @@ def test_a_failed_delivery_is_repeated(
     services: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn,
     monkeypatch: pytest.MonkeyPatch, reply: Reply, status: int | None, error: str,
 ):  # fmt: skip
-    monkeypatch.setattr(webhook_delivery_and_retry, "PAUSES", (60,))
+    monkeypatch.setattr(webhook_delivery, "PAUSES", (60,))
     listen(services, people, moody.url, OF_DOCUMENTS)
     bring(services, people.ann, home)
     moody.replies(reply)
     with monkeypatch.context() as short:
-        short.setattr(webhook_delivery_and_retry, "SECONDS", 0.3 if error == "timed_out" else 60)
+        short.setattr(webhook_delivery, "SECONDS", 0.3 if error == "timed_out" else 60)
         assert courier.deliver() == BatchResult(claimed=1)
     assert states(world) == [("waiting", 1, status, error)]
     # Not at once.

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shared.graph.alias_resolution import AliasMap
+from shared.graph.capitalization import COMMON
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.identifier_entities import identifiers_in
 from shared.graph.mentions import Mention
-from shared.graph.relation_words import KEYS
-from shared.graph.stopwords import COMMON
+from shared.graph.relation_forms import KEYS
 from shared.graph.types import Relation, is_name
 
 _LINE = re.compile(r"^.{0,400}$", re.MULTILINE)
@@ -73,11 +73,13 @@ def relation_lines_in(text: str) -> Iterator[LineRelation]:
                 yield from _relations_of_row(header, line, start)
         elif key_line := _KEY_LINE.match(line):
             key, value = _normalized(key_line["key"]), key_line["value"]
-            place = start + key_line.start("value")
+            value_start = start + key_line.start("value")
             list_type = None if value.strip() else KEYS.get(key)
             if key in KEYS:
-                yield LineRelation(_names_in_value(value, place, KEYS[key]), KEYS[key], subject, heading)
-            elif key in _NAME_KEYS and (names := _names_in_value(value, place, None)):
+                yield LineRelation(
+                    _names_in_value(value, value_start, KEYS[key]), KEYS[key], subject, heading
+                )
+            elif key in _NAME_KEYS and (names := _names_in_value(value, value_start, None)):
                 subject = names[0] if opens_block else subject
                 yield LineRelation(names)
         elif list_type is not None and (item := _ITEM.match(line)):

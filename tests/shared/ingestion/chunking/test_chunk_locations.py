@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.ingestion.chunking.page_and_section import MAX_SECTION, Outline
+from shared.ingestion.chunking.chunk_locations import MAX_SECTION, Outline
 
 TEXT = """# Kilns
 
@@ -25,7 +25,7 @@ PAGES = ((0, 1), (TEXT.index("## Firing"), 2), (TEXT.index("# Costs"), 4))
 
 def place(passage: str) -> dict[str, object]:
     start = TEXT.index(passage)
-    return Outline(TEXT, PAGES).place(start, start + len(passage))
+    return Outline(TEXT, PAGES).location(start, start + len(passage))
 
 
 def test_a_passage_has_the_headings_before_it(subtests: pytest.Subtests):
@@ -60,24 +60,24 @@ def test_a_passage_has_the_page_of_its_start(subtests: pytest.Subtests):
 
 
 def test_a_passage_without_headings_and_pages_has_no_place():
-    assert Outline("Just a line.").place(0, 4) == {}
-    assert Outline("Just a line.\n# Then").place(0, 4) == {}
-    assert Outline("late", ((2, 1),)).place(0, 2) == {}
+    assert Outline("Just a line.").location(0, 4) == {}
+    assert Outline("Just a line.\n# Then").location(0, 4) == {}
+    assert Outline("late", ((2, 1),)).location(0, 2) == {}
 
 
 def test_consecutive_headings_all_belong_to_the_passage():
     text = "# One\n\n## Two\n\nText"
-    assert Outline(text).place(0, len(text)) == {"section": "One > Two"}
+    assert Outline(text).location(0, len(text)) == {"section": "One > Two"}
 
 
 def test_a_title_that_contains_the_separator_stays_whole():
     text = "# Menu\n\n## File > Save > As\n\nText"
-    titles = Outline(text).place(0, len(text))["section"].split(" > ")
+    titles = Outline(text).location(0, len(text))["section"].split(" > ")
     assert [title.replace("\u00a0", " ") for title in titles] == ["Menu", "File > Save > As"]
 
 
 def test_the_length_of_a_section_is_bounded():
-    location = Outline(f"# {'long ' * 200}\ntext").place(1003, 1007)
+    location = Outline(f"# {'long ' * 200}\ntext").location(1003, 1007)
     assert len(location["section"]) == MAX_SECTION
 
 
@@ -96,4 +96,4 @@ def test_other_headings_are_below_markdown_headings():
         "List": "Annex",
     }.items():
         start = text.index(passage)
-        assert outline.place(start, start + len(passage)) == {"section": section}
+        assert outline.location(start, start + len(passage)) == {"section": section}

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from tree_sitter import Language, Node, Parser
 
-from shared.ingestion.parsers.limits_and_tables import ParsedFile
+from shared.ingestion.parsers.parsed_file import ParsedFile
 
 # The package of each grammar, and its function there.
 _NAMES = "bash c cpp css go html java javascript json python ruby rust"
@@ -28,17 +28,17 @@ _BODY = re.compile(r"block|body|compound_statement|_list$")
 
 
 def code(data: bytes) -> ParsedFile:
-    """Of a language's name, a line end and code in it, as JSON: "cuts" and "blocks" (code_structure.py), and
+    """Of a language's name, a line end and code in it, as JSON: "cuts" and "blocks" (code_languages.py), and
     whether it is "broken"."""
     name, _, source = data.partition(b"\n")
     module, function = GRAMMARS[name.decode()]
     language = Language(getattr(import_module(module), function)())
     root = Parser(language).parse(source).root_node
     blocks, cuts = _walk(root, _Rows(source))
-    places = _characters(source, [place for block in blocks for place in block] + cuts)
+    positions = _characters(source, [position for block in blocks for position in block] + cuts)
     result = {
-        "cuts": [places[cut] for cut in cuts],
-        "blocks": [(places[start], places[end]) for start, end in blocks],
+        "cuts": [positions[cut] for cut in cuts],
+        "blocks": [(positions[start], positions[end]) for start, end in blocks],
         "broken": root.has_error,
     }
     return ParsedFile([(None, json.dumps(result))])
@@ -116,14 +116,14 @@ def _last_row(node: Node) -> int:
     return max(node.start_point[0], row - (column == 0))
 
 
-def _characters(data: bytes, places: Sequence[int]) -> dict[int, int]:
+def _characters(data: bytes, positions: Sequence[int]) -> dict[int, int]:
     """The character index of each byte offset in UTF-8 text."""
     numbers: dict[int, int] = {}
     if data.isascii():
-        return {place: place for place in places}
+        return {position: position for position in positions}
     done = characters = 0
-    for place in sorted(set(places)):
-        characters += len(data[done:place].decode(errors="replace"))
-        done = place
-        numbers[place] = characters
+    for position in sorted(set(positions)):
+        characters += len(data[done:position].decode(errors="replace"))
+        done = position
+        numbers[position] = characters
     return numbers

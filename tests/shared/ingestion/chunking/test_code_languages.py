@@ -4,11 +4,10 @@ import pytest
 
 from shared.errors import InvalidRequest
 from shared.ingestion import file_type
-from shared.ingestion.chunking.chunk_packer import chunk
-from shared.ingestion.chunking.code_structure import LANGUAGES, code_language
+from shared.ingestion.chunking.code_languages import LANGUAGES, code_language
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.parsers.code import GRAMMARS
-from tests.shared.ingestion.chunking.test_chunk_packer import uncovered, words
+from shared.ingestion.parsers.code_functions import GRAMMARS
+from tests.shared.ingestion.chunking.test_chunk_packer import chunk, uncovered, words
 from tests.shared.sample_source_code import SOURCES
 
 FILLED = {"css": "/* {} */", "html": "<!-- {} -->", "bash": "# {}", "python": "# {}", "ruby": "# {}"}

@@ -1,0 +1,1 @@
+"""Extractive answers: candidates -> scores -> choice -> answer, with the weights of all steps."""

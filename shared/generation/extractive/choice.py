@@ -1,0 +1,152 @@
+"""Choice of an extractive answer's statements: a list, or the best sentences that add to each other."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from shared.generation.conflicting_values import conflicting
+from shared.generation.extractive import weights
+from shared.generation.extractive.candidates import Candidates, after_heading, context_words
+from shared.generation.extractive.scores import Scores
+from shared.generation.grounding.proper_names import names_in
+from shared.generation.passage_statements import StatementKind, begins_with_pronoun
+from shared.generation.question_form import QuestionForm, has_word
+from shared.text.stemming import content_words
+from shared.types import ExtractedSentence
+
+
+def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[ExtractedSentence]:
+    """A list if the question asks for one, else the best statements that add to each other, each with what
+    follows from it, without repetitions. The best comes first."""
+    best = max(scores.values())
+    after = {
+        one: other
+        for one, other in pairwise(candidates)
+        if one.number == other.number and 0 <= other.start - one.end <= weights.MAX_GAP
+    }
+    if items := _best_list(form, _lists(candidates, after), candidates, scores):
+        return items
+
+    def decides(sentence: ExtractedSentence) -> bool:
+        return form.yes_or_no and has_word(sentence.text, "decides")
+
+    def is_reason(sentence: ExtractedSentence) -> bool:
+        return form.reason and has_word(after_heading(candidates[sentence].heading, sentence.text), "reason")
+
+    def answers(sentence: ExtractedSentence) -> bool:
+        return (decides(sentence) and scores[sentence] >= weights.MIN_SHARE_OF_DECIDER * best) or (
+            is_reason(sentence) and scores[sentence] >= weights.MIN_SHARE_OF_REASON * best
+        )
+
+    def follows(sentence: ExtractedSentence) -> bool:
+        begins_with_name = names_in(" ".join(sentence.text.split()[:3]))
+        is_of_another = begins_with_name and not form.names <= sentence.words | context_words(
+            sentence, candidates[sentence]
+        )
+        refers_back = begins_with_pronoun(sentence.text, weights.PRONOUN_WORDS)
+        share = weights.MIN_SHARE_OF_PRONOUN if refers_back else weights.MIN_SHARE
+        return (
+            candidates[sentence].kind is StatementKind.SENTENCE
+            and not is_of_another
+            and (
+                scores[sentence] >= share * best
+                or has_word(sentence.text, "limits")
+                or decides(sentence)
+                or is_reason(sentence)
+            )
+        )
+
+    ranked = sorted(candidates, key=lambda item: -scores[item])
+    ranked.insert(0, next(filter(answers, ranked), ranked[0]))
+    chosen: list[ExtractedSentence] = []
+    covered = frozenset[str]()
+    # A limit does not take the place of an answer.
+    room = weights.MAX_SENTENCES * form.parts
+    for candidate in ranked:
+        share = weights.MIN_SHARE if form.words & candidate.words - covered else weights.MIN_SHARE_OF_REPEATED
+        if chosen and scores[candidate] < share * best:
+            continue
+        if not room:
+            break
+        follower = after.get(candidate)
+        for item in (candidate, follower) if follower and follows(follower) else (candidate,):
+            is_limit = item is follower and has_word(item.text, "limits")
+            if (room or is_limit) and not any(_repeats(item.words, other.words) for other in chosen):
+                chosen.append(item)
+                covered |= item.words | context_words(item, candidates[item])
+                room -= not is_limit
+    return chosen
+
+
+def _lists(
+    candidates: Candidates, after: Mapping[ExtractedSentence, ExtractedSentence]
+) -> list[list[ExtractedSentence]]:
+    """The lists of two items or more, and the tables of two rows or more."""
+    before = {other: one for one, other in after.items()}
+    lists: list[list[ExtractedSentence]] = []
+    for sentence, item in candidates.items():
+        previous = before.get(sentence)
+        if item.kind not in (StatementKind.ITEM, StatementKind.ROW):
+            continue
+        if previous and candidates[previous].kind is item.kind:
+            lists[-1].append(sentence)
+        else:
+            lists.append([sentence])
+    return [items[: weights.MAX_ITEMS] for items in lists if len(items) > 1]
+
+
+def _best_list(
+    form: QuestionForm, lists: Sequence[list[ExtractedSentence]], candidates: Candidates, scores: Scores
+) -> list[ExtractedSentence]:
+    """The best list, by its best item and the question's words in it. None if the question asks for one
+    thing, or if a statement is better."""
+    words, best_score = form.words, max(scores.values())
+
+    def best_of(items: Sequence[ExtractedSentence]) -> float:
+        return max(scores[item] for item in items)
+
+    def score(items: Sequence[ExtractedSentence]) -> float:
+        covered = words & context_words(items[0], candidates[items[0]]).union(*(item.words for item in items))
+        return best_of(items) + weights.LIST_WORD_WEIGHT * len(covered) / max(1, len(words))
+
+    def is_under_its_heading(items: Sequence[ExtractedSentence]) -> bool:
+        heading = words & content_words(candidates[items[-1]].heading)
+        title = words & content_words(items[0].match.title)
+        return (
+            len(heading | title) >= weights.MIN_SHARE_OF_HEADING * len(words)
+            and not heading <= title
+            and best_of(items) >= weights.MIN_SHARE * best_score
+        )
+
+    def is_compared(items: Sequence[ExtractedSentence]) -> bool:
+        is_table = candidates[items[0]].kind is StatementKind.ROW
+        return form.superlative and is_table and best_of(items) >= weights.MIN_SHARE * best_score
+
+    if not form.several:
+        lists = [
+            items for items in lists if is_compared(items) or (form.something and is_under_its_heading(items))
+        ]
+    best = max(lists, key=score, default=[])
+    return best if best and score(best) >= best_score else []
+
+
+def _repeats(left: frozenset[str], right: frozenset[str]) -> bool:
+    """Whether two sentences share most of their words (Jaccard) and differ in no number."""
+    numbers = {word for word in left ^ right if any(character.isdigit() for character in word)}
+    return not numbers and len(left & right) / len(left | right) >= weights.REPEATED_SHARE
+
+
+def newest_versions(
+    chosen: Sequence[ExtractedSentence], candidates: Sequence[ExtractedSentence]
+) -> tuple[list[ExtractedSentence], list[ExtractedSentence]]:
+    """The sentences, each replaced by the newest one that contradicts it, and the older ones."""
+    newer: dict[ExtractedSentence, ExtractedSentence] = {}
+    for conflict in conflicting(candidates):
+        newer.setdefault(conflict.older, conflict.newer)
+
+    def newest(sentence: ExtractedSentence) -> ExtractedSentence:
+        for _ in newer:
+            sentence = newer.get(sentence, sentence)
+        return sentence
+
+    latest = list(dict.fromkeys(map(newest, chosen)))
+    return latest, [older for older in newer if older not in latest and newest(older) in latest]

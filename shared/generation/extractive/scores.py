@@ -1,0 +1,85 @@
+"""Scores of an extractive answer's candidates.
+
+The score of a statement is its similarity to the question (cosine of their embeddings) and its share of the
+question's words, weighted by rarity, which finds identifiers and numbers. Words of the title and the section
+count half.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from shared.errors import EmbeddingQuotaExceeded
+from shared.generation.conflicting_values import has_value, is_newer_version, names_version
+from shared.generation.extractive import weights
+from shared.generation.extractive.candidates import Candidates, after_heading, context_words
+from shared.generation.passage_statements import Statement
+from shared.generation.question_form import QuestionForm
+from shared.text.stemming import content_words
+from shared.types import ExtractedSentence
+
+Embed = Callable[[Sequence[str]], list[list[float]]]
+Scores = Mapping[ExtractedSentence, float]
+
+
+def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list[float] | None) -> Scores:
+    """By the words alone for an org that has used up its tokens for embeddings."""
+    # Alone, an item, a row or an answer seldom names its subject.
+    texts = [
+        sentence.text if item.stands_alone else after_heading(item.heading, sentence.text)
+        for sentence, item in candidates.items()
+    ]
+    try:
+        if vector is None:
+            vector, *vectors = embed([form.text, *texts])
+        else:
+            vectors = embed(texts)
+    except EmbeddingQuotaExceeded:
+        vectors = None
+    frequency = Counter(word for candidate in candidates for word in candidate.words)
+    # Words of the previous question alone are context.
+    shares_of_words = dict.fromkeys(form.words, weights.SHARE_OF_CONTEXT)
+    shares_of_words |= dict.fromkeys(content_words(form.text), 1.0)
+    rarity = {
+        word: weight * math.log(1 + len(candidates) / (1 + frequency[word]))
+        for word, weight in shares_of_words.items()
+    }
+    total = sum(rarity.values()) or 1.0
+
+    def coverage(sentence: ExtractedSentence, item: Statement) -> float:
+        passage = sentence.match.text.casefold()
+        own = sentence.words if item.stands_alone else sentence.words | content_words(item.heading)
+        context = context_words(sentence, item) | {word for word in form.names if word in passage}
+        shares = dict.fromkeys(context, weights.SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
+        return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
+
+    def share(sentence: ExtractedSentence) -> float:
+        lacks_value = form.value and not has_value(sentence.text)
+        return (weights.SHARE_OF_SIBLING if form.names_sibling_in(sentence.words) else 1.0) * (
+            weights.SHARE_WITHOUT_VALUE if lacks_value else 1.0
+        )
+
+    if vector is None or vectors is None:
+        return {sentence: share(sentence) * coverage(sentence, item) for sentence, item in candidates.items()}
+
+    def similarity(other: Sequence[float]) -> float:
+        return sum(a * b for a, b in zip(vector, other, strict=True))
+
+    return {
+        sentence: share(sentence)
+        * (weights.SIMILARITY_WEIGHT * similarity(other) + weights.WORD_WEIGHT * coverage(sentence, item))
+        for (sentence, item), other in zip(candidates.items(), vectors, strict=True)
+    }
+
+
+def current_scores(question: str, scores: Scores) -> Scores:
+    """The scores of sentences without a similar one in a newer version of their document. A version that the
+    question names is current."""
+
+    def is_current(sentence: ExtractedSentence) -> bool:
+        return names_version(question, sentence.match) or not any(
+            score >= weights.MIN_SHARE * scores[sentence] and is_newer_version(other.match, sentence.match)
+            for other, score in scores.items()
+        )
+
+    return {sentence: score for sentence, score in scores.items() if is_current(sentence)}
