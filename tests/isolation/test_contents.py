@@ -24,24 +24,6 @@ def visible_contents(actor: Actor, request: dict[str, Any], token: str | None = 
     return {whose for whose, secret in SECRETS.items() if secret in answer.text}
 
 
-@pytest.mark.parametrize("text", [True, False])
-def test_contents_return_only_visible_documents(library: Library, world: World, text: bool):
-    """All callers request the same of either org; each gets their own, and a stranger nothing."""
-    people = library.people
-    request: dict[str, Any] = {**everything(library, world), "text": text}
-    for actor, of_acme, of_bolt in (
-        (people.ann, {"acme", "ann"}, set[str]()),
-        (people.alf, {"acme"}, set[str]()),
-        (people.ada, {"acme", "ann"}, set[str]()),
-        (people.bob, set[str](), {"bolt"}),
-        (people.kim, {"acme"}, {"bolt"}),
-        (people.sam, set[str](), set[str]()),
-    ):
-        assert visible_contents(actor, {**request, "org_id": people.acme.id}) == of_acme
-        assert visible_contents(actor, {**request, "org_id": people.bolt.id}) == of_bolt
-        assert visible_contents(actor, {**request, "org_id": str(uuid4())}) == set()
-
-
 def test_hidden_and_missing_ids_are_indistinguishable(library: Library, world: World):
     people = library.people
     hidden = {"kinds": ["document"] * 2, "ids": [library.bolt_document, library.ann_document]}
@@ -75,13 +57,6 @@ def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
         assert visible_contents(people.ann, where, token) == set()
     own = {"kinds": ["document"], "ids": [inside], "org_id": people.acme.id}
     assert inside in people.ann.rpc("rag_get_contents", own, token=token).text
-
-
-def test_a_key_of_another_org_reads_nothing(library: Library, world: World):
-    people = library.people
-    request = {**everything(library, world), "org_id": people.bolt.id}
-    assert visible_contents(people.kim, request) == {"bolt"}
-    assert visible_contents(people.kim, request, people.kim.key_token()) == set()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import client_of, services_with
 from tests.functions.test_indexes import digest, index, listed, path, retrieve
-from tests.isolation.victim_documents import INTERNALS
 
 SECRET = "The code of the vault door is ACME-4417."
 MODEL = "all-MiniLM-L6-v2"
@@ -38,17 +37,6 @@ def assert_untouched(actor: Actor, name: str = "plans") -> None:
     assert retrieve(actor, "vault", name)[0]["text"] == SECRET
 
 
-@pytest.mark.parametrize("who", ["bob", "sam"])
-def test_another_org_s_index_is_out_of_reach_by_name(people: People, who: str):
-    index(people.ann, SECRET, name="plans")
-    thief: Actor = getattr(people, who)
-    for answer in attack(thief, "plans"):
-        assert answer.status_code == 404, answer.text
-        assert "ACME" not in answer.text
-        assert not INTERNALS.search(answer.text)
-    assert_untouched(people.ann)
-
-
 def test_an_index_of_the_same_name_in_another_org_is_separate(people: People):
     index(people.ann, SECRET, name="plans")
     index(people.bob, "The vault of Bolt has no door.", name="plans")
@@ -65,17 +53,6 @@ def test_another_org_s_text_is_not_revealed_by_its_id(people: People):
     (row,) = index(people.bob, SECRET, name="plans")
     assert row["metadata"] == {}
     assert people.bob.request("DELETE", path("plans")).status_code == 200
-    assert_untouched(people.ann)
-
-
-def test_a_private_collection_is_out_of_reach_by_name(people: People):
-    response = people.ann.post("/api/v1/collections", {"name": "plans", "private": True})
-    assert response.status_code == 201
-    index(people.ann, SECRET, name="plans")
-    for answer in attack(people.alf, "plans"):
-        assert answer.status_code == 404, answer.text
-    # And alf's own of that name is the org's, beside it.
-    index(people.alf, "No secret.", name="plans")
     assert_untouched(people.ann)
 
 
@@ -128,52 +105,6 @@ def test_an_admin_s_documents_in_a_user_s_index_belong_to_the_user(people: Peopl
     assert {answer.status_code for answer in attack(people.alf, name)} == {403}
 
 
-def key(actor: Actor, *scopes: str, **more: Any) -> str:
-    """A token as an API key is exchanged for."""
-    return actor.key_token(scopes=list(scopes), **more)
-
-
-@pytest.mark.parametrize(
-    ("scopes", "allowed"),
-    [
-        (["documents:read"], {"GET"}),
-        (["retrievals:read"], {"ask"}),
-        (["chat:read"], {"ask"}),
-        (["documents:write"], {"GET", "POST"}),
-        (["collections:manage"], {"DELETE"}),
-        ([], set()),
-    ],
-)
-def test_a_key_without_the_scope_is_refused(people: People, scopes: list[str], allowed: set[str]):
-    index(people.ann, SECRET, name="plans")
-    answers = attack(people.ann, "plans", key(people.ann, *scopes))
-    kinds = [method for method, _, _ in ROUTES] + ["ask", "ask"]
-    # The index goes with the last of its routes, before the questions.
-    got = {kind for kind, answer in zip(kinds, answers, strict=True) if answer.status_code != 403}
-    assert got == allowed
-
-
-def test_a_key_bound_to_another_collection_is_refused(people: People):
-    index(people.ann, SECRET, name="plans")
-    index(people.ann, "Nothing secret.", name="other")
-    home = people.ann.rpc("rag_find_collection", {"collection": "other"}).json()[0]["id"]
-    bound = key(people.ann, "admin", collection=home)
-    for answer in attack(people.ann, "plans", bound):
-        assert answer.status_code == 404, answer.text
-    body = {"index_name": "plans", "documents": [{"text": "planted"}]}
-    assert people.ann.post("/index", body, token=bound).status_code in (403, 404)
-    assert people.ann.request("GET", "/indexes", token=bound).json() == ["other"]
-    assert_untouched(people.ann)
-
-
-def test_a_forged_claim_is_ignored(people: People):
-    index(people.ann, SECRET, name="plans")
-    forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
-    for answer in attack(people.bob, "plans", forged):
-        assert answer.status_code == 404, answer.text
-    assert_untouched(people.ann)
-
-
 def test_private_documents_in_a_shared_index_are_not_listed_for_others(people: People):
     """An admin sees it by its id; by the name of an index only its owner does."""
     content = {"title": "x", "content": SECRET, "embedding_model": MODEL}
@@ -188,23 +119,6 @@ def test_private_documents_in_a_shared_index_are_not_listed_for_others(people: P
         answer = other.post(path("plans", "/documents"), changes)
         assert len(answer.json()["not_found_documents"]) == 1
     assert [row["text"] for row in listed(people.ann, name="plans")["documents"]] == [SECRET]
-
-
-def test_postgrest_refuses_an_org_of_others(people: People):
-    """The calls take no org: they mean the caller's."""
-    index(people.ann, SECRET, name="plans")
-    for function, arguments in (
-        ("rag_find_collection", {"collection": "plans"}),
-        ("rag_find_documents", {"collection": "plans", "names": [digest(SECRET)]}),
-        ("rag_list_named", {"collection": "plans", "limit": 10}),
-        ("rag_delete_named", {"collection": "plans", "names": [digest(SECRET)]}),
-        ("rag_put_documents", {"collection": "plans", "documents": [], "only_present": True}),
-    ):
-        for thief in (people.bob, people.sam):
-            answer = thief.rpc(function, arguments)
-            assert answer.status_code == 404, (function, answer.text)
-    assert people.bob.rpc("rag_list_names").json() == []
-    assert_untouched(people.ann)
 
 
 def test_anonymous_access_needs_a_configured_user(people: People, settings: Settings, world: World):

@@ -156,20 +156,6 @@ def test_no_argument_selects_another_user(people: People, cached_hash: str, name
     assert people.alf.rpc(REMEMBER, {**arguments, "embedding": WRONG}).status_code == 404
 
 
-@pytest.mark.parametrize("function", [RECALL, REMEMBER])
-def test_anon_is_refused(people: People, cached_hash: str, function: str):
-    arguments: dict[str, Any] = {"hash": cached_hash, "max_age_seconds": HOUR}
-    if function == REMEMBER:
-        arguments["embedding"] = WRONG
-    for token, status in (
-        (people.ann.stack.anon_key, 401),
-        (people.ann.token(role="anon"), 401),
-        (people.ann.token(role="service_role"), 403),
-    ):
-        answer = people.sam.rpc(function, arguments, token=token)
-        assert (answer.status_code, answer.json()["code"]) == (status, "42501"), answer.text
-
-
 def test_a_token_without_a_user_is_refused(people: People, world: World, cached_hash: str):
     """Such as the functions' own: it has no questions, sees none and leaves none."""
     for rag in ({"metrics": True}, {"key_hash": "0" * 64}, {"user": people.ann.id}, None):

@@ -173,51 +173,6 @@ def test_a_bound_key_searches_only_its_collection(library: Library, world: World
     assert refused.status_code == 404
 
 
-@pytest.mark.parametrize(
-    "scopes", [[], ["documents:read"], ["documents:write"], ["collections:manage"], [7], "admin"], ids=str
-)
-def test_a_key_without_the_scope_is_refused(shared_library: Library, scopes: Any):
-    token = shared_library.people.ann.key_token(scopes=scopes)
-    answers = [search(shared_library, shared_library.people.ann, token, mode=mode) for mode in MODES]
-    answers.append(
-        shared_library.people.ann.rpc(
-            "rag_similar", {"document_id": shared_library.acme_document}, token=token
-        )
-    )
-    assert {(answer.status_code, answer.json()["details"]) for answer in answers} == {(403, "missing_scope")}
-
-
-def test_anon_is_refused(shared_library: Library):
-    people = shared_library.people
-    anon = people.sam.stack.anon_key
-    assert search(shared_library, people.sam, anon).status_code in (401, 403)
-    assert people.sam.rpc(
-        "rag_similar", {"document_id": shared_library.acme_document}, token=anon
-    ).status_code in (
-        401,
-        403,
-    )
-
-
-def test_postgrest_filters_on_results_reveal_nothing(shared_library: Library):
-    people = shared_library.people
-    headers = people.alf.headers()
-    body = {
-        "query_text": "vault",
-        "mode": "keyword",
-        "filters": {"model": shared_library.services.embedder.model},
-    }
-    for parameters in (
-        {"org_id": f"neq.{people.acme.id}"},
-        {"content": "like.*BOLT*"},
-        {"content": "ilike.*ann-*"},
-    ):
-        answer = shared_library.client.post(
-            "/rest/v1/rpc/rag_search", params=parameters, json=body, headers=headers
-        )
-        assert (answer.status_code, answer.json()) == (200, [])
-
-
 POISON: dict[str, dict[str, Any]] = {
     "labels": {"labels": [f"{number:03}" * 33 for number in range(100)]},
     "metadata": {"metadata": {f"key {number}": number for number in range(2500)}},

@@ -101,51 +101,6 @@ def test_a_former_member_s_ticket_is_refused(uploading: Uploads, people: People,
     assert_nothing_brought(world, people)
 
 
-def test_uploads_into_collections_of_others_are_refused(uploading: Uploads, people: People, world: World):
-    home, own = collection(people.ann), collection(people.ann, name="own", private=True)
-    for thief, target in ((people.bob, home), (people.sam, home), (people.alf, own)):
-        assert_not_found(uploading.begin(thief, target), "collection_not_found")
-        fields = {"collection_id": target, "name": "a.pdf", "size_bytes": 1}
-        assert thief.rpc("rag_begin_upload", fields).status_code == 404
-    assert uploading.server.asked == []
-    assert world.sql("select count(*) from rag.object_removals") == [(0,)]
-
-
-@pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
-def test_a_key_without_the_scope_is_refused(uploading: Uploads, people: People, world: World, scope: str):
-    home = collection(people.ann)
-    ticket = uploading.put(people.ann, home, SECRET)
-    (path,) = uploading.paths
-    body = {"name": "small", "scopes": [scope]}
-    key = people.ann.post("/api/keys", body).json()["key"]
-    for answer in (uploading.begin(people.ann, home, token=key), uploading.finish(people.ann, ticket, key)):
-        assert answer.status_code == 403, answer.text
-    # Straight through PostgREST, and Storage.
-    token = people.ann.key_token(scopes=[scope])
-    fields = {"collection_id": home, "name": "a.pdf", "size_bytes": 1}
-    assert people.ann.rpc("rag_begin_upload", fields, token=token).status_code == 403
-    document = {"title": "x", "path": path, "size_bytes": 1}
-    added = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}, token=token)
-    assert added.status_code in (403, 404), added.text
-    assert uploading.storage("GET", f"object/authenticated/{BUCKET}/{path}", token).status_code == 400
-    assert_nothing_brought(world, people)
-
-
-def test_a_key_bound_to_another_collection_is_refused(uploading: Uploads, people: People, world: World):
-    home, bound = collection(people.ann), collection(people.ann, name="bound")
-    ticket = uploading.put(people.ann, home, SECRET)
-    (path,) = uploading.paths
-    body = {"name": "bound", "scopes": ["documents:write", "documents:read"], "collection": "bound"}
-    key = people.ann.post("/api/keys", body).json()["key"]
-    assert_not_found(uploading.begin(people.ann, home, token=key), "collection_not_found")
-    assert_not_found(uploading.finish(people.ann, ticket, key), "upload_not_found")
-    token = people.ann.key_token(collection=bound)
-    assert_hidden(uploading, path, token)
-    assert uploading.finish(people.ann, ticket).status_code == 202
-    assert_hidden(uploading, path, token)
-    assert uploading.begin(people.ann, bound, token=key).status_code == 201
-
-
 # -- paths --------------------------------------------------------------------------------------------
 
 
@@ -416,14 +371,6 @@ def test_a_link_to_another_user_s_original_is_refused(uploading: Uploads, people
 
 
 # -- removals -----------------------------------------------------------------------------------------
-
-
-def test_only_the_worker_deletes_objects(uploading: Uploads, people: People):
-    path = shared(uploading, people)
-    removal = {"org_id": people.acme.id, "path": path}
-    for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
-        for function, text in (("rag_claim_removals", {}), ("rag_end_removal", removal)):
-            assert people.ann.rpc(function, text, token=token).status_code in (401, 403, 404)
 
 
 def test_the_worker_cannot_be_made_to_delete_a_document_s_object(
