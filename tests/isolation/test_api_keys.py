@@ -1,4 +1,4 @@
-"""Attacks with API keys and on them: forged, narrowed, stolen, another's."""
+"""Attacks with API keys that the sweep does not generate: claims, quotas, hashes, other orgs of the owner."""
 
 from typing import Any
 from uuid import uuid4
@@ -77,17 +77,6 @@ def test_a_key_does_not_reach_its_owner_s_other_org(library: Library):
     assert library.is_unchanged()
 
 
-def test_a_key_cannot_list_or_create_keys_of_its_owner_s_other_org(library: Library, world: World):
-    people = library.people
-    world.sql("update rag.members set role = 'admin' where user_id = %s", people.kim.id)
-    make(people.ann)
-    key = make(people.kim, scopes=["admin"], org_id=people.bolt.id)["key"]
-    listed = people.kim.request("GET", PATH, token=key).json()["keys"]
-    assert {row["org_id"] for row in listed} == {people.bolt.id}
-    body = {"name": "x", "scopes": ["chat:read"], "org_id": people.acme.id}
-    assert_refused(people.kim.request("POST", PATH, body, token=key), 404, library)
-
-
 def test_an_admin_s_key_without_the_scope_does_not_reach_private_rows(library: Library):
     """The key sees what a member would; with the scope, what its owner does."""
     people = library.people
@@ -108,8 +97,8 @@ def test_the_scope_admin_gives_a_non_admin_no_rights(library: Library, world: Wo
     assert library.secrets(MATCH, people.alf, token) == {"acme"}
     answer = people.alf.rpc("rag_delete_document", {"document_id": library.ann_document}, token=token)
     assert answer.json() is False
-    listed = people.alf.request("GET", PATH, token=text).json()["keys"]
-    assert [row["name"] for row in listed] == ["planted"]
+    keys = people.alf.request("GET", PATH, token=text).json()["keys"]
+    assert [row["name"] for row in keys] == ["planted"]
     for method, path in (("DELETE", ""), ("POST", "/rotate")):
         answer = people.alf.request(method, f"{PATH}/{key['id']}{path}", token=text)
         assert_refused(answer, 404, library)
@@ -151,43 +140,49 @@ def test_claims_in_user_writable_metadata_are_ignored(shared_library: Library, p
     assert people.bob.rpc("rag_list_keys", token=token).json() == []
 
 
-def test_an_unreadable_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
-    """Nothing is left of what its user may."""
+def assert_powerless(library: Library, actor: Actor, token: str) -> None:
+    """The token reads, writes and deletes nothing."""
+    results = library.ask(MATCH, actor.headers(token))
+    assert results.status_code == 403 or results.json() == []
+    assert put(library, actor, token).status_code in (400, 403, 404)
+    deletion = actor.rpc("rag_delete_document", {"document_id": library.acme_document}, token=token)
+    assert deletion.json() is False
+    assert library.is_unchanged()
+
+
+def test_a_malformed_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
+    """Of the whole key, then of its collection: nothing is left of what its user may."""
+    ann = library.people.ann
     for claim in ["", "admin", 7, True, [], ["admin"], [{"scopes": ["admin"]}]]:
         with subtests.test(claim=claim):
-            people = library.people
-            token = people.ann.token(rag=claim)
-            results = library.ask(MATCH, people.ann.headers(token))
-            assert results.status_code == 403 or results.json() == []
-            assert put(library, people.ann, token).status_code in (403, 404)
-            assert people.ann.rpc("rag_list_keys", token=token).json() == []
-            assert people.ann.rpc("rag_create_key", key_arguments(), token=token).status_code in (403, 404)
-            answer = people.ann.rpc(
-                "rag_delete_document", {"document_id": library.acme_document}, token=token
-            )
-            assert answer.json() is False
-            assert library.is_unchanged()
+            token = ann.token(rag=claim)
+            assert_powerless(library, ann, token)
+            assert ann.rpc("rag_list_keys", token=token).json() == []
+            assert ann.rpc("rag_create_key", key_arguments(), token=token).status_code in (403, 404)
+    for collection in ["", "binder", 7, True, [], {}, ["x"], "null", NOBODYS]:
+        with subtests.test(collection=collection):
+            assert_powerless(library, ann, ann.key_token(collection=collection))
 
 
 # -- too small a scope --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "scopes",
-    [
-        ["documents:read"], ["documents:write"], ["collections:manage"], [], ["admin "], ["RETRIEVALS:READ"],
-        "admin", "retrievals:read", 7, True, {}, {"admin": True}, {"retrievals:read": True}, [["admin"]],
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_key_without_a_search_scope_cannot_match(shared_library: Library, scopes: Any):
-    """At all doors, the pair's own included, which would take such a token for a user's."""
+# A user's token with the claim of a key that has no such scope must not pass for the user's own.
+NO_SEARCH_SCOPES: list[Any] = [
+    ["documents:read"], [], ["admin "], ["RETRIEVALS:READ"], "admin", "retrievals:read", 7, True, {},
+    {"admin": True}, {"retrievals:read": True}, [["admin"]],
+]  # fmt: skip
+
+
+def test_a_malformed_list_of_scopes_grants_nothing(subtests: pytest.Subtests, shared_library: Library):
     people = shared_library.people
-    token = people.ann.key_token(scopes=scopes)
-    for route in ENTRY_POINTS:
-        answer = shared_library.ask(route, people.ann.headers(token))
-        assert answer.status_code == 403, answer.text
-        assert_tells_nothing(answer, shared_library)
+    for scopes in NO_SEARCH_SCOPES:
+        with subtests.test(scopes=scopes):
+            token = people.ann.key_token(scopes=scopes)
+            for route in ENTRY_POINTS:
+                answer = shared_library.ask(route, people.ann.headers(token))
+                assert answer.status_code == 403, answer.text
+                assert_tells_nothing(answer, shared_library)
 
 
 def test_documents_write_puts_replaces_and_deletes(library: Library):
@@ -200,34 +195,20 @@ def test_documents_write_puts_replaces_and_deletes(library: Library):
     assert gone.json() is True
 
 
-@pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "documents:write"])
-def test_a_key_without_the_scope_cannot_manage_collections_in_sql(library: Library, world: World, scope: str):
-    people = library.people
-    claims = {"rag": {"org": people.acme.id, "key": str(uuid4()), "scopes": [scope]}}
-    change = "update rag.collections set name = 'mine' returning 1"
-    assert world.as_user(people.ann, change, **claims) == []
-    assert world.as_user(people.ann, "delete from rag.collections returning 1", **claims) == []
-    if scope != "documents:write":
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(
-                people.ann,
-                "insert into rag.collections (org_id, name) values (%s, 'new')",
-                people.acme.id,
-                **claims,
-            )
-    assert library.is_unchanged()
-
-
-@pytest.mark.parametrize("table", ["documents", "chunks"])
-def test_a_key_without_the_scope_cannot_change_rows_in_sql(library: Library, world: World, table: str):
+def test_a_key_without_the_scope_cannot_change_rows_in_sql(library: Library, world: World):
     people = library.people
     for scopes, visible in ((["collections:manage"], False), ([], False), (["documents:read"], True)):
         claims = {"rag": {"org": people.acme.id, "scopes": scopes}}
-        assert bool(world.as_user(people.ann, f"select 1 from rag.{table}", **claims)) is visible
-        assert world.as_user(people.ann, f"delete from rag.{table} returning 1", **claims) == []
-        if visible:
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                world.as_user(people.ann, f"update rag.{table} set lang = 'en'", **claims)
+        for table in ("documents", "chunks"):
+            assert bool(world.as_user(people.ann, f"select 1 from rag.{table}", **claims)) is visible
+            assert world.as_user(people.ann, f"delete from rag.{table} returning 1", **claims) == []
+            if visible:
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    world.as_user(people.ann, f"update rag.{table} set lang = 'en'", **claims)
+        change = "update rag.collections set name = 'mine' returning 1"
+        if scopes != ["collections:manage"]:
+            assert world.as_user(people.ann, change, **claims) == []
+            assert world.as_user(people.ann, "delete from rag.collections returning 1", **claims) == []
     assert library.is_unchanged()
 
 
@@ -265,17 +246,6 @@ def test_a_bound_key_cannot_write_outside_its_collection(library: Library, world
     assert library.is_unchanged()
 
 
-def test_a_bound_key_writes_replaces_and_deletes_inside_its_collection(library: Library, bound: str):
-    people = library.people
-    answer = put(library, people.ann, bound, collection="binder", external_id="same")
-    assert answer.status_code == 200, answer.text
-    (row,) = answer.json()
-    assert row["replaced"] is True
-    gone = people.ann.rpc("rag_delete_document", {"document_id": row["document_id"]}, token=bound)
-    assert gone.json() is True
-    assert library.is_unchanged()
-
-
 def test_a_bound_key_cannot_leave_its_collection_in_sql(library: Library, world: World, bound: str):
     people = library.people
     ((collection,),) = world.sql(
@@ -309,47 +279,12 @@ def test_a_key_cannot_create_a_stronger_key(library: Library, world: World):
         rotate = f"{PATH}/{unbound['id']}/rotate"
         assert people.ada.request("POST", rotate, token=token).status_code in (403, 404)
     assert_refused(people.ada.request("DELETE", f"{PATH}/{unbound['id']}", token=key), 404, library)
-    listed = people.ada.request("GET", PATH, token=key).json()["keys"]
-    assert {row["collection"] for row in listed} == {"binder"}
+    keys = people.ada.request("GET", PATH, token=key).json()["keys"]
+    assert {row["collection"] for row in keys} == {"binder"}
     assert world.sql("select revoked_at from rag.api_keys where id = %s", unbound["id"]) == [(None,)]
 
 
-def test_an_invalid_collection_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
-    for claim in ["", "binder", 7, True, [], {}, ["x"], "null", NOBODYS]:
-        with subtests.test(claim=claim):
-            people = library.people
-            token = people.ann.key_token(collection=claim)
-            assert library.secrets(MATCH, people.ann, token) == set()
-            assert put(library, people.ann, token).status_code in (400, 403, 404)
-            answer = people.ann.rpc(
-                "rag_delete_document", {"document_id": library.acme_document}, token=token
-            )
-            assert answer.json() is False
-            assert library.is_unchanged()
-
-
 # -- at the keys themselves ---------------------------------------------------------------------------
-
-
-def test_an_admin_cannot_create_a_key_for_another_user_in_sql(library: Library, world: World):
-    people = library.people
-    mine = make(people.ann)
-    for owner in (people.ann, people.bob, people.kim):
-        for claims in ({}, {"rag": {"org": people.acme.id, "scopes": ["admin"]}}):
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                world.as_user(
-                    people.ada,
-                    "insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes) "
-                    "values (%s, %s, 'x', 'sk_abcd', %s, array['chat:read'])",
-                    people.acme.id, owner.id, key_arguments()["hash"], **claims,
-                )  # fmt: skip
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ada, "update rag.api_keys set owner_id = %s", people.ada.id)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ada, "update rag.api_keys set hash = %s", key_arguments()["hash"])
-    assert world.sql("select owner_id::text from rag.api_keys where id = %s", mine["id"]) == [
-        (people.ann.id,)
-    ]
 
 
 def test_key_hashes_and_texts_never_leave_the_database(library: Library):
@@ -468,17 +403,3 @@ def test_more_keys_give_no_larger_daily_quota(library: Library, world: World):
     assert statuses == [200] * 4 + [429] * 2
     assert people.ada.search("x").status_code == 429
     assert people.ann.search("x").status_code == 200
-
-
-def test_metrics_counters_are_unreadable_for_users(library: Library, world: World):
-    people = library.people
-    for actor in (people.ann, people.bob):
-        actor.rpc("rag_check_rate_limit", hit_arguments())
-    key = make(people.ada, scopes=["admin"])
-    for token in (None, exchanged(library, key), people.ada.token(metrics=True)):
-        assert people.ada.rpc("rag_metrics", token=token).json() == []
-    assert (
-        world.as_user(people.ada, "select 1 from rag.request_counts where user_id <> %s", people.ada.id) == []
-    )
-    for table in ("request_counts", "rag_metrics", "rate_limits", "tiers"):
-        assert people.ada.request("GET", f"/rest/v1/{table}").status_code == 404

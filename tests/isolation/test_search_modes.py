@@ -102,31 +102,6 @@ def test_similar_accepts_no_subject_of_others(library: Library, world: World, re
     assert len({answer.text for answer in answers}) == 1
 
 
-def test_expansion_accepts_no_chunks_of_others(library: Library, world: World):
-    """Missing chunks and other owners' chunks add nothing to the caller's."""
-    people = library.people
-    documents = [library.acme_document, library.bolt_document, library.ann_document]
-    chunks = world.sql("select id::text from rag.chunks where document_id = any (%s::uuid[])", documents)
-    request = {"chunk_ids": [str(uuid4()), *(chunk_id for (chunk_id,) in chunks)], "neighbours": 10}
-    answer = people.alf.rpc("rag_widen", request)
-    assert answer.status_code == 200, answer.text
-    assert SECRETS["acme"] in answer.text
-    assert len(answer.json()) == len([row for row in answer.json() if SECRETS["acme"] in row["content"]])
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"chunk_ids": [str(uuid4())] * 101, "neighbours": 1},
-        {"chunk_ids": None, "neighbours": 1},
-        {"chunk_ids": [], "neighbours": 11},
-        {"chunk_ids": [], "neighbours": None},
-    ],
-)
-def test_an_oversized_expansion_is_refused(shared_library: Library, asked: dict[str, Any]):
-    assert shared_library.people.alf.rpc("rag_widen", asked).status_code == 400
-
-
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
 @pytest.mark.parametrize("result", ["chunks", "documents"])
 def test_similar_results_never_include_hidden_chunks(library: Library, mode: str, result: str):

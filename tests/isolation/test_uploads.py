@@ -13,7 +13,7 @@ from shared.access.download_links import PURPOSE as LINKS
 from shared.access.token_signer import Signer
 from shared.documents.direct_uploads import PURPOSE
 from shared.errors import NotFound
-from tests.actors import Actor, World, client
+from tests.actors import World, client
 from tests.conftest import People
 from tests.isolation.test_documents import assert_not_found, bring, collection, link_of
 from tests.isolation.victim_documents import INTERNALS
@@ -426,14 +426,3 @@ def test_the_existence_of_an_object_is_not_revealed(uploading: Uploads, people: 
             with pytest.raises(NotFound) as refused:
                 storage.size_of(actor.principal, missing)
             assert str(refused.value) == "There is no such file."
-
-
-def test_an_admin_cannot_finish_an_upload_in_another_user_s_name(uploading: Uploads, people: People):
-    """An admin sees announced uploads, and still brings nothing that another uploaded."""
-    home = collection(people.ann)
-    uploading.put(people.ann, home, SECRET)
-    (path,) = uploading.paths
-    actor: Actor = people.ada
-    document = {"title": "x", "path": path, "size_bytes": 1}
-    answer = actor.rpc("rag_add_document", {"collection_id": home, "document": document})
-    assert answer.status_code == 404
