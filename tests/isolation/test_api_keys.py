@@ -317,17 +317,6 @@ def test_key_hashes_and_texts_never_leave_the_database(library: Library):
         assert key["key"] not in text
 
 
-def test_a_key_s_hash_is_not_a_key(shared_library: Library):
-    """A reader of the table, or of a backup, holds no key."""
-    people = shared_library.people
-    key = make(people.ada, scopes=["admin"])
-    digest = hash_of(key["key"])
-    for bearer in (digest, f"mn_live_{digest}", f"mn_live_{digest[:43]}", f"sk_{digest[:43]}"):
-        assert_refused(people.ada.request("GET", PATH, token=bearer), 401, shared_library)
-        assert people.ada.rpc("rag_open_key", token=bearer).status_code == 401
-    assert people.ada.rpc("rag_open_key", {"key_hash": digest}).status_code == 404
-
-
 def test_a_key_s_token_is_not_a_user_s_token(library: Library):
     """Should one ever get out: over HTTP it is no wider than the key was."""
     people = library.people

@@ -44,6 +44,25 @@ def test_a_forged_org_filter_finds_nothing(shared_library: Library, route: str):
     assert without_times(another) == without_times(invented)
 
 
+def test_hidden_and_missing_ids_have_the_same_contents(shared_library: Library):
+    """A kind that does not exist has none either."""
+    people, org = shared_library.people, shared_library.people.acme.id
+    hidden = [shared_library.bolt_document, shared_library.ann_document]
+    requests: list[Any] = [
+        {"kinds": ["document"] * 2, "ids": hidden},
+        {"kinds": ["document"] * 2, "ids": [str(uuid4()), str(uuid4())]},
+        *(
+            {"kinds": [kind], "ids": [shared_library.acme_document]}
+            for kind in (None, "collection", "org", "document' or true --", "*")
+        ),
+    ]
+    contents = {
+        people.alf.rpc("rag_get_contents", {"chunks": True, "org_id": org, **request}).text
+        for request in requests
+    }
+    assert contents == {'{"chunks": [], "documents": []}'}
+
+
 def without_times(answer: httpx.Response) -> Any:
     """The body without what differs from one call to the next."""
     body = answer.json()

@@ -14,7 +14,6 @@ from tests.isolation.victim_documents import INTERNALS
 from tests.snapshot_client import Snapshots, detail, put, snapshot_client
 
 SECRET = "the vault's code is 4417"
-LOADING = {"name": "i", "overwrite": False, "documents": 1, "collection": {}}
 
 
 @pytest.fixture
@@ -135,26 +134,8 @@ def test_an_overwrite_cannot_remove_private_documents(persisted: Snapshots, peop
     assert people.ann.request("GET", f"/api/v1/documents/{document}").status_code == 404
 
 
-def test_another_org_s_load_is_out_of_reach_through_postgrest(persisted: Snapshots, people: People):
-    """Neither to add to it, nor to end it, by a guessed id."""
+def test_an_index_that_is_not_loading_is_neither_finished_nor_cancelled(persisted: Snapshots, people: People):
     (plans,) = people.ann.rpc("rag_find_collection", {"collection": "plans"}).json()
-    loading = people.ann.rpc("rag_begin_load", LOADING).json()
-    for collection in (loading, plans["id"]):
-        for function, more in (
-            ("rag_load_documents", {"documents": [], "first": 0}),
-            (
-                "rag_load_chunks",
-                {"document_id": loading, "chunks": [], "embedding_model": "m", "last": True},
-            ),
-            ("rag_finish_load", {"overwrite": True}),
-            ("rag_cancel_load", {}),
-            ("rag_snapshot_documents", {}),
-            ("rag_read_snapshot_documents", {"document_ids": []}),
-        ):
-            answer = people.bob.rpc(function, {"collection_id": collection, **more})
-            assert answer.status_code == 404, (function, answer.text)
-            assert "vault" not in answer.text
-    # Nor is an index of one's own, that has its name, filled or deleted as if it were loaded.
     for function in ("rag_finish_load", "rag_cancel_load"):
         assert people.ann.rpc(function, {"collection_id": plans["id"]}).status_code == 404
     assert len(persisted.documents(people.ann, "plans")) == 1

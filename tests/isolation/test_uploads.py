@@ -246,30 +246,22 @@ def assert_read(uploading: Uploads, path: str, token: str) -> None:
     assert answer.content == SECRET
 
 
-def test_a_private_object_is_out_of_reach_in_storage(uploading: Uploads, people: People):
-    path = private(uploading, people)
-    for token in (people.alf.token(), people.kim.token(), people.bob.token(), people.sam.token(), None,
-                  people.ann.stack.anon_key, people.ann.key_token(scopes=["retrievals:read"])):  # fmt: skip
-        assert_hidden(uploading, path, token)
-    for actor in (people.ann, people.ada):
-        assert_read(uploading, path, actor.token())
-
-
-def test_another_org_s_object_is_out_of_reach_in_storage(uploading: Uploads, people: People):
-    path = shared(uploading, people)
-    other = people.kim.token(rag={"org": people.bolt.id})
-    for token in (people.bob.token(), people.sam.token(), None, people.ann.stack.anon_key, other):
-        assert_hidden(uploading, path, token)
-    for actor in (people.ann, people.alf, people.kim):
-        assert_read(uploading, path, actor.token())
-
-
-def test_an_unprocessed_upload_is_out_of_reach(uploading: Uploads, people: People):
-    uploading.put(people.ann, collection(people.ann), SECRET)
-    (path,) = uploading.paths
-    for actor in (people.alf, people.ada, people.bob, people.sam):
-        assert_hidden(uploading, path, actor.token())
-    assert_read(uploading, path, people.ann.token())
+def test_an_object_is_out_of_reach_of_those_who_do_not_see_its_document(uploading: Uploads, people: People):
+    """Of a private document, of a shared one, and of an upload without a document."""
+    uploading.put(people.ann, collection(people.ann, name="pending"), SECRET)
+    (pending,) = uploading.paths
+    strangers = [people.bob.token(), people.sam.token(), None, people.ann.stack.anon_key]
+    for path, readers, others in (
+        (private(uploading, people), (people.ann, people.ada),
+         [people.alf.token(), people.kim.token(), people.ann.key_token(scopes=["retrievals:read"])]),
+        (shared(uploading, people), (people.ann, people.alf, people.kim),
+         [people.kim.token(rag={"org": people.bolt.id})]),
+        (pending, (people.ann,), [people.alf.token(), people.ada.token()]),
+    ):  # fmt: skip
+        for token in (*strangers, *others):
+            assert_hidden(uploading, path, token)
+        for actor in readers:
+            assert_read(uploading, path, actor.token())
 
 
 def test_storage_accepts_only_issued_paths(uploading: Uploads, people: People):

@@ -22,9 +22,6 @@ LISTED_FIELDS = {
     "last_used_at", "revoked_at",
 }  # fmt: skip
 SCOPES = ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]
-OPENED = {
-    "key_id", "org_id", "owner_id", "collection_id", "scopes", "requests_per_minute", "expires_at",
-}  # fmt: skip
 LONG_AGO = "2020-01-01T00:00:00Z"
 
 
