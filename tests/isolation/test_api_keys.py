@@ -191,8 +191,8 @@ def test_documents_write_puts_replaces_and_deletes(library: Library):
     (first,) = put(library, people.ann, token, external_id="mine", collection="a new one").json()
     (second,) = put(library, people.ann, token, external_id="mine", collection="a new one").json()
     assert (first["document_id"], second["replaced"]) == (second["document_id"], True)
-    gone = people.ann.rpc("rag_delete_document", {"document_id": first["document_id"]}, token=token)
-    assert gone.json() is True
+    deletion = people.ann.rpc("rag_delete_document", {"document_id": first["document_id"]}, token=token)
+    assert deletion.json() is True
 
 
 def test_a_key_without_the_scope_cannot_change_rows_in_sql(library: Library, world: World):

@@ -109,8 +109,8 @@ def test_sql_access_reveals_no_session(people: People, world: World):
         for table, key in (("sessions", "id"), ("messages", "session_id")):
             read = f"select count(*) from rag.{table} where {key} = %s"
             assert world.as_user(attacker, read, session) == [(0,)]
-            gone = f"delete from rag.{table} where {key} = %s returning 1"
-            assert world.as_user(attacker, gone, session) == []
+            delete = f"delete from rag.{table} where {key} = %s returning 1"
+            assert world.as_user(attacker, delete, session) == []
         counted = "update rag.sessions set message_count = 0, title = 'x' where id = %s returning 1"
         assert world.as_user(attacker, counted, session) == []
     assert world.sql("select message_count from rag.sessions where id = %s", session) == [(1,)]

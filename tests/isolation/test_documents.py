@@ -22,7 +22,7 @@ def collection(actor: Actor, **more: Any) -> str:
     return str(answer.json()["id"])
 
 
-def bring(actor: Actor, collection_id: str, text: str = SECRET, **more: Any) -> str:
+def add_text(actor: Actor, collection_id: str, text: str = SECRET, **more: Any) -> str:
     body = {"collection_id": collection_id, "content": text, "title": "The vault", **more}
     answer = actor.request("POST", f"{PATH}/text", body)
     assert answer.status_code == 202, answer.text
@@ -39,12 +39,12 @@ def assert_not_found(answer: Any, code: str = "document_not_found") -> None:
 
 def test_another_user_s_equal_content_is_not_revealed(people: People):
     """Uploading a file does not reveal whether another user has it."""
-    bring(people.ann, collection(people.ann))
+    add_text(people.ann, collection(people.ann))
     home = collection(people.bob)
-    bring(people.bob, home)
+    add_text(people.bob, home)
     shared = collection(people.alf, name="shared")
-    bring(people.alf, shared, private=True)
-    bring(people.ann, shared, private=True)
+    add_text(people.alf, shared, private=True)
+    add_text(people.ann, shared, private=True)
 
 
 def test_another_user_s_external_id_is_not_revealed(people: People):
@@ -71,7 +71,7 @@ def claim_rows(people: People) -> list[dict[str, Any]]:
 
 def test_a_lease_grants_access_to_one_job_only(people: People):
     home = collection(people.ann)
-    first, second = bring(people.ann, home), bring(people.ann, home, "The other plan.")
+    first, second = add_text(people.ann, home), add_text(people.ann, home, "The other plan.")
     jobs = {job["document_id"]: job for job in claim_rows(people)}
     assert set(jobs) == {first, second}
     rag = {"org": people.acme.id, "lease": jobs[second]["lease"], "scopes": ["documents:write"]}
@@ -81,7 +81,7 @@ def test_a_lease_grants_access_to_one_job_only(people: People):
 
 def test_a_job_cannot_be_queued_in_another_user_s_name(people: People, world: World):
     home = collection(people.ann)
-    document_id = bring(people.ann, home)
+    document_id = add_text(people.ann, home)
     statement = (
         "insert into rag.jobs (org_id, document_id, collection_id, user_id, document) "
         "values (%s, %s, %s, %s, '{}')"
@@ -101,10 +101,10 @@ def link_of(actor: Actor, document_id: str) -> str:
 
 def test_a_link_to_another_user_s_document_cannot_be_created(people: People):
     """Only who reads a document gets a link, and it leads to no other."""
-    private = bring(people.ann, collection(people.ann, private=True))
+    private = add_text(people.ann, collection(people.ann, private=True))
     for thief in (people.alf, people.bob, people.sam):
         assert_not_found(thief.request("GET", f"{PATH}/{private}/url"))
-    own = bring(people.alf, collection(people.alf, name="alf"))
+    own = add_text(people.alf, collection(people.alf, name="alf"))
     stolen = link_of(people.alf, own).replace(own, private)
     assert client().get(stolen).status_code == 401
     assert client().get(stolen.partition("?")[0]).status_code == 400
@@ -113,7 +113,7 @@ def test_a_link_to_another_user_s_document_cannot_be_created(people: People):
 
 
 def test_a_link_s_token_works_nowhere_else(people: People):
-    carried = link_of(people.ann, bring(people.ann, collection(people.ann))).partition("token=")[2]
+    carried = link_of(people.ann, add_text(people.ann, collection(people.ann))).partition("token=")[2]
     for path in (f"{PATH}?collection_id={uuid4()}", "/api/v1/collections"):
         assert people.sam.request("GET", path, token=carried).status_code == 401
     assert people.sam.rpc("rag_get_document", {"document_id": str(uuid4())}, token=carried).status_code == 401
@@ -121,7 +121,7 @@ def test_a_link_s_token_works_nowhere_else(people: People):
 
 def test_a_link_ends_with_its_owner_s_membership_and_its_document(people: People, world: World):
     home = collection(people.ann)
-    entries, deleted = bring(people.ann, home), bring(people.ann, home, "Another vault.")
+    entries, deleted = add_text(people.ann, home), add_text(people.ann, home, "Another vault.")
     links = [link_of(people.ann, document) for document in (entries, deleted)]
     people.ann.request("DELETE", f"{PATH}/{deleted}")
     assert client().get(links[1]).status_code == 404
@@ -130,7 +130,7 @@ def test_a_link_ends_with_its_owner_s_membership_and_its_document(people: People
 
 
 def test_a_former_admin_s_link_is_refused(people: People, world: World):
-    private = bring(people.ann, collection(people.ann, private=True))
+    private = add_text(people.ann, collection(people.ann, private=True))
     link = link_of(people.ada, private)
     world.sql("update rag.members set role = 'member' where user_id = %s", people.ada.id)
     assert client().get(link).status_code == 404

@@ -272,17 +272,17 @@ def test_adversarial_questions_reveal_nothing(subtests: pytest.Subtests, web: We
             assert body["complete"] in (True, False)
 
 
-def gone(web: Web, actor: Actor, *words: str) -> bool:
+def is_absent(web: Web, actor: Actor, *words: str) -> bool:
     text = str(web.ways(actor)).lower()
     return not any(word in text for word in words)
 
 
 def test_a_deleted_document_leaves_the_graph(web: Web):
     people = web.people
-    assert not gone(web, people.ada, "wren", "albatross")
+    assert not is_absent(web, people.ada, "wren", "albatross")
     assert people.ann.rpc("rag_delete_document", {"document_id": web.ann}).json()
-    assert gone(web, people.ada, "wren", "albatross", "secretive")
-    assert gone(web, people.ann, "wren", "albatross", "secretive")
+    assert is_absent(web, people.ada, "wren", "albatross", "secretive")
+    assert is_absent(web, people.ann, "wren", "albatross", "secretive")
     assert people.ann.rpc("rag_delete_document", {"document_id": web.acme}).json()
     body = searched(web, people.ann, None, QUESTION)
     assert (body["matches"], body["entities"], body["edges"], body["evidence"]) == ([], [], [], [])

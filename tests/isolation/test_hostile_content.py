@@ -130,9 +130,9 @@ def test_a_row_that_bypassed_its_constraints_affects_only_itself(
         with subtests.test(change=name):
             more = {"documents": [{"text": "More clay.", "document_id": "more"}]}
             assert people.ann.post(f"/api/v1/knowledge/{name}/documents", more).status_code == 201
-    listed = people.ann.request("GET", "/api/v1/collections?limit=100")
-    assert listed.status_code == 200, listed.text
-    assert {"good", "bad 0", "bad 7"} <= {row["name"] for row in listed.json()["data"]}
+    collections = people.ann.request("GET", "/api/v1/collections?limit=100")
+    assert collections.status_code == 200, collections.text
+    assert {"good", "bad 0", "bad 7"} <= {row["name"] for row in collections.json()["data"]}
     # The log of the stack's functions names the rows.
     ((chunk,),) = world.sql("select id::text from rag.chunks where metadata ? 'page_number'")
     log = (people.ann.stack.folder / "logs" / "gateway.log").read_text()

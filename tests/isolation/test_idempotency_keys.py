@@ -21,13 +21,13 @@ def claim(
     return answer.status_code, answer.json()[0] if answer.status_code == 200 else answer.json()["details"]
 
 
-def keep(actor: Actor, org_id: str, held: str, token: str | None = None, **more: Any) -> Any:
-    arguments = {"org_id": org_id, "key_hash": HASH, "claim": held}
+def keep(actor: Actor, org_id: str, claim_id: str, token: str | None = None, **more: Any) -> Any:
+    arguments = {"org_id": org_id, "key_hash": HASH, "claim": claim_id}
     body = {"status": 200, "body": json.dumps(SECRET), "request_id": "r", **more}
     return actor.rpc("rag_store_response", arguments | body, token=token).json()
 
 
-def answered(actor: Actor, org_id: str, token: str | None = None) -> None:
+def store_answer(actor: Actor, org_id: str, token: str | None = None) -> None:
     """The secret, stored for that caller."""
     _, row = claim(actor, org_id, token)
     assert keep(actor, org_id, row["claim"], token) is True
@@ -44,7 +44,7 @@ everybody_else = pytest.mark.parametrize("who", ["a member of her org", "its adm
 @everybody_else
 def test_the_same_key_and_body_replay_nothing_of_another_user(people: People, who: str):
     """Each has replies of their own, and cannot tell whether other users have any."""
-    answered(people.ann, people.acme.id)
+    store_answer(people.ann, people.acme.id)
     status, row = claim(others(people)[who], people.acme.id)
     assert (status, row["outcome"], row["body"]) == (200, "go", None)
     assert claim(people.ann, people.acme.id)[1]["body"] == SECRET
@@ -76,7 +76,7 @@ def test_a_stored_response_cannot_be_changed(people: People):
 
 def test_another_credential_of_the_same_user_replays_nothing(people: People):
     one, other = (people.ann.key_token(key=str(uuid4()), scopes=["chat:read"]) for _ in range(2))
-    answered(people.ann, people.acme.id, one)
+    store_answer(people.ann, people.acme.id, one)
     for token in (other, None):
         assert claim(people.ann, people.acme.id, token)[1]["outcome"] == "go"
     assert claim(people.ann, people.acme.id, one)[1]["body"] == SECRET
@@ -87,14 +87,14 @@ def test_a_key_bound_to_another_collection_replays_nothing(people: People):
     """By a forged claim of the same key: what it is bound to never changes."""
     key = str(uuid4())
     bound, elsewhere = (people.ann.key_token(key=key, collection=str(uuid4())) for _ in range(2))
-    answered(people.ann, people.acme.id, bound)
+    store_answer(people.ann, people.acme.id, bound)
     status, row = claim(people.ann, people.acme.id, elsewhere)
     assert (status, row["outcome"], row["body"]) == (200, "busy", None)
 
 
 @everybody_else
 def test_the_table_of_responses_is_unreachable(people: People, world: World, who: str):
-    answered(people.ann, people.acme.id)
+    store_answer(people.ann, people.acme.id)
     attacker = others(people)[who]
     assert world.as_user(attacker, "select * from rag.stored_responses") == []
     changes = "update rag.stored_responses set body = '{}' returning 1"
@@ -185,8 +185,8 @@ def test_a_bound_key_replays_no_creation_outside_its_collection(people: People):
 
 def test_a_revoked_or_other_key_replays_no_creation(people: People):
     home = home_of(people.ann)
-    made = [people.ann.post("/api/keys", {"name": n, "scopes": ["documents:write"]}).json() for n in "ab"]
-    first, other = made
+    keys = [people.ann.post("/api/keys", {"name": n, "scopes": ["documents:write"]}).json() for n in "ab"]
+    first, other = keys
     assert [is_replay(write(people.ann, home, first["key"])) for _ in range(2)] == [False, True]
     # The user's own document of the same words is there already: refused, and not replayed.
     answer = write(people.ann, home, other["key"])

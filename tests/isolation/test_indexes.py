@@ -94,8 +94,8 @@ def test_private_documents_in_a_shared_index_are_not_listed_for_others(people: P
     assert put.status_code == 200, put.text
     for other in (people.alf, people.ada):
         assert listed(other, name="plans")["total_items"] == 0
-        gone = other.post(path("plans", "/documents/delete"), {"doc_ids": ["diary"]})
-        assert gone.json()["not_found_doc_ids"] == ["diary"]
+        deletion = other.post(path("plans", "/documents/delete"), {"doc_ids": ["diary"]})
+        assert deletion.json()["not_found_doc_ids"] == ["diary"]
         changes = {"documents": [{"doc_id": "diary", "text": "stolen"}]}
         answer = other.post(path("plans", "/documents"), changes)
         assert len(answer.json()["not_found_documents"]) == 1

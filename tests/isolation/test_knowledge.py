@@ -22,10 +22,9 @@ ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "query", {"question": QUESTION}),
 ]
 READING = ROUTES[1:]
-every_route = pytest.mark.parametrize(("method", "rest", "body"), ROUTES)
 
 
-def bring(actor: Actor, namespace: str = "vault", **more: Any) -> None:
+def ingest_plan(actor: Actor, namespace: str = "vault", **more: Any) -> None:
     ingest(actor, {"text": SECRET, "document_id": "plan", **more}, namespace=namespace)
 
 
@@ -71,57 +70,45 @@ def key(actor: Actor, *scopes: str, **more: Any) -> str:
     return str(answer.json()["key"])
 
 
-def noted(actor: Actor, token: str | None = None, **more: Any) -> httpx.Response:
+def record_event(actor: Actor, token: str | None = None, **more: Any) -> httpx.Response:
     arguments = {"event": "knowledge.retrieve", "namespace": "vault", **more}
     return actor.rpc("rag_record_event", arguments, token=token)
 
 
-@pytest.mark.parametrize("exists", [True, False])
-@every_route
-def test_another_user_s_namespace_is_out_of_reach_by_name(
-    people: People, exists: bool, method: str, rest: str, body: Any
+# Names that say, or seem to say, that they are a user's.
+NAMES_OF_OTHERS = [
+    "notes:u:{id}", "notes:u:{upper}", "notes:u:al", "notes:u:", "notes:u:{prefix}", "notes:u:{id} ",
+    "notes:u:x{id}", "notes:u:{id}x", ":u:{id}", "a/b:u:{id}",
+]  # fmt: skip
+
+
+def test_a_namespace_with_another_user_s_name_is_out_of_reach(
+    people: People, world: World, subtests: pytest.Subtests
 ):
-    """403 whether or not it is there: the name alone says whose it is."""
-    name = f"notes:u:{people.ann.id}"
-    if exists:
-        bring(people.ann, name)
-    for thief in (people.alf, people.bob):
-        answer = call(thief, name, (method, rest, body))
-        assert (answer.status_code, answer.json()) == (
-            403,
-            {"detail": "This name belongs to another user. Choose another name."},
-        )
-        assert thief.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
-    assert ids(people.ann, name) == (["plan"] if exists else [])
-
-
-@pytest.mark.parametrize(
-    "spelled",
-    ["{name}:u:al", "{name}:u:", "{name}:u:{prefix}", "{name}:u:{id} ", "{name}:u:{upper}",
-     "{name}:u:x{id}", ":u:{id}", "a/b:u:{id}"],
-)  # fmt: skip
-def test_another_user_s_namespace_is_out_of_reach_by_a_similar_name(people: People, spelled: str):
-    bring(people.ann, f"notes:u:{people.ann.id}")
+    """403 whether or not it exists: the name alone says whose it is."""
+    for org in (people.acme, people.bolt):
+        world.tier(org, rag=10**6, api=10**6)
     parts = {"id": people.ann.id, "upper": people.ann.id.upper(), "prefix": people.ann.id[:8]}
-    name = spelled.format(name="notes", **parts)
-    for route in ROUTES:
-        answer = call(people.alf, name, route)
-        assert answer.status_code == 403, answer.text
-        assert_tells_nothing(answer)
+    for exists in (False, True):
+        if exists:
+            assert world.sql("select from rag.collections where org_id = %s", people.acme.id) == []
+            ingest_plan(people.ann, f"notes:u:{people.ann.id}")
+        for name in NAMES_OF_OTHERS:
+            with subtests.test(exists=exists, name=name):
+                for actor in (people.alf, people.bob):
+                    for route in ROUTES:
+                        answer = call(actor, name.format(**parts), route)
+                        message = "This name belongs to another user. Choose another name."
+                        assert (answer.status_code, answer.json()) == (403, {"detail": message})
+                    assert actor.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
+    assert ids(people.ann, f"notes:u:{people.ann.id}") == ["plan"]
 
 
-@pytest.mark.parametrize("spelled", ["notes:U:{id}", "NOTES:u:{id}:", "notes:u:{id}:x", "notes", "notes:u"])
-def test_a_lookalike_of_another_user_s_name_grants_no_access(people: People, spelled: str):
+@pytest.mark.parametrize("spelling", ["notes:U:{id}", "NOTES:u:{id}:", "notes:u:{id}:x", "notes", "notes:u"])
+def test_a_lookalike_of_another_user_s_name_grants_no_access(people: People, spelling: str):
     """None of these is that namespace: there is nothing in them."""
-    bring(people.ann, f"notes:u:{people.ann.id}")
-    assert_empty(people.alf, spelled.format(id=people.ann.id))
-
-
-def test_a_namespace_cannot_be_created_in_another_user_s_name(people: People, world: World):
-    for spelled in ("notes:u:{id}", "notes:u:{upper}"):
-        name = spelled.format(id=people.ann.id, upper=people.ann.id.upper())
-        assert call(people.alf, name, ROUTES[0]).status_code == 403
-    assert world.sql("select count(*) from rag.collections where org_id = %s", people.acme.id) == [(0,)]
+    ingest_plan(people.ann, f"notes:u:{people.ann.id}")
+    assert_empty(people.alf, spelling.format(id=people.ann.id))
 
 
 def test_private_documents_in_a_shared_namespace_are_hidden(people: People):
@@ -152,7 +139,7 @@ def test_another_org_s_document_id_finds_nothing(people: People):
 @pytest.mark.parametrize("field", ["org_id", "collection_id", "collection_ids", "owner_id", "document_id"])
 def test_filters_reveal_nothing_hidden(people: People, field: str):
     """They are equalities of metadata, and nothing else."""
-    bring(people.ann)
+    ingest_plan(people.ann)
     ingest(people.bob, {"text": "Mine."}, namespace="vault")
     uuid = people.ann.rpc("rag_find_collection", {"collection": "vault"}).json()[0]["id"]
     for value in (people.acme.id, uuid, [uuid], people.ann.id, "plan"):
@@ -166,22 +153,22 @@ def test_filters_reveal_nothing_hidden(people: People, field: str):
 def test_an_event_cannot_be_recorded_in_another_user_s_name(people: People, world: World):
     """For any arguments: an event is the caller's own, in the caller's org, now."""
     for forged in ("user_id", "org_id", "owner_id", "created_at", "id", "collection_id"):
-        assert noted(people.bob, **{forged: people.ann.id}).status_code == 404
-    assert noted(people.bob).status_code == 204
-    assert noted(people.alf, namespace=f"notes:u:{people.ann.id}").status_code == 403
+        assert record_event(people.bob, **{forged: people.ann.id}).status_code == 404
+    assert record_event(people.bob).status_code == 204
+    assert record_event(people.alf, namespace=f"notes:u:{people.ann.id}").status_code == 403
     assert events(people.ada) == []
     world.sql("update rag.members set role = 'admin' where user_id = %s", people.bob.id)
     assert [row["user_id"] for row in events(people.bob)] == [people.bob.id]
-    assert noted(people.sam).status_code == 404
+    assert record_event(people.sam).status_code == 404
 
 
 def test_a_bound_key_cannot_read_or_record_events_outside_its_collection(people: People):
-    bring(people.ann)
+    ingest_plan(people.ann)
     ingest(people.ann, {"text": "Bound."}, namespace="binder")
     home = people.ann.rpc("rag_find_collection", {"collection": "binder"}).json()[0]["id"]
     token = people.ada.key_token(collection=home)
-    assert noted(people.ada, token, namespace="vault").status_code == 204
-    assert noted(people.ada, token, namespace="binder").status_code == 204
+    assert record_event(people.ada, token, namespace="vault").status_code == 204
+    assert record_event(people.ada, token, namespace="binder").status_code == 204
     assert {row["namespace"] for row in events(people.ada, token)} == {"binder"}
     # What it asked for elsewhere names no collection of the org's.
     assert next(row["collection_id"] for row in events(people.ada, namespace="vault")) is None
@@ -192,7 +179,7 @@ def test_a_bound_key_cannot_read_or_record_events_outside_its_collection(people:
 )
 @pytest.mark.parametrize("who", ["ann", "ada"])
 def test_recorded_events_cannot_be_changed(people: People, world: World, who: str, statement: str):
-    bring(people.ann)
+    ingest_plan(people.ann)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(getattr(people, who), statement)
     assert len(events(people.ada)) == 1

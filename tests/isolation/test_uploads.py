@@ -15,7 +15,7 @@ from shared.documents.direct_uploads import PURPOSE
 from shared.errors import NotFound
 from tests.actors import World, client
 from tests.conftest import People
-from tests.isolation.test_documents import assert_not_found, bring, collection, link_of
+from tests.isolation.test_documents import add_text, assert_not_found, collection, link_of
 from tests.isolation.victim_documents import INTERNALS
 from tests.storage_server import BUCKET
 from tests.upload_client import Uploads, page
@@ -86,7 +86,7 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploads, people: Peopl
 def test_a_ticket_is_not_a_link_or_a_token(uploading: Uploads, people: People):
     home = collection(people.ann)
     ticket = uploading.put(people.ann, home, SECRET)
-    document = bring(people.ann, home)
+    document = add_text(people.ann, home)
     answer = uploading.app.get(f"/v1/documents/{document}/original?token={ticket}")
     assert answer.status_code == 401
     assert people.sam.request("GET", f"/api/v1/documents/{document}", token=ticket).status_code == 401
@@ -204,7 +204,7 @@ def test_the_tables_behind_the_functions_are_unreachable(uploading: Uploads, peo
     """Straight in SQL: a row of one's own with another's path gives nothing away."""
     taken = private(uploading, people)
     home = collection(people.alf, name="alf")
-    document = bring(people.alf, home)
+    document = add_text(people.alf, home)
     changed = "update rag.originals set path = %s, bytes = null, content_hash = null where document_id = %s"
     with pytest.raises(Exception, match="row-level security"):
         world.as_user(people.alf, changed, taken, document)
