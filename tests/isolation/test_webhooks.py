@@ -76,7 +76,8 @@ def test_a_swapped_secret_does_not_redirect_deliveries(people: People, world: Wo
     assert_untouched(people, webhook)
 
 
-def test_events_are_delivered_only_to_their_org(people: People, world: World, bea: Actor):
+def test_events_are_delivered_only_to_their_org(people: People, world: World):
+    bea = world.user(people.bolt, role="admin")
     make(bea, events=["document.processing_completed", "collection.created", "document.deleted"])
     document = people.ann.put([vector(1)])
     people.ann.rpc("rag_delete_document", {"document_id": document})
