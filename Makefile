@@ -7,11 +7,13 @@ export SUPABASE_TELEMETRY_DISABLED := 1
 unexport PYTHONDONTWRITEBYTECODE
 # These would change the interpreter, or the environment that packages are installed into.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS PIP_USER PIP_TARGET PIP_PREFIX UV_PYTHON UV_SYSTEM_PYTHON
-# An environment whose Python was upgraded or removed is made again.
+# An environment whose Python was upgraded or removed is made again. Python itself is asked only where the folder of the
+# packages does not have its version.
 $(shell for venv in .venv .venv-frameworks; do \
-  test -e $$venv && ! $$venv/bin/python -c 'import certifi' 2>/dev/null && rm -f $$venv/ready*; done)
+  test -e $$venv && ! test -d $$venv/lib/$$(basename $$(readlink -f $$venv/bin/python))/site-packages/certifi \
+    && ! $$venv/bin/python -c 'import certifi' 2>/dev/null && rm -f $$venv/ready*; done)
 
-.PHONY: help demo serve test test-postgres test-long mutants docs links check lint types format schema migration openapi package sdk sbom bench eval calibrate compare clean
+.PHONY: help demo serve test test-postgres test-long mutants docs links check lint types format generated migration package sdk sbom bench eval calibrate compare clean
 
 help:
 	@echo "make demo       ingests documents and answers questions with citations (on a local stack of its own, without keys;"
@@ -26,9 +28,8 @@ help:
 	@echo "make docs       build/docs, the documentation as a site, with its links and anchors checked"
 	@echo "make links      requests every external link of the documentation"
 	@echo "make check      format, lint, types, documentation, tests: what CI runs"
-	@echo "make schema     supabase/migrations, written from sql/ (one migration until the first release)"
+	@echo "make generated  writes all generated files from their sources (CONTRIBUTING.md); tests compare them"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
-	@echo "make openapi    openapi/, the OpenAPI document of each function; a test compares them"
 	@echo "make package    build/lambda, the folder that osls packages (docs/deploy.md)"
 	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
 	@echo "make sbom       build/sbom, the Python and npm packages in CycloneDX format"
@@ -99,22 +100,18 @@ format: .venv/ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: .venv/ready
-	@$(BIN)/python -m local schema
+generated: .venv/ready-dev
+	@$(BIN)/python -m local.tools generate
 
 migration: .venv/ready node_modules/ready
-	$(BIN)/python -m local migration $(name)
-
-openapi: .venv/ready
-	@$(BIN)/python -m local openapi
+	$(BIN)/python -m local.tools migration $(name)
 
 package: .venv/ready node_modules/ready
-	@$(BIN)/python -m local.lambda_package
+	@$(BIN)/python -m local.tools.lambda_package
 
 sdk: .venv/ready-dev node_modules/ready
-	@$(BIN)/python -m local.generate_sync_sdk >/dev/null
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/sdk sdk/python
-	@$(BIN)/python -m local.build_typescript_sdk
+	@$(BIN)/python -m local.tools.build_typescript_sdk
 
 sbom: .venv/ready-dev
 	@mkdir -p build/sbom
@@ -141,7 +138,7 @@ clean:
 	rm -rf .venv .venv-frameworks .venv-peers node_modules .local build
 
 # A Python older than 3.11 cannot run install.py.
-INSTALL := $(PYTHON) local/install.py
+INSTALL := $(PYTHON) local/tools/install.py
 .venv/ready: requirements.txt requirements-parsers.txt requirements-sources.txt requirements-server.txt requirements-local.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "error: Python 3.11 or newer is needed, and $(PYTHON) is missing or older: make PYTHON=python3.12" >&2; exit 1; }

@@ -16,7 +16,7 @@ from bench.figures import Figure
 from bench.index_api import ASKER, accept_model, environment, index, texts
 from bench.served_indexes import HashEmbedder
 from bench.synthetic_text import Prose
-from local.bulk_load import load
+from local.operations.bulk_load import load
 from local.seed_demo import make_services
 from local.stack import Stack
 from shared.documents.index_documents import IndexDocument, new_documents

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.bench_stack import BenchStack
 from bench.figures import Figure
-from local import lambda_package
+from local.tools import lambda_package
 
 ROUNDS = 20
 BASELINE = "fastapi, httpx"

@@ -30,8 +30,8 @@ from bench.synthetic_text import Prose
 from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from local import ROOT
-from local.change_model import progress_of
 from local.child_processes import free_port, is_responding, start, wait_until_ready
+from local.operations.change_model import progress_of
 from local.seed_demo import make_services
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.models.embeddings import local_embedder

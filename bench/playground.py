@@ -12,7 +12,7 @@ from typing import Any
 from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
 from local import ROOT
-from local.child_processes import StackError
+from local.errors import CommandError
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 QUESTION = "How often must loggers be calibrated?"
@@ -39,11 +39,11 @@ def measure(bench: BenchStack) -> list[Figure]:
 
 
 def run(url: str, token: str) -> dict[str, Any]:
-    """The script's measurements. Raises CalledProcessError unless all was answered, StackError without a
+    """The script's measurements. Raises CalledProcessError unless all was answered, CommandError without a
     browser."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
-        raise StackError("no Chromium on this machine")
+        raise CommandError("no Chromium on this machine")
     arguments = {"url": url, "token": token, "question": QUESTION, "rounds": ROUNDS, "browser": browser}
     process = subprocess.run(
         ["node", SCRIPT], input=json.dumps(arguments), stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT

@@ -8,7 +8,7 @@ from statistics import median
 
 from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
-from local import build_typescript_sdk
+from local.tools import build_typescript_sdk
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 QUESTION = "How often must loggers be calibrated?"

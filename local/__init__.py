@@ -1,4 +1,4 @@
-"""The Supabase stack without Docker, for laptops, demos and tests. Nothing here is deployed."""
+"""The stack without Docker, an operator's commands and build tools. No function imports them."""
 
 from pathlib import Path
 

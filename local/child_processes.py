@@ -20,12 +20,8 @@ from pathlib import Path
 import httpx
 import psutil
 
+from local.errors import CommandError
 from shared.clients.http_client import http_client
-
-
-class StackError(RuntimeError):
-    """The local stack cannot run a command; the message says what to do."""
-
 
 # Processes started by this one, which must reap them.
 _started_processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -101,14 +97,14 @@ def start(command: Sequence[str | Path], environment: Mapping[str, str], log: Pa
 
 
 def wait_until_ready(ready: Callable[[], bool], child: Child, log: Path, seconds: float = 300) -> None:
-    """Wait for `ready`; raises StackError with the log's last error when the child dies or time runs out."""
+    """Wait for `ready`; raises CommandError with the log's last error when the child dies or time is up."""
     deadline = time.monotonic() + seconds
     while not ready():
         if child.process() is None or time.monotonic() > deadline:
             lines = log.read_text(errors="replace").strip().splitlines() or ["nothing"]
             # A traceback ends with its error. uvicorn adds lines of its own.
             errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception|FATAL|error): ", line)]
-            raise StackError(f"{log.stem} did not start: {(errors or lines)[-1]} (log: {log})")
+            raise CommandError(f"{log.stem} did not start: {(errors or lines)[-1]} (log: {log})")
         time.sleep(0.02)
 
 

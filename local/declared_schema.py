@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from pathlib import Path
 
 from local import ROOT
 
@@ -21,13 +20,6 @@ def exposed_functions() -> dict[str, str]:
     """The kind of caller of each exposed function (direct, unguarded, worker, guarded), by its signature."""
     rows = re.findall(r"\('(\w+)', '(.+)'\)", (SOURCES / "99_grants.sql").read_text())
     return {signature: caller for caller, signature in rows}
-
-
-def write() -> Path:
-    """Write the migration; its path."""
-    MIGRATIONS.mkdir(exist_ok=True)
-    MIGRATION.write_text(declared_schema())
-    return MIGRATION
 
 
 def digest() -> str:

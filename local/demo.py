@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from supabase import ClientOptions, FunctionsHttpError, create_client
 
-from local.child_processes import StackError
+from local.errors import CommandError
 from local.seed_demo import COLLECTION, demo_files, ingest_files, principals_of
 from local.shell_environment import settings_of_the_shell, unknown_settings
 from local.stack import Stack
@@ -44,7 +44,7 @@ def questions() -> list[Question]:
 
 
 def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, Any]:
-    """The function's answer to a question, by the client that Supabase applications use. Raises StackError
+    """The function's answer to a question, by the client that Supabase applications use. Raises CommandError
     for an error of the function."""
     call = {
         "body": {"query_text": question.text, "filters": question.filters},
@@ -56,7 +56,7 @@ def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, An
         try:
             return cast("dict[str, Any]", supabase.functions.invoke(f"rag-{question.call}", call))
         except FunctionsHttpError as error:
-            raise StackError(f"{question.text!r} got {error.status}: {error.message}") from None
+            raise CommandError(f"{question.text!r} got {error.status}: {error.message}") from None
 
 
 def run(stack: Stack, services: Services, console: Console) -> None:
@@ -132,13 +132,13 @@ def is_ingested(stack: Stack, services: Services) -> bool:
 
 def ingest(stack: Stack, services: Services, console: Console) -> tuple[int, int]:
     """Ingest the demo's documents; the numbers of documents and chunks. Completes an interrupted run. Raises
-    StackError for a remote embedder that fails."""
+    CommandError for a remote embedder that fails."""
     try:
         return ingest_files(services, demo_files(), principals_of(stack), console)
     except EmbeddingFailed as error:
         if not services.embedder.remote:
             raise
-        raise StackError(
+        raise CommandError(
             f"RAG_EMBEDDING_URL {services.settings.rag_embedding_url} did not embed with the model "
             f"{services.embedder.model} ({error.log_reason}); check both, and OPENAI_API_KEY"
         ) from None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from local.child_processes import StackError
+from local.errors import CommandError
 from shared.ingestion.synchronous_ingestion import NewDocument
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -31,18 +31,20 @@ class CorpusFile:
 
 
 def org_id_of(name: str) -> str:
-    """The id of a demo org by its short name, or an id as given. Raises StackError for anything else."""
+    """The id of a demo org by its short name, or an id as given. Raises CommandError for anything else."""
     try:
         return ORGS.get(name) or str(UUID(name))
     except ValueError:
-        raise StackError(f"no org is called {name}; give {', '.join(ORGS)}, or an id") from None
+        raise CommandError(f"no org is called {name}; give {', '.join(ORGS)}, or an id") from None
 
 
 def read_folder(folder: Path, org_id: str, collection: str) -> list[CorpusFile]:
-    """Every document below `folder`, by name. Raises StackError when there is none or one is malformed."""
+    """Every document below `folder`, by name. Raises CommandError when there is none or one is malformed."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
     if not files:
-        raise StackError(f"{folder} has no files that end in {' or '.join(sorted(SUFFIXES))}; check the path")
+        raise CommandError(
+            f"{folder} has no files that end in {' or '.join(sorted(SUFFIXES))}; check the path"
+        )
     return [read_file(path, str(path.relative_to(folder)), org_id, collection) for path in files]
 
 
@@ -53,7 +55,7 @@ def read_file(path: Path, name: str, org_id: str, collection: str) -> CorpusFile
         front, body = _split(text)
         fields = tomllib.loads(front)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StackError(f"{path}: {error}") from None
+        raise CommandError(f"{path}: {error}") from None
     owner = fields.get("owner")
     document = NewDocument(
         org_id=org_id,
@@ -80,7 +82,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def _timestamp(value: Any, path: Path) -> datetime | None:
     if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
-        raise StackError(f"{path}: date needs a time and an offset, for example 2026-03-18T09:00:00Z")
+        raise CommandError(f"{path}: date needs a time and an offset, for example 2026-03-18T09:00:00Z")
     return value
 
 

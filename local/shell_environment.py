@@ -3,7 +3,7 @@
 import os
 import re
 
-from local.child_processes import StackError
+from local.errors import CommandError
 from shared.config import CONTRACT_NAMES, Settings
 
 DEMO_MODELS = "RAG_DEMO_MODELS"
@@ -62,10 +62,10 @@ def keep_only(names: set[str], prefixes: tuple[str, ...] = ()) -> None:
 
 def isolate_demo() -> bool:
     """Remove the variables that the demo does not use. Returns whether it uses the models that the shell's
-    settings name. Raises StackError."""
+    settings name. Raises CommandError."""
     value = os.environ.get(DEMO_MODELS, "")
     if value not in ("", "environment"):
-        raise StackError(
+        raise CommandError(
             f"{DEMO_MODELS} has only one value, environment: the models that the settings of the shell name"
         )
     keep_only(
@@ -76,7 +76,7 @@ def isolate_demo() -> bool:
         "RAG_LLM_API_KEY",
         "LOVABLE_API_KEY",
     }:
-        raise StackError(
+        raise CommandError(
             f"{DEMO_MODELS}=environment needs a key: OPENAI_API_KEY (embeddings) or RAG_LLM_API_KEY (answers)"
         )
     return bool(value)

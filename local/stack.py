@@ -8,12 +8,10 @@ import fcntl
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +19,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from local import ROOT, access_tokens, declared_schema, playground_server
+from local import ROOT, access_tokens, declared_schema, playground_server, service_environments, stack_state
 from local.child_processes import (
     Child,
-    StackError,
     free_port,
     free_port_from,
     hold_lock,
@@ -34,61 +31,36 @@ from local.child_processes import (
     start,
     wait_until_ready,
 )
+from local.errors import CommandError
 from local.npm_tools import npm_program, postgrest_binary, supabase, version_of
 from local.postgres import Postgres
-from local.shell_environment import no_proxy_for_loopback, settings_of_the_shell
+from local.stack_state import State
 from shared.clients.http_client import http_client
 
 DEFAULT_FOLDER = ROOT / ".local"
 DEFAULT_PORT = 54321
-POOL_SIZES = ("PGRST_DB_POOL", "PGRST_DB_POOL_ACQUISITION_TIMEOUT")
 # Signing algorithms: a key pair, as in new Supabase projects, or a shared secret.
 KEYS = ("es256", "rs256", "hs256")
 
 
-@dataclass
-class State:
-    """State that persists between commands, in stack.json."""
-
-    password: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    keys: str = "es256"
-    jwt_secret: str = field(default_factory=lambda: secrets.token_urlsafe(40))
-    private_key: dict[str, Any] | None = None
-    metrics_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    worker_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    functions_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    # Secret in the playground's URL, which grants the demo users' tokens.
-    playground_secret: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    # Stored, because each ES256 signature differs.
-    anon_key: str | None = None
-    port: int = 0
-    postgres_version: int = 18
-    # SHA-256 of the schema that made the database. Until the first release there are no upgrades.
-    schema: str = field(default_factory=declared_schema.digest)
-    postgres_port: int = 0
-    database: str = "postgres"
-    postgrest_port: int = 0
-    children: dict[str, Child] = field(default_factory=dict)
-
-
 class Stack:
-    """A stack in `folder`, running or not. Methods raise StackError with what to do about it."""
+    """A stack in `folder`, running or not. Methods raise CommandError with what to do about it."""
 
     def __init__(
         self, folder: Path = DEFAULT_FOLDER, *, postgres_version: int | None = None, keys: str | None = None
     ) -> None:
         self.folder = folder.resolve()
         self._file = self.folder / "stack.json"
-        self.state = self._load()
+        self.state = stack_state.load(self._file) or State()
         self.choose_postgres(postgres_version)
         self.choose_keys(keys)
 
     def choose_postgres(self, version: int | None) -> None:
-        """Set the major version of a new stack. Raises StackError when it has data of another version."""
+        """Set the major version of a new stack. Raises CommandError when it has data of another version."""
         if version is None or version == self.state.postgres_version:
             return
         if self.postgres.is_initialised():
-            raise StackError(
+            raise CommandError(
                 f"{self.folder} holds data of Postgres {self.state.postgres_version}; "
                 "choose another folder with --data, or remove it with: down --remove"
             )
@@ -96,12 +68,12 @@ class Stack:
         self._save_choice()
 
     def choose_keys(self, keys: str | None) -> None:
-        """Set the signing algorithm of a new stack. Raises StackError when it has data and another
+        """Set the signing algorithm of a new stack. Raises CommandError when it has data and another
         algorithm."""
         if keys is None or keys == self.state.keys:
             return
         if self.postgres.is_initialised():
-            raise StackError(
+            raise CommandError(
                 f"the tokens of {self.folder} are signed with {self.state.keys.upper()}; "
                 "choose another folder with --data, or remove it with: down --remove"
             )
@@ -117,7 +89,7 @@ class Stack:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.state.port}"
+        return self.state.url
 
     @property
     def playground(self) -> str:
@@ -126,12 +98,11 @@ class Stack:
 
     @property
     def signing_key(self) -> access_tokens.SigningKey:
-        """The key that signs tokens: the shared secret, or after the first start the private key."""
-        return self.state.private_key or self.state.jwt_secret
+        return self.state.signing_key
 
     @property
     def anon_key(self) -> str:
-        return self.state.anon_key or access_tokens.anon_key(self.signing_key)
+        return self.state.public_anon_key
 
     @property
     def postgres(self) -> Postgres:
@@ -144,12 +115,12 @@ class Stack:
         return self.postgres.url(database or self.state.database, user)
 
     def require_up(self) -> None:
-        """Raises StackError when it is not."""
+        """Raises CommandError when it is not."""
         if not self.is_up():
-            raise StackError(f"no stack is running in {self.folder}; start one with: make serve")
+            raise CommandError(f"no stack is running in {self.folder}; start one with: make serve")
 
     def user_id(self, email: str) -> str:
-        """The id of a user of this stack. Raises StackError without such a user, or stack."""
+        """The id of a user of this stack. Raises CommandError without such a user, or stack."""
         self.require_up()
         with psycopg.connect(self.database_url()) as connection:
             row = connection.execute("select id from auth.users where email = %s", [email]).fetchone()
@@ -157,7 +128,7 @@ class Stack:
                 known = [
                     name for (name,) in connection.execute("select email from auth.users order by email")
                 ]
-                raise StackError(
+                raise CommandError(
                     f"no user has the address {email}; the users are {', '.join(filter(None, known))}"
                 )
         return str(row[0])
@@ -170,15 +141,15 @@ class Stack:
 
     def up(
         self, port: int | None = None, *, durable: bool = True, seed: bool = True, worker: bool = False
-    ) -> "Stack":
+    ) -> bool:
         """Start everything that does not run, and return when all of it responds. `port` 0 means any free
         port, None the default port or the next free one; with `worker`, added documents are processed
-        automatically."""
+        automatically. Returns whether the default port was taken by another program."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._exclusive_lock():
-            self.state = self._load(self.state)
+            self.state = stack_state.load(self._file) or self.state
             if self.is_up() and port in (0, None, self.state.port):
-                return self
+                return False
             self._require_not_served()
             self._stop_children()  # remains of a crash, or of a start on another port
             try:
@@ -188,18 +159,18 @@ class Stack:
             except BaseException:
                 self._stop_children()
                 raise
-        return self
+        return port is None and self.state.port != DEFAULT_PORT
 
     def down(self) -> None:
         """Stop every process of this stack; its data stays."""
         if self.folder.exists():
             with self._exclusive_lock():
-                self.state = self._load(self.state)
+                self.state = stack_state.load(self._file) or self.state
                 self._stop_children()
 
     @contextmanager
     def serve_lock(self) -> Iterator[None]:
-        """Mark the stack as served by this process. Raises StackError when another process serves it."""
+        """Mark the stack as served by this process. Raises CommandError when another process serves it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with hold_lock(self._serve_lock) as is_held:
             if not is_held:
@@ -209,7 +180,7 @@ class Stack:
     def restart_worker(self) -> Child | None:
         """Restart the worker if its process has ended. None if it runs, or if the stack has no worker."""
         with self._exclusive_lock():
-            self.state = self._load(self.state)
+            self.state = stack_state.load(self._file) or self.state
             worker = self.state.children.get("worker")
             if worker is None or worker.process() is not None:
                 return None
@@ -267,7 +238,7 @@ class Stack:
         logs.mkdir(exist_ok=True)
         state.port = free_port_from(DEFAULT_PORT) if port is None else port or free_port()
         if not port_is_free(state.port):
-            raise StackError(
+            raise CommandError(
                 f"port {state.port} is taken by another process; choose a free port: "
                 f"make serve PORT={free_port_from(state.port)} (python -m local takes --port)"
             )
@@ -302,7 +273,7 @@ class Stack:
 
     def _start_database(self, *, durable: bool, seed: bool) -> None:
         if self.postgres.is_initialised() and self.state.schema != declared_schema.digest():
-            raise StackError(
+            raise CommandError(
                 f"the schema in {self.folder} is not the one in sql/, and is not upgraded before the first "
                 f"release; remove the data with: python -m local --data {self.folder} down --remove"
             )
@@ -338,63 +309,18 @@ class Stack:
         return [sys.executable, "-m", "uvicorn", "local.gateway:app", *options]
 
     def _gateway_environment(self) -> dict[str, str]:
-        return {
-            "RAG_SNAPSHOT_URL": f"file://{self.folder / 'snapshots'}",
-            **settings_of_the_shell(),
-            **no_proxy_for_loopback(),
-            "PYTHONPATH": str(ROOT),
-            **self.function_environment(),
-            "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
-            # Signing keys and the metrics' token are for the functions only; see function_environment.
-            "RAG_METRICS_TOKEN": self.state.metrics_token,
-            "RAG_WORKER_TOKEN": self.state.worker_token,
-            **({"RAG_SIGNING_KEY": json.dumps(key)} if (key := self.state.private_key) else {}),
-            # For the playground: signs the demo users' tokens, and the secret that grants them.
-            "LOCAL_SIGNING_KEY": json.dumps(self.signing_key),
-            "LOCAL_PLAYGROUND_SECRET": self.state.playground_secret,
-            "LOCAL_JWKS": json.dumps(access_tokens.public_jwks(self.signing_key)),
-        }
+        return service_environments.of_gateway(self.state, self.folder)
 
-    def _spawn_worker(self) -> None:
-        self._spawn("worker", [sys.executable, "-m", "local.worker_schedule"], self._worker_environment())
-
-    def _worker_environment(self) -> dict[str, str]:
-        address = f"{self.url}/functions/v1/ingest"
-        return {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
-            "LOCAL_INGEST_URL": address,
-            "RAG_WORKER_TOKEN": self.state.worker_token,
-        }
+    def _postgrest_environment(self) -> dict[str, str]:
+        return service_environments.of_postgrest(self.state, self.database_url(user="authenticator"))
 
     def function_environment(self) -> dict[str, str]:
         """Environment of a function that uses this stack as its Supabase project."""
-        project = {
-            "SUPABASE_URL": self.url,
-            "SUPABASE_ANON_KEY": self.anon_key,
-            "RAG_FUNCTIONS_SECRET": self.state.functions_secret,
-        }
-        if self.state.private_key is None:
-            project["SUPABASE_JWT_SECRET"] = self.state.jwt_secret
-        return project
+        return service_environments.of_functions(self.state)
 
-    def _postgrest_environment(self) -> dict[str, str]:
-        key = self.signing_key
-        return {
-            "PGRST_DB_URI": self.database_url(user="authenticator"),
-            "PGRST_DB_SCHEMAS": "public",
-            "PGRST_DB_EXTRA_SEARCH_PATH": "public,extensions",
-            "PGRST_DB_ANON_ROLE": "anon",
-            "PGRST_DB_MAX_ROWS": "1000",
-            "PGRST_DB_POOL": "10",
-            "PGRST_JWT_SECRET": key if isinstance(key, str) else json.dumps(access_tokens.public_jwks(key)),
-            "PGRST_JWT_AUD": access_tokens.AUDIENCE,
-            "PGRST_SERVER_HOST": "127.0.0.1",
-            "PGRST_SERVER_PORT": str(self.state.postgrest_port),
-            "PGRST_LOG_LEVEL": "warn",
-            # The developer may set pool sizes, but no addresses or secrets.
-            **{name: os.environ[name] for name in POOL_SIZES if name in os.environ},
-        }
+    def _spawn_worker(self) -> None:
+        environment = service_environments.of_worker(self.state)
+        self._spawn("worker", [sys.executable, "-m", "local.worker_schedule"], environment)
 
     # -- processes and state --------------------------------------------------------------------------
 
@@ -413,19 +339,8 @@ class Stack:
         self.state.children.pop("postgres", None)
         self._save()
 
-    def _load(self, default: State | None = None) -> State:
-        try:
-            stored = json.loads(self._file.read_text())
-        except FileNotFoundError:
-            return default or State()
-        children = {name: Child(**child) for name, child in stored.pop("children").items()}
-        return State(**stored, children=children)
-
     def _save(self) -> None:
-        draft = self._file.with_suffix(".tmp")
-        draft.touch(mode=0o600)
-        draft.write_text(json.dumps(asdict(self.state), indent=2))
-        draft.replace(self._file)
+        stack_state.save(self.state, self._file)
 
     @property
     def _serve_lock(self) -> Path:
@@ -433,12 +348,12 @@ class Stack:
         return self.folder / "serve.lock"
 
     def _require_not_served(self) -> None:
-        """Raises StackError when another process serves this stack."""
+        """Raises CommandError when another process serves this stack."""
         if (pid := lock_holder(self._serve_lock)) not in (None, os.getpid()):
             raise self._served_error(pid)
 
-    def _served_error(self, pid: int | None) -> StackError:
-        return StackError(
+    def _served_error(self, pid: int | None) -> CommandError:
+        return CommandError(
             f"process {pid} serves {self.folder} already, at {self.url}; "
             f"stop it first (Ctrl-C, or: kill {pid}), or choose another folder with --data and another --port"
         )

@@ -25,7 +25,7 @@ def deployment_of(stack: Stack, url: str | None = None) -> Deployment:
 
 
 def run(stack: Stack, options: argparse.Namespace) -> None:
-    """Exits with the status of `verify`. Raises StackError without a running stack."""
+    """Exits with the status of `verify`. Raises CommandError without a running stack."""
     stack.require_up()
     deployment = deployment_of(stack)
     key = stack.signing_key

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from local.child_processes import StackError
+from local.errors import CommandError
 from local.stack import Stack
 
 CHECK_SECONDS = 2.0
@@ -53,11 +53,11 @@ class WorkerWatch:
 
 
 def watch(stack: Stack, console: Console) -> None:
-    """Never returns. Raises StackError when a part of the stack that is not restarted has stopped."""
+    """Never returns. Raises CommandError when a part of the stack that is not restarted has stopped."""
     worker = WorkerWatch(
         stack, lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True)
     )
     while stack.is_up():
         worker.check()
         time.sleep(CHECK_SECONDS)
-    raise StackError(f"a process of the stack stopped; its log is in {stack.folder / 'logs'}")
+    raise CommandError(f"a process of the stack stopped; its log is in {stack.folder / 'logs'}")

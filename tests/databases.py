@@ -16,9 +16,10 @@ from typing import TextIO
 import psycopg
 from psycopg import sql
 
-from local import ROOT, migrations
+from local import ROOT
 from local.postgres import Postgres
 from local.stack import DEFAULT_FOLDER, Stack
+from local.tools import migrations
 
 RUNNING_SERVER = os.environ.get("RAG_TEST_SERVER")
 TEMPLATE = "template"

@@ -11,7 +11,8 @@ import pytest
 
 from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
-from local import ROOT, configuration_page, diagrams, messages_page
+from local import ROOT
+from local.tools import configuration_page, diagrams, messages_page
 from shared.config import CONTRACT_NAMES, LOCAL_MODEL, ServerSettings, Settings, read_settings
 from shared.generation.confidence import CALIBRATIONS
 from shared.generation.grounding.claim_support import LIMITS

@@ -1,6 +1,6 @@
 """Catalogue of a database, compared with that of the release.
 
-catalogue.json has the objects that sql/ creates (`python -m local catalogue`). exposure.sql finds faults
+catalogue.json has the objects that sql/ creates (`make generated`). exposure.sql finds faults
 beyond these objects. Both only read.
 """
 
@@ -83,7 +83,7 @@ def release_version() -> str:
     return str(json.loads(RELEASE.read_text())["release"])
 
 
-def write(connection: psycopg.Connection[Any]) -> Path:
+def write(connection: psycopg.Connection[Any]) -> None:
     """Store the catalogue of that database, which sql/ made, as the release's: one line for each object."""
     (version,) = connection.execute("select rag.version()").fetchone() or ("",)
     lines = ",\n".join(
@@ -91,7 +91,6 @@ def write(connection: psycopg.Connection[Any]) -> Path:
         for name, properties in read_objects(connection).items()
     )
     RELEASE.write_text(f'{{"release": {json.dumps(version)}, "objects": {{\n{lines}\n}}}}\n')
-    return RELEASE
 
 
 def _differences(name: str, release: dict[str, Any] | None, actual: dict[str, Any] | None) -> list[Finding]:

@@ -1,7 +1,7 @@
 -- Objects of the schema that decide who may read and write, each with its properties: row security, owners, grants,
 -- policies, functions with a digest of their body, triggers, constraints, and Storage's policies and bucket. The text of
 -- a property does not depend on the version of Postgres, nor on the name of the schema's owner, whose own privileges are
--- left out. `python -m local catalogue` stores the release's objects in catalogue.json.
+-- left out. `make generated` stores the release's objects in catalogue.json.
 
 with owner as (
   select nspowner as id from pg_namespace where nspname = 'rag'

@@ -15,7 +15,8 @@ import httpx
 import psycopg
 
 from local import ROOT
-from local.child_processes import StackError, free_port, is_responding, start, wait_until_ready
+from local.child_processes import free_port, is_responding, start, wait_until_ready
+from local.errors import CommandError
 from shared.access.jwt_verifier import AUDIENCE
 from shared.config import CONTRACT_NAMES, Settings, read_settings
 from shared.errors import ConfigurationError, RagError
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace, database_url: str, target: Target, secrets:
             return _run(options, database_url, target, secrets)
         except PartFailed as error:
             return _end(options, error.report, secrets)
-    except (SetupFailed, ConfigurationError, StackError, RagError) as error:
+    except (SetupFailed, ConfigurationError, CommandError, RagError) as error:
         message = str(error)
     except (psycopg.Error, httpx.HTTPError, OSError) as error:
         message = f"The run failed: {type(error).__name__}: {' '.join(str(error).split())}"

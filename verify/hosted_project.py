@@ -22,7 +22,7 @@ import httpx
 import psycopg
 
 from local import ROOT
-from local.child_processes import StackError
+from local.errors import CommandError
 from local.npm_tools import supabase
 from shared.clients.http_client import http_client
 from shared.errors import ConfigurationError
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None, only: Callable[[str], bool] = l
         entry = record(database_url, options.url, push=options.push, only=only)
         text = without_secrets(json.dumps(entry, indent=1, default=str), secrets)
         options.record.write_text(text + "\n")
-    except (SetupFailed, ConfigurationError, StackError, psycopg.Error, httpx.HTTPError, OSError) as error:
+    except (SetupFailed, ConfigurationError, CommandError, psycopg.Error, httpx.HTTPError, OSError) as error:
         print(without_secrets(f"error: {error}", secrets), file=sys.stderr)
         return FAILED
     print(without_secrets("\n".join(summary(entry)), secrets))
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None, only: Callable[[str], bool] = l
 
 
 def record(database_url: str, url: str | None, *, push: bool, only: Callable[[str], bool]) -> Row:
-    """All parts. Raises SetupFailed, ConfigurationError, StackError and the errors of psycopg and httpx."""
+    """All parts. Raises SetupFailed, ConfigurationError, CommandError and the errors of psycopg and httpx."""
     entry: Row = {
         "measured_at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
         "commit": _output("git", "rev-parse", "--short", "HEAD"),
@@ -138,7 +138,7 @@ def summary(entry: Row) -> Iterable[str]:
 
 
 def _cli(name: str, database_url: str, command: str, *options: str) -> list[Any]:
-    """The list `name` in the output of `supabase db COMMAND` on the database. Raises StackError if the
+    """The list `name` in the output of `supabase db COMMAND` on the database. Raises CommandError if the
     command fails, or for other output."""
     arguments = ["db", command, *options, "--yes", "--output-format", "json", f"--remote={database_url}"]
     with tempfile.TemporaryDirectory(prefix="verify-") as home:
@@ -147,13 +147,13 @@ def _cli(name: str, database_url: str, command: str, *options: str) -> list[Any]
 
 
 def list_of(name: str, command: str, output: str) -> list[Any]:
-    """Raises StackError for output that does not begin with a JSON object with this list."""
+    """Raises CommandError for output that does not begin with a JSON object with this list."""
     try:
         result = json.JSONDecoder().raw_decode(output)[0][name]
     except (ValueError, LookupError, TypeError):
         result = None
     if not isinstance(result, list):
-        raise StackError(f"supabase db {command}: the output has no list {name!r}. Run npm install.")
+        raise CommandError(f"supabase db {command}: the output has no list {name!r}. Run npm install.")
     return result
 
 

@@ -1,4 +1,4 @@
--- Change of the embedding model, org by org. The command change-model (local/change_model.py), which the operator runs
+-- Change of the embedding model, org by org. The command change-model (local/operations/change_model.py), which the operator runs
 -- with the database's own URL, embeds every chunk again and writes the embeddings beside the present ones. When no chunk
 -- of an org lacks one, it exchanges both in one transaction: each search sees either the former embeddings of the org or
 -- the new ones. The former ones stay, so that the way back needs no new embeddings, until the operator deletes them.

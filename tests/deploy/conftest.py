@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from local import ROOT, lambda_package
+from local import ROOT
 from local.npm_tools import npm_program
 from local.stack import Stack
+from local.tools import lambda_package
 from tests import INSTALLATION_PROXIES
 from tests.actors import vector
 from tests.databases import Run

@@ -22,8 +22,8 @@ import pytest
 from functions.server import DRAIN_SECONDS
 from local import ROOT
 from local.child_processes import free_port
-from local.lambda_package import python_version
 from local.stack import Stack
+from local.tools.lambda_package import python_version
 from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.deploy.conftest import deployer_of, embedding_reply

@@ -14,7 +14,7 @@ import pytest
 
 from functions.server import SLUGS
 from local import ROOT
-from local.lambda_package import python_version, size
+from local.tools.lambda_package import python_version, size
 from shared.ingestion.parsers.limits_and_tables import READY
 from tests.actors import vector
 from tests.conftest import People

@@ -15,8 +15,9 @@ import psycopg
 import pytest
 import yaml
 
-from local import ROOT, declared_schema, migrations
+from local import ROOT, declared_schema
 from local.stack import Stack
+from local.tools import migrations
 
 FOLDER = ROOT / ".github" / "workflows"
 SECRETS = {"SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF"}

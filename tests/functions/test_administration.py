@@ -13,10 +13,11 @@ from pydantic import SecretStr
 
 from functions import administration
 from functions import health as open_health
-from local import ROOT, access_tokens, declared_schema, migrations
+from local import ROOT, access_tokens, declared_schema
 from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.npm_tools import postgrest_binary
 from local.stack import Stack
+from local.tools import migrations
 from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
 from shared.api.health_probes import AGAIN_SECONDS

@@ -132,7 +132,7 @@ def schema(slug: str) -> Any:
 OPERATIONS = [
     Operation(slug, method, path)
     for slug in SLUGS
-    # Making them anew takes seconds of each test process. tests/functions/test_openapi.py compares them.
+    # Making them anew takes seconds of each test process. tests/local/tools/test_openapi.py compares them.
     for path, methods in json.loads((ROOT / "openapi" / f"{slug}.json").read_text())["paths"].items()
     for method in methods
 ]

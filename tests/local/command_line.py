@@ -7,8 +7,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from local import folder_sync
 from local.__main__ import main
+from local.operations import folder_sync
 
 
 def run_local(folder: Path, *arguments: object, **variables: str) -> CompletedProcess[str]:

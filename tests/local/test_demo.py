@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from local import demo
-from local.child_processes import StackError
 from local.demo_corpus import ORGS
+from local.errors import CommandError
 from local.seed_demo import demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
 from tests.stand_in_server import Reply, StandIn
@@ -128,6 +128,6 @@ def test_an_embedder_that_answers_404_is_named_with_its_address(stack: Stack):
         server.replies(Reply(status=404))
         url = f"{server.url}/v1"
         options = {"openai_api_key": "any", "rag_embedding_url": url, "rag_embedding_model": "nomic"}
-        with closing(make_services(stack, **options)) as services, pytest.raises(StackError) as raised:
+        with closing(make_services(stack, **options)) as services, pytest.raises(CommandError) as raised:
             demo.ingest(stack, services, Console(quiet=True))
     assert f"RAG_EMBEDDING_URL {url} did not embed with the model nomic (status 404)" in str(raised.value)

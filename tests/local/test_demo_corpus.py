@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local.child_processes import StackError
 from local.demo_corpus import ORGS, org_id_of, read_folder
+from local.errors import CommandError
 
 
 def test_front_matter_sets_a_document_s_fields(tmp_path: Path):
@@ -29,11 +29,11 @@ def test_front_matter_sets_a_document_s_fields(tmp_path: Path):
 )
 def test_an_unreadable_file_is_named(tmp_path: Path, name: str, content: bytes, complaint: str):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(StackError, match=complaint):
+    with pytest.raises(CommandError, match=complaint):
         read_folder(tmp_path, ORGS["halden"], "default")
 
 
 def test_an_org_is_found_by_its_short_name_or_its_id():
     assert org_id_of("halden") == org_id_of(ORGS["halden"]) == ORGS["halden"]
-    with pytest.raises(StackError, match="halden, brightwater"):
+    with pytest.raises(CommandError, match="halden, brightwater"):
         org_id_of("nobody")

@@ -10,7 +10,7 @@ import pytest
 from jose import jwt
 
 from local import access_tokens
-from local.child_processes import StackError
+from local.errors import CommandError
 from local.npm_tools import supabase
 from local.seed_demo import make_services
 from local.stack import Stack
@@ -176,7 +176,7 @@ def test_a_stack_keeps_the_signing_algorithm_of_its_data(town: Town):
         process = run_local(town.stack.folder, "up", "--keys", other)
         assert process.returncode == 1
         assert "signed with ES256" in process.stderr
-        with pytest.raises(StackError):
+        with pytest.raises(CommandError):
             Stack(town.stack.folder, keys=other)
     assert Stack(town.stack.folder, keys="es256").signing_key == town.stack.signing_key
 

@@ -18,7 +18,8 @@ import pytest
 from jose import jwt
 
 from local import ROOT
-from local.child_processes import Child, StackError, free_port, port_is_free, wait_for_end
+from local.child_processes import Child, free_port, port_is_free, wait_for_end
+from local.errors import CommandError
 from local.postgres import Postgres, can_use_namespace, reason_of
 from local.stack import Stack
 from local.worker_supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
@@ -304,7 +305,7 @@ def test_a_reused_pid_is_not_signalled():
 
 
 def test_a_missing_postgres_version_is_named(tmp_path: Path):
-    with pytest.raises(StackError, match="versions 16 and 18"):
+    with pytest.raises(CommandError, match="versions 16 and 18"):
         Postgres.at(tmp_path, 9, 1, "x")
 
 

@@ -10,7 +10,7 @@ EXCLUSIONS = (
     # The defect is a migration, newer than the newest that the code names.
     "tests/functions/test_administration.py::test_code_and_database_have_the_newest_migration",
     # The routes equal the checked-in OpenAPI documents.
-    "tests/functions/test_openapi.py",
+    "tests/local/tools/test_openapi.py",
     # The form of modules, documents and packages.
     "tests/deploy/test_workflows.py",
     "tests/sdk/test_python_package.py",

@@ -6,13 +6,13 @@ import sys
 import zipfile
 from pathlib import Path
 
-from local import generate_sync_sdk
+from local.tools import generate_sync_sdk
 from mnemosyne import __version__
 from tests.sdk.python_client import SOURCE
 
 
 def test_the_sync_half_is_generated_from_the_async_half():
-    """`python -m local.generate_sync_sdk` writes it anew."""
+    """`make generated` writes it anew."""
     for name, text in generate_sync_sdk.generate().items():
         assert (generate_sync_sdk.PACKAGE / name).read_text() == text, name
         assert "async" not in text.lower().replace("# made from aio/ by", ""), name

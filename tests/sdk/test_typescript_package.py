@@ -5,8 +5,8 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from local import build_typescript_sdk
 from local.npm_tools import npm_program
+from local.tools import build_typescript_sdk
 from tests.sdk.typescript_package import Package
 
 SOURCE = build_typescript_sdk.SOURCE

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from local import ROOT, build_typescript_sdk
+from local import ROOT
 from local.npm_tools import npm_program
+from local.tools import build_typescript_sdk
 from tests.external_programs import surroundings
 
 Row = dict[str, Any]

@@ -6,8 +6,8 @@ import httpx
 import psycopg
 import pytest
 
-from local import sql_reference
 from local.declared_schema import exposed_functions
+from local.tools import sql_reference
 from shared.clients.supabase_storage import MAX_BYTES
 from tests.actors import World, client
 from tests.conftest import People
@@ -381,7 +381,7 @@ def test_the_reference_is_generated_and_every_object_has_a_comment(world: World)
         text = sql_reference.reference(connection)
     assert "\n\nNone\n" not in text
     assert "| None |" not in text
-    assert sql_reference.PATH.read_text() == text, "run: python -m local sql-reference"
+    assert sql_reference.PATH.read_text() == text, "run: make generated"
 
 
 def test_every_exposed_function_is_security_invoker(world: World):

@@ -10,10 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from local import ROOT, declared_schema, migrations
-from local.child_processes import StackError
+from local import ROOT, declared_schema
+from local.errors import CommandError
 from local.npm_tools import supabase
 from local.stack import Stack
+from local.tools import migrations
 from tests.databases import clone, own_database
 
 CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()
@@ -270,12 +271,12 @@ def test_a_project_with_migrations_pushes_copies_and_removes_the_schema(
     cli(stack, *theirs, database=database)
     with psycopg.connect(stack.database_url(database=database)) as connection:
         before = connection.execute(OBJECTS).fetchall()
-    with pytest.raises(StackError, match="Remote migration versions not found"):
+    with pytest.raises(CommandError, match="Remote migration versions not found"):
         cli(stack, "db", "push", database=database)
 
     for name in MIGRATIONS:
         (folder / name).write_bytes((declared_schema.MIGRATIONS / name).read_bytes())
-    with pytest.raises(StackError, match="--include-all"):
+    with pytest.raises(CommandError, match="--include-all"):
         cli(stack, *theirs, database=database)
     pushed = cli(stack, *theirs, "--include-all", database=database)
     assert pushed["migrations"] == MIGRATIONS
@@ -344,13 +345,11 @@ def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]
 
 
 def test_the_migration_is_generated_from_sql() -> None:
-    assert declared_schema.MIGRATION.read_text() == declared_schema.declared_schema(), (
-        "run: python -m local schema"
-    )
+    assert declared_schema.MIGRATION.read_text() == declared_schema.declared_schema(), "run: make generated"
 
 
 def test_there_is_nothing_to_draft_without_a_change_in_sql(stack: Stack) -> None:
     before = set(declared_schema.MIGRATIONS.iterdir())
-    with pytest.raises(StackError, match="nothing to draft"):
+    with pytest.raises(CommandError, match="nothing to draft"):
         migrations.draft(stack, "nothing")
     assert set(declared_schema.MIGRATIONS.iterdir()) == before

@@ -291,7 +291,7 @@ def superuser(stack: Stack) -> Iterator[Connection]:
 
 def test_a_database_of_the_release_has_no_difference(stack: Stack):
     report = verify_catalogue(stack.database_url())
-    assert [str(finding) for finding in report.findings] == [], "run: python -m local catalogue"
+    assert [str(finding) for finding in report.findings] == [], "run: make generated"
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from local.child_processes import StackError
+from local.errors import CommandError
 from local.stack import Stack
 from tests.verify.test_run import TARGETS, secrets_of
 from verify import command, hosted_project
@@ -76,7 +76,7 @@ def test_the_record_has_all_parts_and_no_secret(
 
 @pytest.mark.parametrize("output", ["", "Done.", "[]", "{}", '{"migrations": null}'])
 def test_other_output_of_the_cli_is_an_error(output: str):
-    with pytest.raises(StackError, match="no list 'migrations'"):
+    with pytest.raises(CommandError, match="no list 'migrations'"):
         hosted_project.list_of("migrations", "push", output)
 
 

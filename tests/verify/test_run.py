@@ -18,8 +18,9 @@ import httpx
 import psycopg
 import pytest
 
-from local import ROOT, migrations
+from local import ROOT
 from local.stack import Stack
+from local.tools import migrations
 from local.verify_command import deployment_of
 from tests.actors import World, vector
 from tests.verify.test_sweep_finds import schema_change

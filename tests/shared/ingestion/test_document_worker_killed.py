@@ -136,7 +136,8 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("mortal"), keys="hs256")
     try:
         # What Postgres has said is committed must be there after it was killed.
-        yield stack.up(0, durable=True, seed=False)
+        stack.up(0, durable=True, seed=False)
+        yield stack
     finally:
         stack.remove()
 

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from local import migrations
 from local.stack import Stack
+from local.tools import migrations
 from tests.actors import MODEL, Actor, World
 from tests.databases import own_database
 from tests.sql import naming, passages

@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from local import migrations
 from local.stack import Stack
+from local.tools import migrations
 from shared.documents.snapshots.jsonl import to_database
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People

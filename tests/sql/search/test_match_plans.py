@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from local import migrations
 from local.stack import Stack
+from local.tools import migrations
 from tests.actors import MODEL, Actor, World, vector
 from tests.databases import own_database
 from tests.sql import passages

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local import migrations
 from local.stack import Stack
+from local.tools import migrations
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.databases import own_database

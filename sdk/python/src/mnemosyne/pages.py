@@ -1,4 +1,4 @@
-# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
+# Generated from aio/ by `make generated`. Do not edit.
 """Pages of lists, each of which can load the next."""
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
+# Generated from aio/ by `make generated`. Do not edit.
 """Streamed answers, whose connection is closed when reading ends."""
 
 from collections.abc import Callable, Iterator

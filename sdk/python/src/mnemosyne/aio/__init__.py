@@ -1,4 +1,4 @@
-"""The asynchronous client. `python -m local.generate_sync_sdk` generates the synchronous one from it."""
+"""The asynchronous client. `make generated` generates the synchronous one from it."""
 
 from mnemosyne.aio.client import AsyncMnemosyne
 from mnemosyne.aio.pages import AsyncPage

@@ -1,4 +1,4 @@
-# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
+# Generated from aio/ by `make generated`. Do not edit.
 """Resources of the client, a class for each."""
 
 from mnemosyne.resources.chat import (

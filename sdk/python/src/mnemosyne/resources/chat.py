@@ -1,4 +1,4 @@
-# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
+# Generated from aio/ by `make generated`. Do not edit.
 """Chat: answers from documents, whole or as a stream, and stored sessions."""
 
 from collections.abc import Iterable

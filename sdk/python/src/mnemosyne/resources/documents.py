@@ -1,4 +1,4 @@
-# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
+# Generated from aio/ by `make generated`. Do not edit.
 """Documents: uploaded as files, texts or addresses, listed, changed, deleted."""
 
 import json

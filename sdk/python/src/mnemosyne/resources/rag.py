@@ -1,4 +1,4 @@
-# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
+# Generated from aio/ by `make generated`. Do not edit.
 """Rag contract: search and answers. It takes a user's token, no API key."""
 
 from typing import Any

@@ -1,4 +1,4 @@
-# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
+# Generated from aio/ by `make generated`. Do not edit.
 """Records of requests: feedback on answers, if the caller's org records its requests."""
 
 from typing import Literal

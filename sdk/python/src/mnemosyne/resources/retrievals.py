@@ -1,4 +1,4 @@
-# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
+# Generated from aio/ by `make generated`. Do not edit.
 """Retrievals: chunks of documents for a question, in five modes."""
 
 from typing import Any

@@ -1,4 +1,4 @@
-# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
+# Generated from aio/ by `make generated`. Do not edit.
 """Search contract: explained search, contents, similar texts, and answers whose sentences are checked."""
 
 from collections.abc import Iterable, Mapping

@@ -1,0 +1,72 @@
+"""Environment variables of a stack's gateway, functions, PostgREST and worker."""
+
+import json
+import os
+from pathlib import Path
+
+from local import ROOT, access_tokens
+from local.shell_environment import no_proxy_for_loopback, settings_of_the_shell
+from local.stack_state import State
+
+POOL_SIZES = ("PGRST_DB_POOL", "PGRST_DB_POOL_ACQUISITION_TIMEOUT")
+
+
+def of_functions(state: State) -> dict[str, str]:
+    """Environment of a function that uses the stack as its Supabase project."""
+    project = {
+        "SUPABASE_URL": state.url,
+        "SUPABASE_ANON_KEY": state.public_anon_key,
+        "RAG_FUNCTIONS_SECRET": state.functions_secret,
+    }
+    if state.private_key is None:
+        project["SUPABASE_JWT_SECRET"] = state.jwt_secret
+    return project
+
+
+def of_gateway(state: State, folder: Path) -> dict[str, str]:
+    key = state.signing_key
+    return {
+        "RAG_SNAPSHOT_URL": f"file://{folder / 'snapshots'}",
+        **settings_of_the_shell(),
+        **no_proxy_for_loopback(),
+        "PYTHONPATH": str(ROOT),
+        **of_functions(state),
+        "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{state.postgrest_port}",
+        # Signing keys and the metrics' token are for the functions only; see of_functions.
+        "RAG_METRICS_TOKEN": state.metrics_token,
+        "RAG_WORKER_TOKEN": state.worker_token,
+        **({"RAG_SIGNING_KEY": json.dumps(state.private_key)} if state.private_key else {}),
+        # For the playground: signs the demo users' tokens, and the secret that grants them.
+        "LOCAL_SIGNING_KEY": json.dumps(key),
+        "LOCAL_PLAYGROUND_SECRET": state.playground_secret,
+        "LOCAL_JWKS": json.dumps(access_tokens.public_jwks(key)),
+    }
+
+
+def of_worker(state: State) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "LOCAL_INGEST_URL": f"{state.url}/functions/v1/ingest",
+        "RAG_WORKER_TOKEN": state.worker_token,
+    }
+
+
+def of_postgrest(state: State, database_url: str) -> dict[str, str]:
+    """`database_url`: as the role authenticator."""
+    key = state.signing_key
+    return {
+        "PGRST_DB_URI": database_url,
+        "PGRST_DB_SCHEMAS": "public",
+        "PGRST_DB_EXTRA_SEARCH_PATH": "public,extensions",
+        "PGRST_DB_ANON_ROLE": "anon",
+        "PGRST_DB_MAX_ROWS": "1000",
+        "PGRST_DB_POOL": "10",
+        "PGRST_JWT_SECRET": key if isinstance(key, str) else json.dumps(access_tokens.public_jwks(key)),
+        "PGRST_JWT_AUD": access_tokens.AUDIENCE,
+        "PGRST_SERVER_HOST": "127.0.0.1",
+        "PGRST_SERVER_PORT": str(state.postgrest_port),
+        "PGRST_LOG_LEVEL": "warn",
+        # The developer may set pool sizes, but no addresses or secrets.
+        **{name: os.environ[name] for name in POOL_SIZES if name in os.environ},
+    }

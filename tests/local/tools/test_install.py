@@ -1,0 +1,115 @@
+"""Installation on machines without a program, a network or space: each error is one sentence."""
+
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local import ROOT
+from local.tools import install
+
+
+def install_npm(folder: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """`install.py npm` where only these programs are installed, each a script."""
+    for name, script in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(stat.S_IRWXU)
+    return subprocess.run(
+        [sys.executable, "local/tools/install.py", "npm"],
+        env={"PATH": str(folder)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("programs", "sentence"),
+    [
+        ({}, "Node is missing; install Node 20 or newer with npm"),
+        ({"node": "echo v18.19.0"}, "Node 20 or newer is needed, and {folder}/node is v18.19.0; install"),
+        ({"node": "exit 1"}, "Node 20 or newer is needed, and {folder}/node is broken; install"),
+        ({"node": "echo v22.1.0"}, "npm is missing; it comes with Node"),
+        (
+            {"node": "echo v22.1.0", "npm": "echo npm error code ENOTFOUND >&2; exit 1"},
+            "the npm packages were not installed: the package registry was not reached; check the network",
+        ),
+    ],
+)
+def test_a_missing_or_old_program_is_named(tmp_path: Path, programs: dict[str, str], sentence: str):
+    process = install_npm(tmp_path, programs)
+    assert process.returncode == 1
+    assert process.stderr.startswith(f"error: {sentence.replace('{folder}', str(tmp_path))}")
+    assert process.stderr.count("\n") == 1
+
+
+def test_the_output_of_a_failed_installer_becomes_a_sentence():
+    network, version = "the package registry was not reached", "a package has no version for Python"
+    for output, sentence in (
+        # pip without a network, behind a SOCKS proxy, and behind a proxy that does not answer
+        (
+            "WARNING: Failed to establish a new connection: [Errno 111] Connection refused')': /simple/uv/\n"
+            "ERROR: No matching distribution found for uv\n",
+            network,
+        ),
+        (
+            "ERROR: Could not install packages due to an OSError: Missing dependencies for SOCKS support.",
+            "pip has no",
+        ),
+        (
+            "WARNING: Retrying after connection broken by 'ProxyError('Cannot connect to proxy.', "
+            "NewConnectionError('Connection refused'))': /simple/uv/",
+            "the proxy does not answer",
+        ),
+        # npm without a network
+        (
+            "npm error code ENOTFOUND\nnpm error network This is a problem related to network connectivity.\n"
+            "npm error network If you are behind a proxy, please make sure that the 'proxy' config is set.",
+            network,
+        ),
+        # uv: a version, the network, the disk
+        (
+            "  × No solution found when resolving:\n  ╰─▶ Because torch==3 requires Python>=3.15",
+            version,
+        ),
+        ("error: Failed to fetch: `https://registry.example/simple/httpx/`\n  Caused by: dns error", network),
+        (
+            "error: Failed to create `x`\n  Caused by: Read-only file system (os error 30)",
+            "the folder cannot be",
+        ),
+        ("ERROR: OSError: [Errno 28] No space left on device", "the disk is full; free some space"),
+        ("something else\n", "the installer failed (something else)"),
+    ):
+        assert install.cause_of(output).startswith(sentence), output
+
+
+def test_an_environment_without_its_python_is_broken(tmp_path: Path):
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.symlink_to("/nowhere/python3")
+    assert not install.works(tmp_path)
+    python.unlink()
+    python.symlink_to(sys.executable)
+    assert install.works(tmp_path)
+
+
+def test_a_python_that_is_too_old_or_missing_is_named(tmp_path: Path):
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3").chmod(stat.S_IRWXU)
+    for python in (str(tmp_path / "python3"), "missing-python"):
+        rule = re.search(r"^\.venv/ready:.*?\n\n", (ROOT / "Makefile").read_text(), re.DOTALL | re.MULTILINE)
+        assert rule
+        (tmp_path / "Makefile").write_text(f"PYTHON := {python}\nINSTALL := false\n{rule[0]}")
+        for name in re.findall(r"\S+\.txt", rule[0].splitlines()[0]):
+            (tmp_path / name).touch()
+        made = subprocess.run(
+            ["make", ".venv/ready"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert made.returncode != 0
+        assert made.stderr.startswith(
+            f"error: Python 3.11 or newer is needed, and {python} is missing or older"
+        )
