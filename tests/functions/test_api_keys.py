@@ -259,7 +259,9 @@ def test_with_an_overlap_both_keys_work_until_it_ends(people: People, world: Wor
 
 OVERLAPS: list[tuple[Any, int]] = [
     (None, 201), ({}, 201), ({"overlap_seconds": 0}, 201), ({"overlap_seconds": 604_800}, 201),
-    *(({"overlap_seconds": seconds}, 400) for seconds in (-1, 604_801, "60", 1.5, True, None, [], 10**30)),
+    ({"overlap_seconds": -1}, 400), ({"overlap_seconds": 604_801}, 400), ({"overlap_seconds": "60"}, 400),
+    ({"overlap_seconds": 1.5}, 400), ({"overlap_seconds": True}, 400), ({"overlap_seconds": None}, 400),
+    ({"overlap_seconds": []}, 400), ({"overlap_seconds": 10**30}, 400),
     # A misspelled overlap would end the old key at once.
     ({"overlap": 3600}, 400),
 ]  # fmt: skip
