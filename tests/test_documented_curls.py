@@ -11,7 +11,7 @@ import pytest
 from local import ROOT
 from tests.conftest import People
 from tests.isolation.test_api_keys import make
-from tests.isolation.test_documents import bring, collection
+from tests.isolation.test_documents import add_text, collection
 
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/**/*.md")))]
 # A line that goes on ends with a backslash.
@@ -53,7 +53,7 @@ def environment(people: People) -> dict[str, str]:
         "KEY": make(people.ann, scopes=scopes)["key"],
         "ORG": people.acme.id,
         "COLLECTION": home,
-        "DOCUMENT": bring(people.ann, home),
+        "DOCUMENT": add_text(people.ann, home),
     }
 
 

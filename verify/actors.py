@@ -32,8 +32,8 @@ class Person:
 
 @dataclass(frozen=True)
 class Actors:
-    """Members of the victim org: `admin`, `member` who owns the private objects, and `fellow`. Members of the
-    rival org: `rival_admin` and `rival_member`. `stranger` belongs to no org.
+    """Members of the victim org: `admin`, `member` who owns the private objects, and `colleague`. Members of
+    another org: `foreign_admin` and `foreign_member`. `stranger` belongs to no org.
 
     Each marker is a random string in every text of the objects of its kind: those of the victim org, those
     that are private to the member, those in the collection that the bound keys belong to, and the org itself.
@@ -43,12 +43,12 @@ class Actors:
     database: psycopg.Connection[Any]
     signer: Signer
     org_id: str
-    rival_org_id: str
+    foreign_org_id: str
     admin: Person
     member: Person
-    fellow: Person
-    rival_admin: Person
-    rival_member: Person
+    colleague: Person
+    foreign_admin: Person
+    foreign_member: Person
     stranger: Person
     marker: str
     private_marker: str
@@ -59,7 +59,14 @@ class Actors:
 
     @property
     def people(self) -> tuple[Person, ...]:
-        return (self.admin, self.member, self.fellow, self.rival_admin, self.rival_member, self.stranger)
+        return (
+            self.admin,
+            self.member,
+            self.colleague,
+            self.foreign_admin,
+            self.foreign_member,
+            self.stranger,
+        )
 
     def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Run a statement past row security; its rows."""
@@ -102,13 +109,17 @@ class Actors:
 def create_actors(deployment: Deployment, memberships: Memberships = RAG_MEMBERS) -> Iterator[Actors]:
     """Two orgs with their users, without a rate limit; deleted at the end."""
     with psycopg.connect(deployment.database_url, autocommit=True) as database:
-        org_id, rival_org_id = str(uuid4()), str(uuid4())
-        admin, member, fellow = (_person(org_id) for _ in range(3))
-        rival_admin, rival_member, stranger = _person(rival_org_id), _person(rival_org_id), _person(None)
+        org_id, foreign_org_id = str(uuid4()), str(uuid4())
+        admin, member, colleague = (_person(org_id) for _ in range(3))
+        foreign_admin, foreign_member, stranger = (
+            _person(foreign_org_id),
+            _person(foreign_org_id),
+            _person(None),
+        )
         marker, private_marker, other_marker, org_marker = (f"marker{secrets.token_hex(8)}" for _ in range(4))
         actors = Actors(
-            deployment, database, deployment.signer, org_id, rival_org_id, admin, member, fellow, rival_admin,
-            rival_member, stranger, marker, private_marker, other_marker, org_marker,
+            deployment, database, deployment.signer, org_id, foreign_org_id, admin, member, colleague,
+            foreign_admin, foreign_member, stranger, marker, private_marker, other_marker, org_marker,
             [temporary_rows.key_id_of(org_id)],
         )  # fmt: skip
         user_ids = [person.id for person in actors.people]
@@ -116,18 +127,18 @@ def create_actors(deployment: Deployment, memberships: Memberships = RAG_MEMBERS
             _create(actors, user_ids, memberships)
             yield actors
         finally:
-            rows = TemporaryRows([org_id, rival_org_id], user_ids, actors.key_ids)
+            rows = TemporaryRows([org_id, foreign_org_id], user_ids, actors.key_ids)
             temporary_rows.remove(database, rows, memberships, deployment)
 
 
 def _create(actors: Actors, user_ids: list[str], memberships: Memberships) -> None:
-    orgs = {actors.org_id: f"victim {actors.org_marker}", actors.rival_org_id: "rival"}
+    orgs = {actors.org_id: f"victim {actors.org_marker}", actors.foreign_org_id: "another org"}
     members = [
         Member(
             person.org_id,
             orgs[person.org_id],
             person.id,
-            "admin" if person in (actors.admin, actors.rival_admin) else "member",
+            "admin" if person in (actors.admin, actors.foreign_admin) else "member",
         )
         for person in actors.people
         if person.org_id

@@ -58,7 +58,7 @@ class Credentials:
     revoked: str
     expired: str
     bound: str
-    rival: str
+    foreign: str
 
     @classmethod
     def of(cls, actors: Actors, other_collection_id: str) -> "Credentials":
@@ -66,13 +66,13 @@ class Credentials:
             actors.key(actors.admin, SCOPES, column="revoked_at"),
             actors.key(actors.admin, SCOPES, column="expires_at"),
             actors.key(actors.admin, SCOPES, collection_id=other_collection_id),
-            actors.key(actors.rival_admin, SCOPES),
+            actors.key(actors.foreign_admin, SCOPES),
         )
 
 
 def bad_tokens(actors: Actors) -> list[Attack]:
     """Tokens that neither a function nor PostgREST accepts, each made for the victim org's admin."""
-    token, rival = actors.token(actors.admin), actors.token(actors.rival_admin)
+    token, foreign_token = actors.token(actors.admin), actors.token(actors.foreign_admin)
     deployment = actors.deployment
     another = Signer(secrets.token_urlsafe(40), deployment.token_issuer, deployment.audience)
     tokens = {
@@ -80,7 +80,7 @@ def bad_tokens(actors: Actors) -> list[Attack]:
         "an expired token": actors.token(actors.admin, -120),
         "a token signed with another key": another.token(60, sub=actors.admin.id),
         "a token without a signature": unsigned(token),
-        "a token changed after signing": with_claims_of(rival, token),
+        "a token changed after signing": with_claims_of(foreign_token, token),
         "a token of another audience": actors.token(actors.admin, aud="another"),
         "a token not valid yet": actors.token(actors.admin, nbf=4_000_000_000),
     }
@@ -101,10 +101,10 @@ def on_routes(actors: Actors, objects: Objects, credentials: Credentials) -> Ite
         Attack("a revoked API key", f"Bearer {credentials.revoked}"),
         Attack("an expired API key", f"Bearer {credentials.expired}"),
         Attack("a revoked API key in X-Api-Key", credentials.revoked, header="X-Api-Key"),
-        Attack("a key of another org in X-Api-Key", credentials.rival, REFUSALS, True, header="X-Api-Key"),
+        Attack("a key of another org in X-Api-Key", credentials.foreign, REFUSALS, True, header="X-Api-Key"),
     ]
-    yield _outsiders(actors, objects, unauthenticated, {"a key of another org": credentials.rival})
-    yield _fellows(actors, objects)
+    yield _outsiders(actors, objects, unauthenticated, {"a key of another org": credentials.foreign})
+    yield _colleagues(actors, objects)
     yield _bound(actors, objects, credentials.bound)
 
 
@@ -118,19 +118,19 @@ def on_sql_functions(actors: Actors, objects: Objects) -> Iterable[Group]:
         Attack("a token of the service role", f"Bearer {service}", frozenset({403})),
         Attack("a key token without a scope", f"Bearer {no_scope}", REFUSALS, may_succeed=True),
     ]
-    rival = actors.rival_admin
+    outsider = actors.foreign_admin
     foreign = {
-        "a key token of another org": actors.key_token(rival, SCOPES),
+        "a key token of another org": actors.key_token(outsider, SCOPES),
         "a claim of the victim's collection": actors.key_token(
-            rival, SCOPES, collection=objects.shared["collection_id"]
+            outsider, SCOPES, collection=objects.shared["collection_id"]
         ),
-        "a claim of a job's lease": actors.key_token(rival, SCOPES, lease=objects.shared["job_lease"]),
-        "a claim of a reading's lease": actors.key_token(
-            rival, SCOPES, lease=objects.shared["reading_lease"]
+        "a claim of a job's lease": actors.key_token(outsider, SCOPES, lease=objects.shared["job_lease"]),
+        "a claim of an extraction's lease": actors.key_token(
+            outsider, SCOPES, lease=objects.shared["extraction_lease"]
         ),
     }
     yield _outsiders(actors, objects, unauthenticated, foreign)
-    yield _fellows(actors, objects)
+    yield _colleagues(actors, objects)
     yield _bound(
         actors, objects, actors.key_token(actors.admin, SCOPES, collection=objects.other_collection_id)
     )
@@ -141,10 +141,10 @@ def _outsiders(
 ) -> Group:
     claim = {"org": actors.org_id, "scopes": list(SCOPES), "key": objects.shared["key_id"]}
     tokens = {
-        "a member of another org": actors.token(actors.rival_member),
-        "an admin of another org": actors.token(actors.rival_admin),
+        "a member of another org": actors.token(actors.foreign_member),
+        "an admin of another org": actors.token(actors.foreign_admin),
         "a user without an org": actors.token(actors.stranger),
-        "a claim of the victim's org": actors.token(actors.rival_admin, rag=claim),
+        "a claim of the victim's org": actors.token(actors.foreign_admin, rag=claim),
         **foreign,
     }
     markers = (actors.marker, actors.private_marker, actors.other_marker, actors.org_marker)
@@ -152,9 +152,9 @@ def _outsiders(
     return Group(tuple(attacks), markers, objects.ids, Extent())
 
 
-def _fellows(actors: Actors, objects: Objects) -> Group:
+def _colleagues(actors: Actors, objects: Objects) -> Group:
     """Another member of the victim org, who requests the private rows of the member."""
-    attacks = _users({"a fellow member": actors.token(actors.fellow)}, privately=True)
+    attacks = _users({"another member": actors.token(actors.colleague)}, privately=True)
     return Group(
         tuple(attacks), (actors.private_marker,), objects.private_ids, Extent(owner_id=actors.member.id)
     )
@@ -165,7 +165,7 @@ def _bound(actors: Actors, objects: Objects, credential: str) -> Group:
     id_names = ("collection_id", "document_id", "chunk_id")
     ids = {str(values[name]) for values in (objects.shared, objects.private) for name in id_names}
     # All objects of that collection are the admin's: a response with other users is about the whole org.
-    ids |= {actors.member.id, actors.fellow.id}
+    ids |= {actors.member.id, actors.colleague.id}
     attacks = _users({"a key bound to another collection": credential}, privately=False)
     extent = Extent(outside_of_collection=objects.other_collection_id)
     return Group(tuple(attacks), (actors.marker, actors.private_marker), frozenset(ids), extent)

@@ -32,8 +32,10 @@ def open_route_sweep(deployment: Deployment, memberships: Memberships = RAG_MEMB
     attack with it would be refused for that reason."""
     with open_sweep(deployment, deployment.url, {}, memberships) as sweep:
         actors = sweep.actors
-        tokens = [actors.token(person) for person in (actors.fellow, actors.rival_admin, actors.rival_member)]
-        for credential in (*tokens, sweep.credentials.bound, sweep.credentials.rival):
+        tokens = [
+            actors.token(person) for person in (actors.colleague, actors.foreign_admin, actors.foreign_member)
+        ]
+        for credential in (*tokens, sweep.credentials.bound, sweep.credentials.foreign):
             response = sweep.send(Request("GET", "/v1/collections"), bearer(credential))
             if response.is_error:
                 raise SetupFailed(f"GET /v1/collections: {response.status_code} {response.text[:500]}")

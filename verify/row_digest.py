@@ -66,7 +66,7 @@ class State:
             return "id = %s", [actors.org_id]
         if "org_id" in columns:
             return "org_id = %s", [actors.org_id]
-        people = [actors.admin.id, actors.member.id, actors.fellow.id]
+        people = [actors.admin.id, actors.member.id, actors.colleague.id]
         owners = [f"{column} = any (%s::uuid[])" for column in OWNER_COLUMNS if column in columns]
         return " or ".join(owners), [people] * len(owners)
 

@@ -52,7 +52,7 @@ def _ask_for_membership(sweep: Sweep, function: sql_functions.SqlFunction) -> It
     request, actors = function.request(sweep.objects.shared, optional=True), sweep.actors
     for person, answer in (
         (actors.member, "true"),
-        (actors.rival_admin, "false"),
+        (actors.foreign_admin, "false"),
         (actors.stranger, "false"),
     ):
         response = sweep.attempt(function.name, "membership", request, bearer(actors.token(person)))
@@ -141,7 +141,9 @@ def _callers_of_functions(sweep: Sweep) -> dict[str, dict[str, str]]:
         "member": actors.token(actors.member),
         "admin": actors.token(actors.admin),
         "the worker with a job": actors.key_token(actors.admin, writing, lease=values["job_lease"]),
-        "the worker that reads": actors.key_token(actors.admin, writing, lease=values["reading_lease"]),
+        "the worker with an extraction": actors.key_token(
+            actors.admin, writing, lease=values["extraction_lease"]
+        ),
         "the worker with a source": actors.key_token(
             actors.admin, [*writing, "admin"], lease=values["source_lease"][1]
         ),
@@ -161,7 +163,7 @@ def sweep_tables(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> 
     callers = {
         NO_TOKEN: {},
         ADMIN: bearer(actors.token(actors.admin)),
-        "an admin of another org": bearer(actors.token(actors.rival_admin)),
+        "an admin of another org": bearer(actors.token(actors.foreign_admin)),
         "a token of the service role": bearer(actors.token(actors.admin, role="service_role")),
         "the worker's role": bearer(actors.signer.token(TIMEOUT_SECONDS, role="rag_worker")),
     }

@@ -51,15 +51,15 @@ class ObjectFactory:
         actors = self._actors
         self.delete()
         marker, private_marker = actors.marker, actors.private_marker
-        name, private_name = f"shelf {marker}", f"drawer {private_marker}"
+        name, private_name = f"collection {marker}", f"collection {private_marker}"
         collection = {
             "name": name, "description": f"about {marker}", "metadata": {"note": marker},
             "config": {"enable_knowledge_graph": True},
         }  # fmt: skip
         collection_id = self._post(actors.admin, "/v1/collections", collection)["id"]
-        drawer = {"name": private_name, "description": f"about {private_marker}", "private": True}
-        private_collection_id = self._post(actors.member, "/v1/collections", drawer)["id"]
-        document_name, private_name_of_document = f"paper {marker}", f"paper {private_marker}"
+        private_collection = {"name": private_name, "description": f"about {private_marker}", "private": True}
+        private_collection_id = self._post(actors.member, "/v1/collections", private_collection)["id"]
+        document_name, private_name_of_document = f"document {marker}", f"document {private_marker}"
         self._ingest(actors.admin, name, document_name, marker)
         self._ingest(actors.member, private_name, private_name_of_document, private_marker)
         ((document_id, chunk_id, embedding, model),) = actors.sql(
@@ -107,7 +107,7 @@ class ObjectFactory:
             "key_id": self._key(actors.admin, marker), "removal_path": self._removal(collection_id),
             "delivery_lease": self._delivery_lease(webhook_id, collection_id),
             "job_lease": self._job_lease(waiting_id),
-            "reading_lease": self._reading_lease(str(document_id)),
+            "extraction_lease": self._extraction_lease(str(document_id)),
             "link": self._link(actors.admin, waiting_id), "key_hash_of_key": self._hash_of_key(),
             "record_id": self._record(actors.admin, marker, collection_id, str(document_id), str(chunk_id)),
         }  # fmt: skip
@@ -136,7 +136,7 @@ class ObjectFactory:
     def delete(self) -> None:
         """Delete all but the credentials of the sweep and the collection that bound keys belong to."""
         self._delete(self._actors.org_id, [self.other_id])
-        self._delete(self._actors.rival_org_id, [])
+        self._delete(self._actors.foreign_org_id, [])
 
     def delete_attackers_objects(self, objects: Objects) -> None:
         """Delete what attackers created under the names of the victim's objects."""
@@ -147,7 +147,7 @@ class ObjectFactory:
         ]
         statement = "delete from rag.collections where org_id = %s and id <> all (%s::uuid[])"
         self._actors.sql(statement, self._actors.org_id, [self.other_id, *collections])
-        self._delete(self._actors.rival_org_id, [])
+        self._delete(self._actors.foreign_org_id, [])
 
     def _delete(self, org_id: str, collections: list[str]) -> None:
         statement = "delete from rag.collections where org_id = %s and id <> all (%s::uuid[])"
@@ -168,7 +168,7 @@ class ObjectFactory:
             "and 2 = (select count(*) from pg_attribute where attrelid = pg_class.oid "
             "and attname in ('org_id', 'id') and atttypid = 'uuid'::regtype)"
         )
-        ids = {actors.org_id, actors.admin.id, actors.member.id, actors.fellow.id}
+        ids = {actors.org_id, actors.admin.id, actors.member.id, actors.colleague.id}
         for (table,) in tables:
             rows = actors.sql(f"select id from rag.{table} where org_id = %s", actors.org_id)  # noqa: S608
             ids |= {str(row_id) for (row_id,) in rows}
@@ -373,7 +373,7 @@ class ObjectFactory:
         )  # fmt: skip
         return path
 
-    def _reading_lease(self, document_id: str) -> str:
+    def _extraction_lease(self, document_id: str) -> str:
         """The lease of the worker that extracts the document's names."""
         lease = str(uuid4())
         self._actors.sql(

@@ -1,6 +1,5 @@
-"""Attacks with API keys and on them: forged, narrowed, stolen, another's."""
+"""Attacks with API keys that the sweep does not generate: claims, quotas, hashes, other orgs of the owner."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -8,22 +7,17 @@ import httpx
 import psycopg
 import pytest
 
-from local import access_tokens
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
-from shared.access.token_signer import Signer, signer_for
+from shared.access.token_signer import signer_for
 from tests.actors import NOBODYS, Actor, World, hit_arguments, key_arguments, put_arguments, vector
-from tests.isolation.bad_tokens import encoded, payload_of, signature_of
 from tests.isolation.victim_documents import (
     ENTRY_POINTS,
-    FUNCTIONS,
     HTTP_ROUTES,
     MATCH,
-    SECRETS,
     Library,
     assert_refused,
     assert_tells_nothing,
-    store,
 )
 
 PATH = "/api/keys"
@@ -71,19 +65,6 @@ def put(library: Library, actor: Actor, token: str, **fields: Any) -> httpx.Resp
 # -- whose rows ---------------------------------------------------------------------------------------
 
 
-def test_a_key_of_another_org_finds_nothing(library: Library):
-    """It does what its owner may there, and nothing anywhere else, whatever it names."""
-    people = library.people
-    token = scoped(library, people.bob, *SCOPES)
-    assert library.secrets(MATCH, people.bob, token) == {"bolt"}
-    assert library.secrets(MATCH, people.bob, token, org_id=people.acme.id) == set()
-    assert put(library, people.bob, token).status_code == 404
-    for document in (library.acme_document, library.ann_document):
-        answer = people.bob.rpc("rag_delete_document", {"document_id": document}, token=token)
-        assert answer.json() is False
-    assert library.is_unchanged()
-
-
 def test_a_key_does_not_reach_its_owner_s_other_org(library: Library):
     """Kim belongs to both, and the key to one."""
     people = library.people
@@ -92,30 +73,6 @@ def test_a_key_does_not_reach_its_owner_s_other_org(library: Library):
     assert library.secrets(MATCH, people.kim, token, org_id=people.acme.id) == set()
     assert put(library, people.kim, token).status_code == 404
     answer = people.kim.rpc("rag_delete_document", {"document_id": library.acme_document}, token=token)
-    assert answer.json() is False
-    assert library.is_unchanged()
-
-
-def test_a_key_cannot_list_or_create_keys_of_its_owner_s_other_org(library: Library, world: World):
-    people = library.people
-    world.sql("update rag.members set role = 'admin' where user_id = %s", people.kim.id)
-    make(people.ann)
-    key = make(people.kim, scopes=["admin"], org_id=people.bolt.id)["key"]
-    listed = people.kim.request("GET", PATH, token=key).json()["keys"]
-    assert {row["org_id"] for row in listed} == {people.bolt.id}
-    body = {"name": "x", "scopes": ["chat:read"], "org_id": people.acme.id}
-    assert_refused(people.kim.request("POST", PATH, body, token=key), 404, library)
-
-
-def test_a_member_s_key_does_not_reach_private_rows_of_others(library: Library):
-    people = library.people
-    store(library.services, people.ada, "ADA-1", private=True)
-    token = scoped(library, people.alf, *SCOPES)
-    answer = library.ask(MATCH, people.alf.headers(token))
-    assert SECRETS["acme"] in answer.text
-    assert SECRETS["ann"] not in answer.text
-    assert "ADA-1" not in answer.text
-    answer = people.alf.rpc("rag_delete_document", {"document_id": library.ann_document}, token=token)
     assert answer.json() is False
     assert library.is_unchanged()
 
@@ -140,8 +97,8 @@ def test_the_scope_admin_gives_a_non_admin_no_rights(library: Library, world: Wo
     assert library.secrets(MATCH, people.alf, token) == {"acme"}
     answer = people.alf.rpc("rag_delete_document", {"document_id": library.ann_document}, token=token)
     assert answer.json() is False
-    listed = people.alf.request("GET", PATH, token=text).json()["keys"]
-    assert [row["name"] for row in listed] == ["planted"]
+    keys = people.alf.request("GET", PATH, token=text).json()["keys"]
+    assert [row["name"] for row in keys] == ["planted"]
     for method, path in (("DELETE", ""), ("POST", "/rotate")):
         answer = people.alf.request(method, f"{PATH}/{key['id']}{path}", token=text)
         assert_refused(answer, 404, library)
@@ -159,82 +116,7 @@ def test_a_former_member_s_old_key_token_finds_nothing(library: Library, world: 
     assert put(library, people.ann, token).status_code == 404
 
 
-def test_a_key_inserted_for_a_non_member_finds_nothing(library: Library, world: World):
-    people = library.people
-    token = exchanged(library, {"key": planted(people.ann, world, ["admin"], owner=people.bob)})
-    assert library.secrets(MATCH, people.bob, token) == set()
-    assert put(library, people.bob, token).status_code == 404
-    assert library.is_unchanged()
-
-
 # -- ended and forged ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("fault", ["expired", "revoked"])
-def test_an_ended_key_is_refused(library: Library, world: World, fault: str):
-    people = library.people
-    key = make(people.ada, scopes=["admin"])
-    column = {"expired": "expires_at", "revoked": "revoked_at"}[fault]
-    world.sql(f"update rag.api_keys set {column} = now() where id = %s", key["id"])
-    for method, path in (("GET", PATH), ("POST", PATH), ("DELETE", f"{PATH}/{key['id']}")):
-        body = {"name": "x", "scopes": ["admin"]} if method == "POST" else None
-        assert_refused(people.ada.request(method, path, body, token=key["key"]), 401, library)
-    assert world.sql("select count(*) from rag.api_keys where owner_id = %s", people.ada.id) == [(1,)]
-
-
-def test_an_expired_key_token_is_refused(shared_library: Library):
-    """Over the half minute of clock skew that PostgREST allows."""
-    people = shared_library.people
-    token = people.ann.key_token(scopes=SCOPES)
-    assert shared_library.secrets(MATCH, people.ann, token) == {"acme", "ann"}
-    expired = people.ann.token(
-        rag={"org": people.acme.id, "key": str(uuid4()), "scopes": SCOPES}, exp=1_700_000_000
-    )
-    answer = shared_library.ask(MATCH, people.ann.headers(expired))
-    assert answer.status_code == 401
-    assert_tells_nothing(answer, shared_library)
-
-
-FORGED: dict[str, Callable[[Library, str], dict[str, Any]]] = {
-    "a key's hash": lambda _, digest: {"key_hash": digest},
-    "scopes": lambda library, _: {"org": library.people.acme.id, "scopes": ["admin"]},
-    "an org": lambda library, _: {"org": library.people.acme.id},
-    "a collection": lambda library, _: {"org": library.people.acme.id, "collection": str(uuid4())},
-    "the metrics": lambda _library, _digest: {"metrics": True},
-    "a limit": lambda library, _: {"org": library.people.acme.id, "requests_per_minute": 10**6},
-}
-
-
-@pytest.mark.parametrize("claim", FORGED)
-def test_claims_signed_with_another_secret_are_refused(shared_library: Library, claim: str):
-    people = shared_library.people
-    key = make(people.ann)
-    rag = FORGED[claim](shared_library, hash_of(key["key"]))
-    stack = people.ann.stack
-    forger = Signer(
-        "another-secret-of-at-least-32-characters", access_tokens.issuer(stack.url), access_tokens.AUDIENCE
-    )
-    token = forger.token(60, sub=people.ann.id, rag=rag)
-    for function in FUNCTIONS:
-        answer = shared_library.call(function, people.ann.headers(token))
-        assert answer.status_code == 401, (function, answer.text)
-        assert_tells_nothing(answer, shared_library)
-    assert_refused(people.ann.request("GET", PATH, token=token), 401, shared_library)
-    assert_refused(shared_library.ask(HTTP_ROUTES[0], people.ann.headers(token)), 401, shared_library)
-
-
-@pytest.mark.parametrize("claim", FORGED)
-def test_edited_claims_without_a_new_signature_are_refused(shared_library: Library, claim: str):
-    people = shared_library.people
-    key = make(people.ann)
-    rag = FORGED[claim](shared_library, hash_of(key["key"]))
-    head = people.bob.token().split(".")[0]
-    payload = encoded({**payload_of(people.bob), "sub": people.ann.id, "rag": rag})
-    token = f"{head}.{payload}.{signature_of(people.bob)}"
-    for function in FUNCTIONS:
-        answer = shared_library.call(function, people.bob.headers(token))
-        assert answer.status_code == 401, (function, answer.text)
-    assert_refused(people.bob.request("GET", PATH, token=token), 401, shared_library)
 
 
 @pytest.mark.parametrize("place", ["app_metadata", "user_metadata", "claims", ""])
@@ -258,79 +140,49 @@ def test_claims_in_user_writable_metadata_are_ignored(shared_library: Library, p
     assert people.bob.rpc("rag_list_keys", token=token).json() == []
 
 
-def test_an_unreadable_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
-    """Nothing is left of what its user may."""
+def assert_powerless(library: Library, actor: Actor, token: str) -> None:
+    """The token reads, writes and deletes nothing."""
+    results = library.ask(MATCH, actor.headers(token))
+    assert results.status_code == 403 or results.json() == []
+    assert put(library, actor, token).status_code in (400, 403, 404)
+    deletion = actor.rpc("rag_delete_document", {"document_id": library.acme_document}, token=token)
+    assert deletion.json() is False
+    assert library.is_unchanged()
+
+
+def test_a_malformed_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
+    """Of the whole key, then of its collection: nothing is left of what its user may."""
+    ann = library.people.ann
     for claim in ["", "admin", 7, True, [], ["admin"], [{"scopes": ["admin"]}]]:
         with subtests.test(claim=claim):
-            people = library.people
-            token = people.ann.token(rag=claim)
-            results = library.ask(MATCH, people.ann.headers(token))
-            assert results.status_code == 403 or results.json() == []
-            assert put(library, people.ann, token).status_code in (403, 404)
-            assert people.ann.rpc("rag_list_keys", token=token).json() == []
-            assert people.ann.rpc("rag_create_key", key_arguments(), token=token).status_code in (403, 404)
-            answer = people.ann.rpc(
-                "rag_delete_document", {"document_id": library.acme_document}, token=token
-            )
-            assert answer.json() is False
-            assert library.is_unchanged()
+            token = ann.token(rag=claim)
+            assert_powerless(library, ann, token)
+            assert ann.rpc("rag_list_keys", token=token).json() == []
+            assert ann.rpc("rag_create_key", key_arguments(), token=token).status_code in (403, 404)
+    for collection in ["", "binder", 7, True, [], {}, ["x"], "null", NOBODYS]:
+        with subtests.test(collection=collection):
+            assert_powerless(library, ann, ann.key_token(collection=collection))
 
 
 # -- too small a scope --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scope", ["retrievals:read", "chat:read"])
-def test_every_search_scope_can_match(shared_library: Library, scope: str):
-    """The other side of the attacks below: they fail for the scope, and for nothing else."""
-    token = scoped(shared_library, shared_library.people.ann, scope)
-    assert shared_library.secrets(MATCH, shared_library.people.ann, token) == {"acme", "ann"}
+# A user's token with the claim of a key that has no such scope must not pass for the user's own.
+NO_SEARCH_SCOPES: list[Any] = [
+    ["documents:read"], [], ["admin "], ["RETRIEVALS:READ"], "admin", "retrievals:read", 7, True, {},
+    {"admin": True}, {"retrievals:read": True}, [["admin"]],
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "scopes",
-    [
-        ["documents:read"], ["documents:write"], ["collections:manage"], [], ["admin "], ["RETRIEVALS:READ"],
-        "admin", "retrievals:read", 7, True, {}, {"admin": True}, {"retrievals:read": True}, [["admin"]],
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_key_without_a_search_scope_cannot_match(shared_library: Library, scopes: Any):
-    """At all doors, the pair's own included, which would take such a token for a user's."""
+def test_a_malformed_list_of_scopes_grants_nothing(subtests: pytest.Subtests, shared_library: Library):
     people = shared_library.people
-    token = people.ann.key_token(scopes=scopes)
-    for route in ENTRY_POINTS:
-        answer = shared_library.ask(route, people.ann.headers(token))
-        assert answer.status_code == 403, answer.text
-        assert_tells_nothing(answer, shared_library)
-
-
-@pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
-def test_a_key_without_the_write_scope_cannot_put_or_replace(library: Library, world: World, scope: str):
-    people = library.people
-    people.ann.put([vector(1)], external_id="there", title="as it was", collection="default")
-    token = scoped(library, people.ann, scope)
-    for fields in ({}, {"external_id": "there", "title": "replaced"}, {"collection": "new"}):
-        for private in (False, True):
-            answer = put(library, people.ann, token, private=private, **fields)
-            assert answer.status_code == 403, answer.text
-            assert_tells_nothing(answer, library)
-    titles = world.sql("select title from rag.documents where external_id = 'there' and org_id = %s",
-                       people.acme.id)  # fmt: skip
-    assert titles == [("as it was",)]
-    assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(3,)]
-    assert world.sql(
-        "select count(*) from rag.collections where org_id = %s and name = 'new'", people.acme.id
-    ) == [(0,)]
-
-
-@pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
-def test_a_key_without_the_write_scope_cannot_delete(library: Library, scope: str):
-    people = library.people
-    token = scoped(library, people.ann, scope)
-    for document in (library.acme_document, library.ann_document):
-        answer = people.ann.rpc("rag_delete_document", {"document_id": document}, token=token)
-        assert answer.json() is False
-    assert library.is_unchanged()
+    for scopes in NO_SEARCH_SCOPES:
+        with subtests.test(scopes=scopes):
+            token = people.ann.key_token(scopes=scopes)
+            for route in ENTRY_POINTS:
+                answer = shared_library.ask(route, people.ann.headers(token))
+                assert answer.status_code == 403, answer.text
+                assert_tells_nothing(answer, shared_library)
 
 
 def test_documents_write_puts_replaces_and_deletes(library: Library):
@@ -339,56 +191,24 @@ def test_documents_write_puts_replaces_and_deletes(library: Library):
     (first,) = put(library, people.ann, token, external_id="mine", collection="a new one").json()
     (second,) = put(library, people.ann, token, external_id="mine", collection="a new one").json()
     assert (first["document_id"], second["replaced"]) == (second["document_id"], True)
-    gone = people.ann.rpc("rag_delete_document", {"document_id": first["document_id"]}, token=token)
-    assert gone.json() is True
+    deletion = people.ann.rpc("rag_delete_document", {"document_id": first["document_id"]}, token=token)
+    assert deletion.json() is True
 
 
-@pytest.mark.parametrize("scopes", [[scope] for scope in SCOPES] + [SCOPES], ids=str)
-def test_a_key_without_the_scope_cannot_manage_keys(library: Library, world: World, scopes: list[str]):
-    """Straight through PostgREST: no list, nothing made, rotated or revoked, one's own keys included."""
-    people = library.people
-    other = make(people.ann)
-    token = scoped(library, people.ann, *scopes)
-    before = world.sql("select count(*) from rag.api_keys")
-    assert people.ann.rpc("rag_list_keys", token=token).json() == []
-    answer = people.ann.rpc("rag_create_key", key_arguments(), token=token)
-    assert answer.status_code == 403, answer.text
-    assert_tells_nothing(answer, library)
-    rotation = {"key_id": other["id"], "prefix": "sk_abcd", "hash": key_arguments()["hash"]}
-    assert people.ann.rpc("rag_rotate_key", rotation, token=token).status_code == 404
-    assert people.ann.rpc("rag_revoke_key", {"key_id": other["id"]}, token=token).json() is False
-    assert world.sql("select count(*) from rag.api_keys") == before
-    assert world.sql("select revoked_at from rag.api_keys where id = %s", other["id"]) == [(None,)]
-
-
-@pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "documents:write"])
-def test_a_key_without_the_scope_cannot_manage_collections_in_sql(library: Library, world: World, scope: str):
-    people = library.people
-    claims = {"rag": {"org": people.acme.id, "key": str(uuid4()), "scopes": [scope]}}
-    change = "update rag.collections set name = 'mine' returning 1"
-    assert world.as_user(people.ann, change, **claims) == []
-    assert world.as_user(people.ann, "delete from rag.collections returning 1", **claims) == []
-    if scope != "documents:write":
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(
-                people.ann,
-                "insert into rag.collections (org_id, name) values (%s, 'new')",
-                people.acme.id,
-                **claims,
-            )
-    assert library.is_unchanged()
-
-
-@pytest.mark.parametrize("table", ["documents", "chunks"])
-def test_a_key_without_the_scope_cannot_change_rows_in_sql(library: Library, world: World, table: str):
+def test_a_key_without_the_scope_cannot_change_rows_in_sql(library: Library, world: World):
     people = library.people
     for scopes, visible in ((["collections:manage"], False), ([], False), (["documents:read"], True)):
         claims = {"rag": {"org": people.acme.id, "scopes": scopes}}
-        assert bool(world.as_user(people.ann, f"select 1 from rag.{table}", **claims)) is visible
-        assert world.as_user(people.ann, f"delete from rag.{table} returning 1", **claims) == []
-        if visible:
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                world.as_user(people.ann, f"update rag.{table} set lang = 'en'", **claims)
+        for table in ("documents", "chunks"):
+            assert bool(world.as_user(people.ann, f"select 1 from rag.{table}", **claims)) is visible
+            assert world.as_user(people.ann, f"delete from rag.{table} returning 1", **claims) == []
+            if visible:
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    world.as_user(people.ann, f"update rag.{table} set lang = 'en'", **claims)
+        change = "update rag.collections set name = 'mine' returning 1"
+        if scopes != ["collections:manage"]:
+            assert world.as_user(people.ann, change, **claims) == []
+            assert world.as_user(people.ann, "delete from rag.collections returning 1", **claims) == []
     assert library.is_unchanged()
 
 
@@ -400,13 +220,6 @@ def bound(library: Library) -> str:
     """The token of a key of ann's that may do everything, in the collection "binder"."""
     library.people.ann.put([vector(1)], collection="binder", title="in the binder", external_id="same")
     return scoped(library, library.people.ann, *SCOPES, collection="binder")
-
-
-def test_a_bound_key_cannot_read_outside_its_collection(shared_library: Library, bound: str):
-    people = shared_library.people
-    assert shared_library.secrets(MATCH, people.ann, bound) == set()
-    rows = people.ann.rpc("rag_match", {"query_vector": vector(1), "top_k": 100}, token=bound).json()
-    assert [row["title"] for row in rows] == ["in the binder"]
 
 
 def test_a_bound_key_cannot_write_outside_its_collection(library: Library, world: World, bound: str):
@@ -430,30 +243,6 @@ def test_a_bound_key_cannot_write_outside_its_collection(library: Library, world
     assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == before
     names = world.sql("select name from rag.collections where org_id = %s order by 1", people.acme.id)
     assert names == [("another",), ("binder",), ("default",)]
-    assert library.is_unchanged()
-
-
-def test_a_bound_key_that_writes_into_another_collection_gets_an_error(library: Library, bound: str):
-    answer = put(library, library.people.ann, bound, collection="default")
-    assert answer.status_code in (403, 404), answer.text
-
-
-def test_a_bound_key_cannot_delete_outside_its_collection(library: Library, bound: str):
-    people = library.people
-    for document in (library.acme_document, library.ann_document):
-        answer = people.ann.rpc("rag_delete_document", {"document_id": document}, token=bound)
-        assert answer.json() is False
-    assert library.is_unchanged()
-
-
-def test_a_bound_key_writes_replaces_and_deletes_inside_its_collection(library: Library, bound: str):
-    people = library.people
-    answer = put(library, people.ann, bound, collection="binder", external_id="same")
-    assert answer.status_code == 200, answer.text
-    (row,) = answer.json()
-    assert row["replaced"] is True
-    gone = people.ann.rpc("rag_delete_document", {"document_id": row["document_id"]}, token=bound)
-    assert gone.json() is True
     assert library.is_unchanged()
 
 
@@ -490,79 +279,12 @@ def test_a_key_cannot_create_a_stronger_key(library: Library, world: World):
         rotate = f"{PATH}/{unbound['id']}/rotate"
         assert people.ada.request("POST", rotate, token=token).status_code in (403, 404)
     assert_refused(people.ada.request("DELETE", f"{PATH}/{unbound['id']}", token=key), 404, library)
-    listed = people.ada.request("GET", PATH, token=key).json()["keys"]
-    assert {row["collection"] for row in listed} == {"binder"}
+    keys = people.ada.request("GET", PATH, token=key).json()["keys"]
+    assert {row["collection"] for row in keys} == {"binder"}
     assert world.sql("select revoked_at from rag.api_keys where id = %s", unbound["id"]) == [(None,)]
 
 
-def test_an_invalid_collection_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
-    for claim in ["", "binder", 7, True, [], {}, ["x"], "null", NOBODYS]:
-        with subtests.test(claim=claim):
-            people = library.people
-            token = people.ann.key_token(collection=claim)
-            assert library.secrets(MATCH, people.ann, token) == set()
-            assert put(library, people.ann, token).status_code in (400, 403, 404)
-            answer = people.ann.rpc(
-                "rag_delete_document", {"document_id": library.acme_document}, token=token
-            )
-            assert answer.json() is False
-            assert library.is_unchanged()
-
-
 # -- at the keys themselves ---------------------------------------------------------------------------
-
-
-def test_a_member_cannot_list_rotate_or_revoke_keys_of_others(library: Library, world: World):
-    people = library.people
-    keys = [make(people.ann), make(people.ada, scopes=["admin"])]
-    for actor in (people.alf, people.kim, people.bob, people.sam):
-        answer = actor.request("GET", PATH)
-        assert answer.json() == {"keys": []}
-        for key in keys:
-            assert actor.rpc("rag_list_keys", {"key_id": key["id"]}).json() == []
-            assert actor.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
-            rotation = {"key_id": key["id"], "prefix": "sk_abcd", "hash": key_arguments()["hash"]}
-            assert actor.rpc("rag_rotate_key", rotation).status_code == 404
-            assert_refused(actor.request("DELETE", f"{PATH}/{key['id']}"), 404, library)
-            assert_refused(actor.request("POST", f"{PATH}/{key['id']}/rotate"), 404, library)
-    ids = [key["id"] for key in keys]
-    assert world.sql("select count(*) from rag.api_keys where id = any (%s) and revoked_at is null", ids) == [
-        (2,)
-    ]
-
-
-def test_an_admin_cannot_create_a_key_for_another_user_in_sql(library: Library, world: World):
-    people = library.people
-    mine = make(people.ann)
-    for owner in (people.ann, people.bob, people.kim):
-        for claims in ({}, {"rag": {"org": people.acme.id, "scopes": ["admin"]}}):
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                world.as_user(
-                    people.ada,
-                    "insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes) "
-                    "values (%s, %s, 'x', 'sk_abcd', %s, array['chat:read'])",
-                    people.acme.id, owner.id, key_arguments()["hash"], **claims,
-                )  # fmt: skip
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ada, "update rag.api_keys set owner_id = %s", people.ada.id)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ada, "update rag.api_keys set hash = %s", key_arguments()["hash"])
-    assert world.sql("select owner_id::text from rag.api_keys where id = %s", mine["id"]) == [
-        (people.ann.id,)
-    ]
-
-
-def test_an_admin_of_another_org_cannot_manage_keys(library: Library, world: World):
-    people = library.people
-    key = make(people.ann)
-    eve = world.user(people.bolt, role="admin")
-    assert eve.request("GET", PATH).json() == {"keys": []}
-    assert eve.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
-    assert world.as_user(eve, "select 1 from rag.api_keys where id = %s", key["id"]) == []
-    # A plain member here, too: being admin elsewhere does not help.
-    world.sql("insert into rag.members values (%s, %s, 'member')", people.acme.id, eve.id)
-    assert eve.request("GET", PATH).json() == {"keys": []}
-    assert eve.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
 
 
 def test_key_hashes_and_texts_never_leave_the_database(library: Library):
@@ -593,27 +315,6 @@ def test_key_hashes_and_texts_never_leave_the_database(library: Library):
     for text in texts:
         assert digest not in text
         assert key["key"] not in text
-
-
-def test_a_key_s_hash_is_not_a_key(shared_library: Library):
-    """A reader of the table, or of a backup, holds no key."""
-    people = shared_library.people
-    key = make(people.ada, scopes=["admin"])
-    digest = hash_of(key["key"])
-    for bearer in (digest, f"mn_live_{digest}", f"mn_live_{digest[:43]}", f"sk_{digest[:43]}"):
-        assert_refused(people.ada.request("GET", PATH, token=bearer), 401, shared_library)
-        assert people.ada.rpc("rag_open_key", token=bearer).status_code == 401
-    assert people.ada.rpc("rag_open_key", {"key_hash": digest}).status_code == 404
-
-
-def test_postgrest_refuses_an_api_key(shared_library: Library):
-    """It is a name for a token, and no token."""
-    people = shared_library.people
-    key = make(people.ada, scopes=["admin"])["key"]
-    for function in FUNCTIONS:
-        answer = shared_library.call(function, people.ada.headers(key))
-        assert answer.status_code == 401, (function, answer.text)
-    assert_refused(shared_library.ask(HTTP_ROUTES[0], people.ada.headers(key)), 401, shared_library)
 
 
 def test_a_key_s_token_is_not_a_user_s_token(library: Library):
@@ -691,17 +392,3 @@ def test_more_keys_give_no_larger_daily_quota(library: Library, world: World):
     assert statuses == [200] * 4 + [429] * 2
     assert people.ada.search("x").status_code == 429
     assert people.ann.search("x").status_code == 200
-
-
-def test_metrics_counters_are_unreadable_for_users(library: Library, world: World):
-    people = library.people
-    for actor in (people.ann, people.bob):
-        actor.rpc("rag_check_rate_limit", hit_arguments())
-    key = make(people.ada, scopes=["admin"])
-    for token in (None, exchanged(library, key), people.ada.token(metrics=True)):
-        assert people.ada.rpc("rag_metrics", token=token).json() == []
-    assert (
-        world.as_user(people.ada, "select 1 from rag.request_counts where user_id <> %s", people.ada.id) == []
-    )
-    for table in ("request_counts", "rag_metrics", "rate_limits", "tiers"):
-        assert people.ada.request("GET", f"/rest/v1/{table}").status_code == 404

@@ -21,7 +21,6 @@ from tests.functions.chat_completions_client import (
     index,
     streams,
 )
-from tests.isolation.test_api_keys import make
 from tests.shared.generation.test_generators import ATTACKS
 from tests.stand_in_server import Reply, StandIn
 
@@ -42,28 +41,13 @@ def assert_no_such_index(answer: Any, name: str) -> None:
 
 
 @either_way
-def test_another_org_s_index_cannot_be_queried_by_name(people: People, services: Services, stream: bool):
-    index(services, people.ann, "vaults", SECRET)
-    for name in ("vaults", "nowhere"):
-        assert_no_such_index(asking(people.bob, name, stream=stream), name)
-    assert "Rowan" in asking(people.alf, "vaults", stream=stream).text
-
-
-@either_way
-def test_a_user_without_an_org_cannot_query_an_index(people: People, services: Services, stream: bool):
-    index(services, people.ann, "vaults", SECRET)
-    there, nowhere = (asking(people.sam, name, stream=stream) for name in ("vaults", "nowhere"))
-    assert there.status_code == nowhere.status_code == 404
-    assert there.json() == nowhere.json()
-
-
-@either_way
 def test_another_org_s_index_does_not_reach_the_model(
     people: People, services: Services, settings: Settings, gateway: StandIn, stream: bool
 ):
     index(services, people.ann, "vaults", SECRET)
     with chat_client(settings, gateway) as client:
-        assert_no_such_index(ask(client, people.bob, index_name="vaults", stream=stream), "vaults")
+        for name in ("vaults", "nowhere"):
+            assert_no_such_index(ask(client, people.bob, index_name=name, stream=stream), name)
     assert gateway.requests == []
 
 
@@ -72,48 +56,6 @@ def test_a_name_used_by_two_orgs_reaches_only_the_caller_s_index(people: People,
     index(services, people.bob, "vaults", "Our kettle switches off at 12 degrees.")
     nodes = asking(people.bob, "vaults").json()["source_nodes"]
     assert [node["text"] for node in nodes] == ["Our kettle switches off at 12 degrees."]
-
-
-def test_a_forged_org_in_the_request_is_ignored(people: People, services: Services):
-    index(services, people.ann, "vaults", SECRET)
-    index(services, people.bob, "own", "Our kettle switches off at 12 degrees.")
-    forged: dict[str, Any] = {"org_id": people.acme.id, "filters": {"org_id": people.acme.id}}
-    answer = asking(people.bob, "own", **forged, top_k=100)
-    assert answer.status_code == 200
-    assert "Rowan" not in answer.text
-
-
-def test_another_member_s_private_index_cannot_be_queried(people: People, services: Services):
-    answer = people.ann.request("POST", "/api/v1/collections", {"name": "mine", "private": True})
-    assert answer.status_code == 201
-    index(services, people.ann, "mine", SECRET)
-    assert_no_such_index(asking(people.alf, "mine"), "mine")
-    assert "Rowan" in asking(people.ann, "mine").text
-
-
-def test_another_user_s_own_index_cannot_be_queried(people: People, services: Services):
-    name = f"notes:u:{people.ann.id}"
-    index(services, people.ann, name, SECRET)
-    answer = asking(people.alf, name)
-    assert answer.status_code == 403
-    assert "Rowan" not in answer.text
-
-
-@either_way
-@pytest.mark.parametrize("scope", ["documents:read", "documents:write", "collections:manage"])
-def test_a_key_without_the_scope_cannot_chat(people: People, services: Services, scope: str, stream: bool):
-    index(services, people.ann, "vaults", SECRET)
-    key = make(people.ann, scopes=[scope])["key"]
-    for name in ("vaults", "nowhere"):
-        answer = asking(people.ann, name, key, stream=stream)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "missing_scope")
-
-
-@pytest.mark.parametrize("scope", ["chat:read", "retrievals:read"])
-def test_a_key_with_either_scope_sees_what_its_owner_may_see(people: People, services: Services, scope: str):
-    index(services, people.ann, "vaults", SECRET)
-    assert "Rowan" in asking(people.ann, "vaults", make(people.ann, scopes=[scope])["key"]).text
-    assert_no_such_index(asking(people.bob, "vaults", make(people.bob, scopes=[scope])["key"]), "vaults")
 
 
 @either_way
@@ -128,20 +70,6 @@ def test_a_retrieval_key_cannot_call_the_model(
         answer = client.post(PATH, json=body, headers=people.ann.headers(retrieving))
     assert answer.status_code == 403
     assert gateway.requests == []
-
-
-def test_a_key_bound_to_another_index_is_refused(people: People, services: Services):
-    index(services, people.ann, "vaults", SECRET)
-    people.ann.request("POST", "/api/v1/collections", {"name": "other"})
-    key = make(people.ann, scopes=["chat:read"], collection="other")["key"]
-    assert_no_such_index(asking(people.ann, "vaults", key), "vaults")
-    assert asking(people.ann, "other", key).json()["source_nodes"] == []
-
-
-def test_a_request_without_a_credential_is_refused(people: People, services: Services):
-    index(services, people.ann, "vaults", SECRET)
-    answer = people.ann.request("POST", PATH, {"messages": ASKING}, Authorization="")
-    assert answer.status_code == 401
 
 
 @either_way

@@ -1,6 +1,5 @@
 """Attacks on conversations: another user's questions, answers and memory."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -110,8 +109,8 @@ def test_sql_access_reveals_no_session(people: People, world: World):
         for table, key in (("sessions", "id"), ("messages", "session_id")):
             read = f"select count(*) from rag.{table} where {key} = %s"
             assert world.as_user(attacker, read, session) == [(0,)]
-            gone = f"delete from rag.{table} where {key} = %s returning 1"
-            assert world.as_user(attacker, gone, session) == []
+            delete = f"delete from rag.{table} where {key} = %s returning 1"
+            assert world.as_user(attacker, delete, session) == []
         counted = "update rag.sessions set message_count = 0, title = 'x' where id = %s returning 1"
         assert world.as_user(attacker, counted, session) == []
     assert world.sql("select message_count from rag.sessions where id = %s", session) == [(1,)]
@@ -136,16 +135,6 @@ def test_sql_access_reveals_no_session(people: People, world: World):
         )
 
 
-@pytest.mark.parametrize("path", ["sessions", "messages"])
-def test_postgrest_reveals_no_session(people: People, path: str):
-    save_session(people.ann, people.acme.id)
-    for headers in ({}, {"Accept-Profile": "rag", "Content-Profile": "rag"}):
-        for method in ("GET", "POST", "PATCH", "DELETE"):
-            body = None if method in ("GET", "DELETE") else {"title": "x"}
-            answer = people.alf.request(method, f"/rest/v1/{path}", body, **headers)
-            assert answer.status_code in (404, 406), answer.text
-
-
 def test_a_key_of_the_same_user_continues_the_conversation(people: People):
     session = save_session(people.ann, people.acme.id)
     token = people.ann.key_token(scopes=["chat:read"])
@@ -159,24 +148,6 @@ def collection(actor: Actor, name: str) -> str:
     return str(actor.rpc("rag_create_collection", {"name": name}).json()[0]["id"])
 
 
-def test_a_key_bound_to_another_collection_is_refused(people: People):
-    home, other = collection(people.ann, "home"), collection(people.ann, "other")
-    wide, inside = (save_session(people.ann, people.acme.id, collection_id=place) for place in (None, home))
-    bound, here = (people.ann.key_token(scopes=["chat:read"], collection=place) for place in (other, home))
-    for session in (wide, inside):
-        assert attempts(people.ann, session, bound) == [NO_SESSION] * 4
-        assert over_http(people.ann, session, bound) == [404, 404, 404, 200]
-    # Nor does it begin one elsewhere.
-    for place, status in (({"collection_id": home}, 404), ({}, 403)):
-        answer = people.ann.rpc("rag_save_turn", turn(people.acme.id, **place), token=bound)
-        assert answer.status_code == status, answer.text
-    assert message_texts(people.ann, wide, here) == []
-    assert message_texts(people.ann, inside, here) == [SECRET]
-    # Where it does not say, it is its own.
-    body = people.ann.rpc("rag_open_session", token=here).json()
-    assert (body["collection_id"], body["messages"]) == (home, [])
-
-
 def test_a_bound_key_sees_no_messages_of_other_collections(people: People):
     """Not even text about its collection, in a conversation that began elsewhere."""
     home = collection(people.ann, "home")
@@ -185,42 +156,6 @@ def test_a_bound_key_sees_no_messages_of_other_collections(people: People):
     token = people.ann.key_token(scopes=["chat:read"], collection=home)
     assert attempts(people.ann, session, token) == [NO_SESSION] * 4
     assert message_texts(people.ann, session) == [SECRET, "And in here?"]
-
-
-@pytest.mark.parametrize(
-    "scopes", [[], ["retrievals:read"], ["documents:read", "documents:write", "collections:manage"]], ids=str
-)
-def test_a_key_without_the_scope_is_refused(people: People, world: World, scopes: list[str]):
-    session = save_session(people.ann, people.acme.id)
-    token = people.ann.key_token(scopes=scopes)
-    assert attempts(people.ann, session, token) == [(403, "missing_scope")] * 4
-    for function in ("rag_open_session", "rag_list_sessions"):
-        assert people.ann.rpc(function, token=token).status_code == 403
-    assert people.ann.rpc("rag_save_turn", turn(people.acme.id), token=token).status_code == 403
-    assert over_http(people.ann, session, token) == [403] * 4
-    rag = {"org": people.acme.id, "scopes": scopes}
-    for table in ("sessions", "messages"):
-        assert world.as_user(people.ann, f"select * from rag.{table}", rag=rag) == []
-
-
-def test_a_key_of_another_org_is_refused(people: People):
-    """kim belongs to both; her key to one."""
-    session = save_session(people.kim, people.bolt.id)
-    assert attempts(people.kim, session, people.kim.key_token()) == [NO_SESSION] * 4
-    assert message_texts(people.kim, session) == [SECRET]
-
-
-def test_missing_and_expired_tokens_are_refused(people: People):
-    session = save_session(people.ann, people.acme.id)
-    past = int((datetime.now(UTC) - timedelta(hours=1)).timestamp())
-    for token in (people.ann.stack.anon_key, people.ann.token(exp=past)):
-        for function in ("rag_open_session", "rag_list_session_messages", "rag_delete_session"):
-            answer = people.ann.rpc(function, {"session_id": session}, token=token)
-            assert answer.status_code in (401, 403), answer.text
-        assert people.ann.rpc("rag_list_sessions", token=token).status_code in (401, 403)
-        assert people.ann.rpc("rag_save_turn", turn(people.acme.id), token=token).status_code in (401, 403)
-        assert over_http(people.ann, session, token) == [401] * 4
-    assert message_texts(people.ann, session) == [SECRET]
 
 
 def test_a_former_member_reads_no_session(people: People, world: World):
@@ -233,16 +168,3 @@ def test_a_former_member_reads_no_session(people: People, world: World):
         assert answer.json()["details"] == "org_not_found"
     world.sql("insert into rag.members (org_id, user_id) values (%s, %s)", people.acme.id, people.ann.id)
     assert message_texts(people.ann, session) == [SECRET]
-
-
-def test_a_turn_cannot_be_stored_in_another_org_or_collection(people: People):
-    theirs = collection(people.bob, "theirs")
-    private = people.alf.rpc("rag_create_collection", {"name": "alf's", "private": True}).json()[0]["id"]
-    for arguments, error in (
-        (turn(people.bolt.id), "org_not_found"),
-        (turn(people.acme.id, collection_id=theirs), "collection_not_found"),
-        (turn(people.acme.id, collection_id=private), "collection_not_found"),
-        (turn(people.acme.id, collection_id=str(uuid4())), "collection_not_found"),
-    ):
-        answer = people.ann.rpc("rag_save_turn", arguments)
-        assert (answer.status_code, answer.json()["details"]) == (404, error)

@@ -26,12 +26,12 @@ TWINS = ("held", "free")
 @pytest.fixture
 def homes(people: People) -> Homes:
     """The ids of the two collections, by name."""
-    made = {name: make(people.alf, name) for name in TWINS}
+    ids = {name: make(people.alf, name) for name in TWINS}
     for name in TWINS:
         put(people.alf, name, range(1), external_id="shared")
         put(people.alf, name, range(1, 2), external_id="own", private=True)
     put(people.ann, "held", range(2, 3), external_id="secret", title="ann alone", private=True)
-    return made
+    return ids
 
 
 def normal(answer: httpx.Response, homes: Homes) -> tuple[int, str]:
@@ -73,9 +73,9 @@ def visible_responses(actor: Actor, name: str, home: str) -> list[httpx.Response
 
 
 def assert_alike(answers: dict[str, list[httpx.Response]], homes: Homes) -> None:
-    held, free = ([normal(answer, homes) for answer in answers[name]] for name in TWINS)
-    assert held == free
-    assert "ann alone" not in str(held)
+    first, second = ([normal(answer, homes) for answer in answers[name]] for name in TWINS)
+    assert first == second
+    assert "ann alone" not in str(first)
 
 
 WAYS: dict[str, Callable[[Actor, str, str], httpx.Response]] = {
@@ -110,8 +110,8 @@ def test_a_deletion_that_keeps_documents_reveals_no_private_documents(people: Pe
     assert_alike(refused, homes)
     assert refused["held"][0].json()["error"]["code"] == "collection_not_empty"
     for name in TWINS:
-        gone = people.alf.rpc("rag_delete_named", {"collection": name, "names": ["shared", "own"]})
-        assert len(gone.json()) == 2
+        deletion = people.alf.rpc("rag_delete_named", {"collection": name, "names": ["shared", "own"]})
+        assert len(deletion.json()) == 2
     emptied = {name: [people.alf.request("DELETE", f"{PATH}/{home}")] for name, home in homes.items()}
     assert_alike(emptied, homes)
     assert emptied["held"][0].status_code == 204

@@ -47,19 +47,6 @@ def test_a_chunk_beyond_its_document_is_refused(people: People):
     assert (refused.status_code, refused.json()["details"]) == (400, "span_outside")
 
 
-def test_an_unreadable_restricting_claim_is_refused(subtests: pytest.Subtests, people: People):
-    """It counts for no org, and for no scope: a claim that narrows never fails open."""
-    for claim in ["x", ["org"], 1, True, {"org": "x"}, {"org": ["x"]}, {"org": {}}]:
-        with subtests.test(claim=claim):
-            people.ann.put([vector(1)])
-            arguments = {"query_vector": vector(1), "top_k": 5}
-            answer = people.ann.rpc("rag_match", arguments, token=people.ann.token(rag=claim))
-            if isinstance(claim, dict):
-                assert (answer.status_code, answer.json()) == (200, [])
-            else:
-                assert (answer.status_code, answer.json()["details"]) == (403, "missing_scope")
-
-
 def test_a_restricting_claim_is_case_insensitive(people: People):
     people.ann.put([vector(1)])
     token = people.ann.token(rag={"org": people.acme.id.upper()})
@@ -143,9 +130,9 @@ def test_a_row_that_bypassed_its_constraints_affects_only_itself(
         with subtests.test(change=name):
             more = {"documents": [{"text": "More clay.", "document_id": "more"}]}
             assert people.ann.post(f"/api/v1/knowledge/{name}/documents", more).status_code == 201
-    listed = people.ann.request("GET", "/api/v1/collections?limit=100")
-    assert listed.status_code == 200, listed.text
-    assert {"good", "bad 0", "bad 7"} <= {row["name"] for row in listed.json()["data"]}
+    collections = people.ann.request("GET", "/api/v1/collections?limit=100")
+    assert collections.status_code == 200, collections.text
+    assert {"good", "bad 0", "bad 7"} <= {row["name"] for row in collections.json()["data"]}
     # The log of the stack's functions names the rows.
     ((chunk,),) = world.sql("select id::text from rag.chunks where metadata ? 'page_number'")
     log = (people.ann.stack.folder / "logs" / "gateway.log").read_text()

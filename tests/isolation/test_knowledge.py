@@ -7,10 +7,9 @@ import httpx
 import psycopg
 import pytest
 
-from tests.actors import Actor, World, client
+from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.knowledge_client import PREFIX, at, delete, ids, ingest, retrieve
-from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.victim_documents import INTERNALS
 
 SECRET = "The vault door opens with ACME-4417."
@@ -23,10 +22,9 @@ ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "query", {"question": QUESTION}),
 ]
 READING = ROUTES[1:]
-every_route = pytest.mark.parametrize(("method", "rest", "body"), ROUTES)
 
 
-def bring(actor: Actor, namespace: str = "vault", **more: Any) -> None:
+def ingest_plan(actor: Actor, namespace: str = "vault", **more: Any) -> None:
     ingest(actor, {"text": SECRET, "document_id": "plan", **more}, namespace=namespace)
 
 
@@ -66,90 +64,51 @@ def events(actor: Actor, token: str | None = None, **more: Any) -> list[dict[str
     return rows
 
 
-def assert_no_events(actor: Actor, token: str | None = None) -> None:
-    """Over HTTP and in SQL: events are an admin's to read, of the admin's own org."""
-    answer = actor.request("GET", "/api/v1/events", token=token)
-    assert answer.status_code == 403, answer.text
-    assert_tells_nothing(answer)
-    assert actor.rpc("rag_list_events", token=token).json()["code"] == "PT403"
-
-
 def key(actor: Actor, *scopes: str, **more: Any) -> str:
     answer = actor.request("POST", "/api/keys", {"name": "k", "scopes": list(scopes), **more})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["key"])
 
 
-def noted(actor: Actor, token: str | None = None, **more: Any) -> httpx.Response:
+def record_event(actor: Actor, token: str | None = None, **more: Any) -> httpx.Response:
     arguments = {"event": "knowledge.retrieve", "namespace": "vault", **more}
     return actor.rpc("rag_record_event", arguments, token=token)
 
 
-def test_another_org_s_namespace_is_empty(people: People):
-    bring(people.ann)
-    assert_empty(people.bob, "vault")
-    # One of the same name is one's own.
-    ingest(people.bob, {"text": "Mine.", "document_id": "plan"}, namespace="vault")
-    assert [chunk["text"] for chunk in retrieve(people.bob, QUESTION, "vault")] == ["Mine."]
-    assert delete(people.bob, "plan", "vault").status_code == 204
-    assert [chunk["text"] for chunk in retrieve(people.ann, QUESTION, "vault")] == [SECRET]
-    assert people.bob.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": ["vault"]}
+# Names that say, or seem to say, that they are a user's.
+NAMES_OF_OTHERS = [
+    "notes:u:{id}", "notes:u:{upper}", "notes:u:al", "notes:u:", "notes:u:{prefix}", "notes:u:{id} ",
+    "notes:u:x{id}", "notes:u:{id}x", ":u:{id}", "a/b:u:{id}",
+]  # fmt: skip
 
 
-@every_route
-def test_a_user_without_an_org_finds_nothing(people: People, method: str, rest: str, body: Any):
-    bring(people.ann)
-    answer = call(people.sam, "vault", (method, rest, body))
-    assert answer.status_code == 404
-    assert_tells_nothing(answer)
-
-
-@pytest.mark.parametrize("exists", [True, False])
-@every_route
-def test_another_user_s_namespace_is_out_of_reach_by_name(
-    people: People, exists: bool, method: str, rest: str, body: Any
+def test_a_namespace_with_another_user_s_name_is_out_of_reach(
+    people: People, world: World, subtests: pytest.Subtests
 ):
-    """403 whether or not it is there: the name alone says whose it is."""
-    name = f"notes:u:{people.ann.id}"
-    if exists:
-        bring(people.ann, name)
-    for thief in (people.alf, people.bob):
-        answer = call(thief, name, (method, rest, body))
-        assert (answer.status_code, answer.json()) == (
-            403,
-            {"detail": "This name belongs to another user. Choose another name."},
-        )
-        assert thief.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
-    assert ids(people.ann, name) == (["plan"] if exists else [])
-
-
-@pytest.mark.parametrize(
-    "spelled",
-    ["{name}:u:al", "{name}:u:", "{name}:u:{prefix}", "{name}:u:{id} ", "{name}:u:{upper}",
-     "{name}:u:x{id}", ":u:{id}", "a/b:u:{id}"],
-)  # fmt: skip
-def test_another_user_s_namespace_is_out_of_reach_by_a_similar_name(people: People, spelled: str):
-    bring(people.ann, f"notes:u:{people.ann.id}")
+    """403 whether or not it exists: the name alone says whose it is."""
+    for org in (people.acme, people.bolt):
+        world.tier(org, rag=10**6, api=10**6)
     parts = {"id": people.ann.id, "upper": people.ann.id.upper(), "prefix": people.ann.id[:8]}
-    name = spelled.format(name="notes", **parts)
-    for route in ROUTES:
-        answer = call(people.alf, name, route)
-        assert answer.status_code == 403, answer.text
-        assert_tells_nothing(answer)
+    for exists in (False, True):
+        if exists:
+            assert world.sql("select from rag.collections where org_id = %s", people.acme.id) == []
+            ingest_plan(people.ann, f"notes:u:{people.ann.id}")
+        for name in NAMES_OF_OTHERS:
+            with subtests.test(exists=exists, name=name):
+                for actor in (people.alf, people.bob):
+                    for route in ROUTES:
+                        answer = call(actor, name.format(**parts), route)
+                        message = "This name belongs to another user. Choose another name."
+                        assert (answer.status_code, answer.json()) == (403, {"detail": message})
+                    assert actor.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
+    assert ids(people.ann, f"notes:u:{people.ann.id}") == ["plan"]
 
 
-@pytest.mark.parametrize("spelled", ["notes:U:{id}", "NOTES:u:{id}:", "notes:u:{id}:x", "notes", "notes:u"])
-def test_a_lookalike_of_another_user_s_name_grants_no_access(people: People, spelled: str):
+@pytest.mark.parametrize("spelling", ["notes:U:{id}", "NOTES:u:{id}:", "notes:u:{id}:x", "notes", "notes:u"])
+def test_a_lookalike_of_another_user_s_name_grants_no_access(people: People, spelling: str):
     """None of these is that namespace: there is nothing in them."""
-    bring(people.ann, f"notes:u:{people.ann.id}")
-    assert_empty(people.alf, spelled.format(id=people.ann.id))
-
-
-def test_a_namespace_cannot_be_created_in_another_user_s_name(people: People, world: World):
-    for spelled in ("notes:u:{id}", "notes:u:{upper}"):
-        name = spelled.format(id=people.ann.id, upper=people.ann.id.upper())
-        assert call(people.alf, name, ROUTES[0]).status_code == 403
-    assert world.sql("select count(*) from rag.collections where org_id = %s", people.acme.id) == [(0,)]
+    ingest_plan(people.ann, f"notes:u:{people.ann.id}")
+    assert_empty(people.alf, spelling.format(id=people.ann.id))
 
 
 def test_private_documents_in_a_shared_namespace_are_hidden(people: People):
@@ -177,17 +136,10 @@ def test_another_org_s_document_id_finds_nothing(people: People):
     assert {chunk["text"] for chunk in retrieve(people.bob, QUESTION, "vault")} == {"Mine.", "Mine too."}
 
 
-def test_a_document_id_of_another_namespace_finds_nothing(people: People):
-    bring(people.ann)
-    ingest(people.ann, {"text": "Here."}, namespace="here")
-    assert delete(people.ann, "plan", "here").status_code == 404
-    assert ids(people.ann, "vault") == ["plan"]
-
-
 @pytest.mark.parametrize("field", ["org_id", "collection_id", "collection_ids", "owner_id", "document_id"])
 def test_filters_reveal_nothing_hidden(people: People, field: str):
     """They are equalities of metadata, and nothing else."""
-    bring(people.ann)
+    ingest_plan(people.ann)
     ingest(people.bob, {"text": "Mine."}, namespace="vault")
     uuid = people.ann.rpc("rag_find_collection", {"collection": "vault"}).json()[0]["id"]
     for value in (people.acme.id, uuid, [uuid], people.ann.id, "plan"):
@@ -195,137 +147,28 @@ def test_filters_reveal_nothing_hidden(people: People, field: str):
     assert retrieve(people.ann, QUESTION, "vault", filters={field: people.acme.id}) == []
 
 
-def test_a_forged_org_in_body_or_query_is_ignored(people: People):
-    bring(people.ann)
-    forged = {"query": QUESTION, "org_id": people.acme.id, "namespace": "vault", "collection_ids": []}
-    answer = people.bob.request("POST", f"{at('vault', 'retrieve')}?org_id={people.acme.id}", forged)
-    assert answer.json() == {"chunks": []}
-    token = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
-    assert call(people.bob, "vault", READING[0], token=token).status_code == 404
-
-
-SCOPES = {
-    "documents": {"documents:write"},
-    "documents/plan": {"documents:write"},
-    "retrieve": {"retrievals:read"},
-    "query": {"chat:read"},
-}
-
-
-@pytest.mark.parametrize(
-    "scope", ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]
-)
-def test_a_key_without_the_scope_is_refused(people: People, scope: str):
-    bring(people.ann)
-    small = key(people.ann, scope)
-    for method, rest, body in ROUTES:
-        allowed = {"documents:read", "documents:write"} if method == "GET" else SCOPES[rest]
-        answer = client().request(
-            method, people.ann.stack.url + at("vault", rest), json=body, headers={"X-Api-Key": small}
-        )
-        assert (answer.status_code == 403) == (scope not in allowed), (rest, answer.text)
-        if scope not in allowed:
-            assert_tells_nothing(answer)
-            assert "scope" in answer.json()["detail"]
-
-
-def test_a_key_bound_to_another_namespace_is_refused(people: People):
-    bring(people.ann)
-    ingest(people.ann, {"text": "Bound.", "document_id": "b"}, namespace="binder")
-    scopes = ["documents:write", "retrievals:read", "chat:read"]
-    narrow = key(people.ann, *scopes, collection="binder")
-    stack = people.ann.stack
-
-    def by_key(namespace: str, route: tuple[str, str, Any]) -> httpx.Response:
-        method, rest, body = route
-        headers = {"X-Api-Key": narrow}
-        return client().request(method, stack.url + at(namespace, rest), json=body, headers=headers)
-
-    for route in READING:
-        answer = by_key("vault", route)
-        assert answer.status_code == (404 if route[0] == "DELETE" else 200)
-        assert_tells_nothing(answer)
-    assert by_key("vault", ROUTES[0]).status_code == 403
-    assert by_key("new", ROUTES[0]).status_code == 403
-    assert by_key("binder", ROUTES[0]).status_code == 201
-    listed = client().get(f"{stack.url}{PREFIX}/namespaces", headers={"X-Api-Key": narrow})
-    assert listed.json() == {"namespaces": ["binder"]}
-    assert ids(people.ann, "vault") == ["plan"]
-
-
-def test_an_expired_key_is_refused(people: People, world: World):
-    bring(people.ann)
-    old = key(people.ann, "documents:write", "retrievals:read", "chat:read")
-    world.sql("update rag.api_keys set expires_at = now() - interval '1 second' where owner_id = %s",
-              people.ann.id)  # fmt: skip
-    for method, rest, body in ROUTES:
-        for headers in ({"X-Api-Key": old}, {"Authorization": f"Bearer {old}"}):
-            url = people.ann.stack.url + at("vault", rest)
-            answer = client().request(method, url, json=body, headers=headers)
-            assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})
-
-
-def test_an_invalid_token_is_refused(people: People):
-    bring(people.ann)
-    bad = BAD_TOKENS["another secret"](people.ann)
-    for route in ROUTES:
-        answer = call(people.ann, "vault", route, token=bad)
-        assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})
-    # Nor does a good key help a bad token.
-    good = key(people.ann, "documents:write")
-    assert call(people.ann, "vault", READING[0], token=bad, **{"X-Api-Key": good}).status_code == 401
-
-
 # -- the trail of events --------------------------------------------------------------------------------
-
-
-def test_another_org_s_events_are_unreadable(people: People, world: World):
-    bring(people.ann)
-    for thief in (people.alf, people.bob, people.sam):
-        assert_no_events(thief)
-    world.sql("update rag.members set role = 'admin' where user_id = %s", people.bob.id)
-    assert events(people.bob) == events(people.bob, namespace="vault") == []
-    assert people.bob.request("GET", "/api/v1/events?namespace=vault").json()["data"] == []
-    forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
-    assert_no_events(people.bob, forged)
-
-
-def test_events_of_another_user_s_namespace_are_unreadable(people: People):
-    bring(people.ann, f"notes:u:{people.ann.id}")
-    assert_no_events(people.alf)
-    assert len(events(people.ada)) == 1
 
 
 def test_an_event_cannot_be_recorded_in_another_user_s_name(people: People, world: World):
     """For any arguments: an event is the caller's own, in the caller's org, now."""
     for forged in ("user_id", "org_id", "owner_id", "created_at", "id", "collection_id"):
-        assert noted(people.bob, **{forged: people.ann.id}).status_code == 404
-    assert noted(people.bob).status_code == 204
-    assert noted(people.alf, namespace=f"notes:u:{people.ann.id}").status_code == 403
+        assert record_event(people.bob, **{forged: people.ann.id}).status_code == 404
+    assert record_event(people.bob).status_code == 204
+    assert record_event(people.alf, namespace=f"notes:u:{people.ann.id}").status_code == 403
     assert events(people.ada) == []
     world.sql("update rag.members set role = 'admin' where user_id = %s", people.bob.id)
     assert [row["user_id"] for row in events(people.bob)] == [people.bob.id]
-    assert noted(people.sam).status_code == 404
-
-
-@pytest.mark.parametrize("scope", ["documents:read", "documents:write", "retrievals:read", "chat:read"])
-def test_a_key_cannot_record_an_event_without_the_scope(people: People, scope: str):
-    token = people.ann.key_token(scopes=[scope])
-    writes = noted(people.ann, token, event="knowledge.ingest").status_code
-    reads = noted(people.ann, token, event="knowledge.retrieve").status_code
-    assert (writes == 204) == (scope == "documents:write")
-    assert (reads == 204) == (scope in ("retrievals:read", "chat:read"))
-    # Nor does it read what others did.
-    assert_no_events(people.ada, people.ada.key_token(scopes=[scope]))
+    assert record_event(people.sam).status_code == 404
 
 
 def test_a_bound_key_cannot_read_or_record_events_outside_its_collection(people: People):
-    bring(people.ann)
+    ingest_plan(people.ann)
     ingest(people.ann, {"text": "Bound."}, namespace="binder")
     home = people.ann.rpc("rag_find_collection", {"collection": "binder"}).json()[0]["id"]
     token = people.ada.key_token(collection=home)
-    assert noted(people.ada, token, namespace="vault").status_code == 204
-    assert noted(people.ada, token, namespace="binder").status_code == 204
+    assert record_event(people.ada, token, namespace="vault").status_code == 204
+    assert record_event(people.ada, token, namespace="binder").status_code == 204
     assert {row["namespace"] for row in events(people.ada, token)} == {"binder"}
     # What it asked for elsewhere names no collection of the org's.
     assert next(row["collection_id"] for row in events(people.ada, namespace="vault")) is None
@@ -336,7 +179,7 @@ def test_a_bound_key_cannot_read_or_record_events_outside_its_collection(people:
 )
 @pytest.mark.parametrize("who", ["ann", "ada"])
 def test_recorded_events_cannot_be_changed(people: People, world: World, who: str, statement: str):
-    bring(people.ann)
+    ingest_plan(people.ann)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(getattr(people, who), statement)
     assert len(events(people.ada)) == 1

@@ -119,17 +119,6 @@ def test_a_wrong_vector_cannot_replace_another_user_s(
 
 
 @everybody_else
-def test_a_wrong_vector_cannot_be_stored_before_another_user_asks(
-    services: Services, people: People, service: StandIn, who: str
-):
-    digest = question_hash(people.ann.principal, services.embedder.model, QUESTION)
-    assert remember(others(people)[who], digest, WRONG) == 204
-    people.ann.put([TRUE, WRONG], embedding_model=services.embedder.model)
-    best, *_ = pipeline.search(services, people.ann.principal, Query(QUESTION)).matches
-    assert (best.text, len(service.requests)) == ("0", 1)
-
-
-@everybody_else
 def test_filling_the_cache_does_not_evict_another_user_s_rows(
     people: People, world: World, cached_hash: str, who: str
 ):
@@ -146,28 +135,6 @@ def test_another_user_s_rows_cannot_be_expired(people: People, world: World, cac
     arguments = {"hash": "0" * 64, "embedding": WRONG, "max_age_seconds": 1}
     assert people.alf.rpc(REMEMBER, arguments).status_code == 204
     assert recalled(people.ann, cached_hash) == close_to(TRUE)
-
-
-@pytest.mark.parametrize("name", ["user_id", "caller", "id", "sub"])
-def test_no_argument_selects_another_user(people: People, cached_hash: str, name: str):
-    """There is none: PostgREST finds no such function."""
-    arguments = {"hash": cached_hash, "max_age_seconds": HOUR, name: people.ann.id}
-    assert people.alf.rpc(RECALL, arguments).status_code == 404
-    assert people.alf.rpc(REMEMBER, {**arguments, "embedding": WRONG}).status_code == 404
-
-
-@pytest.mark.parametrize("function", [RECALL, REMEMBER])
-def test_anon_is_refused(people: People, cached_hash: str, function: str):
-    arguments: dict[str, Any] = {"hash": cached_hash, "max_age_seconds": HOUR}
-    if function == REMEMBER:
-        arguments["embedding"] = WRONG
-    for token, status in (
-        (people.ann.stack.anon_key, 401),
-        (people.ann.token(role="anon"), 401),
-        (people.ann.token(role="service_role"), 403),
-    ):
-        answer = people.sam.rpc(function, arguments, token=token)
-        assert (answer.status_code, answer.json()["code"]) == (status, "42501"), answer.text
 
 
 def test_a_token_without_a_user_is_refused(people: People, world: World, cached_hash: str):

@@ -7,7 +7,6 @@ import pytest
 
 from tests.actors import NOBODYS, Actor, World
 from tests.functions.search_workspace import Row, error_of
-from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.test_knowledge import key
 from tests.isolation.victim_documents import (
     INTERNALS,
@@ -66,93 +65,6 @@ def test_another_org_s_workspace_is_404(library: Library, path: str, body: Row, 
     assert_not_found(library.people.ann.request("POST", path, {**body, "scope": scope}, **header), library)
 
 
-@every_route
-def test_another_org_s_id_is_missing(library: Library, path: str, body: Row):
-    forged = {"organizationId": library.people.bolt.id, "scope": "org"}
-    assert_not_found(library.people.ann.post(path, {**body, **forged}), library)
-    # Nor beside a workspace of one's own.
-    own = {"organizationId": library.people.bolt.id, "workspaceId": workspace_of(library.people.ann)}
-    assert_not_found(library.people.ann.post(path, {**body, **own}), library)
-
-
-@pytest.mark.parametrize("path", ["/v1/search", "/v1/similar", "/v1/answer"])
-def test_searches_return_only_visible_documents(library: Library, path: str):
-    body = dict(ROUTES)[path] if path != "/v1/answer" else {"question": QUESTION}
-    body = {**body, "topK": 50}
-    people = library.people
-    for actor, visible in ((people.ann, {"acme", "ann"}), (people.alf, {"acme"}), (people.bob, {"bolt"})):
-        whole = actor.post(path, {**body, **everywhere(actor)})
-        assert whole.status_code == 200, whole.text
-        assert secrets_in(whole) == visible
-        home = actor.post(path, {**body, "workspaceId": workspace_of(actor)})
-        assert secrets_in(home) <= visible
-
-
-def test_contents_by_ids_of_others_are_missing(library: Library):
-    people = library.people
-    chunk = people.bob.post("/v1/search", {"q": QUESTION, **everywhere(people.bob)}).json()["results"][0]
-    private = people.ann.post("/v1/search", {"q": QUESTION, **everywhere(people.ann)}).json()["results"]
-    hidden = [entry["chunkId"] for entry in private if entry["documentId"].endswith(library.ann_document)]
-    assert hidden
-    ids = [
-        {"kind": "document", "id": library.bolt_document},
-        {"kind": "chunk", "id": chunk["chunkId"]},
-        {"kind": "document", "id": library.ann_document},
-        {"kind": "chunk", "id": hidden[0]},
-        # An id of the one kind is none of the other.
-        {"kind": "chunk", "id": library.acme_document},
-    ]
-    more = {"includeRaw": True, "expand": {"chunks": True, "graph": {"hops": 2}}}
-    for where in (everywhere(people.alf), {"workspaceId": workspace_of(people.alf)}):
-        answer = people.alf.post("/v1/contents", {"ids": ids, **more, **where})
-        assert answer.status_code == 200
-        body = answer.json()
-        assert (body["documents"], body["chunks"]) == ([], [])
-        assert body["missing"] == [entry["id"] for entry in ids]
-        assert secrets_in(answer) == set()
-
-
-@pytest.mark.parametrize("mode", ["auto", "keyword", "hybrid"])
-def test_similar_by_subjects_of_others_is_404(library: Library, mode: str):
-    people = library.people
-    where = {"workspaceId": workspace_of(people.alf), "mode": mode}
-    for document in (library.bolt_document, library.ann_document):
-        subject = {"kind": "document", "documentId": document}
-        assert_not_found(people.alf.post("/v1/similar", {"subject": subject, **where}), library)
-
-
-def test_another_user_s_own_workspace_is_404(library: Library):
-    people = library.people
-    response = people.ann.request("POST", "/api/v1/collections", {"name": f"mine:u:{people.ann.id}"})
-    store(library.services, people.ann, "ANN-9", collection=f"mine:u:{people.ann.id}", private=True)
-    own = people.ann.rpc("rag_find_collection", {"collection": f"mine:u:{people.ann.id}"}).json()
-    assert own, response.text
-    workspace = own[0]["id"]
-    for path, body in ROUTES:
-        assert_not_found(people.alf.post(path, {**body, "workspaceId": workspace}), library)
-
-
-@every_route
-def test_an_invalid_token_is_refused(library: Library, path: str, body: Row):
-    token = BAD_TOKENS["another secret"](library.people.ann)
-    answer = library.people.ann.post(path, {**body, **everywhere(library.people.ann)}, token=token)
-    error_of(answer, 401, "UNAUTHENTICATED")
-    assert_tells_nothing(answer, library)
-
-
-@every_route
-def test_a_key_without_the_scope_is_refused(library: Library, path: str, body: Row):
-    ann = library.people.ann
-    for scope in ("documents:write", "collections:manage"):
-        answer = ann.post(path, {**body, **everywhere(ann)}, token=key(ann, scope))
-        error_of(answer, 403, "PERMISSION_DENIED")
-        assert_tells_nothing(answer, library)
-    if path == "/v1/answer":
-        # What searches alone does not spend a model's tokens.
-        answer = ann.post(path, {**body, **everywhere(ann)}, token=key(ann, "retrievals:read"))
-        error_of(answer, 403, "PERMISSION_DENIED")
-
-
 def bound(library: Library, *scopes: str) -> tuple[str, str, str]:
     """A key that is bound to a workspace of ann's, which has a secret; that workspace, and another one."""
     ann = library.people.ann
@@ -160,23 +72,6 @@ def bound(library: Library, *scopes: str) -> tuple[str, str, str]:
     inside = workspace_of(ann, "inside")
     outside = workspace_of(ann)
     return key(ann, *scopes, collection="inside"), inside, outside
-
-
-@every_route
-def test_a_key_bound_to_another_workspace_is_refused(library: Library, path: str, body: Row):
-    ann = library.people.ann
-    token, inside, outside = bound(library, "retrievals:read", "chat:read")
-    assert_not_found(ann.post(path, {**body, "workspaceId": outside}, token=token), library)
-    if path == "/v1/contents":
-        ids = [{"kind": "document", "id": library.acme_document}]
-        answer = ann.post(path, {"ids": ids, "workspaceId": inside, "scope": "auto"}, token=token)
-        assert answer.json()["missing"] == [library.acme_document]
-        return
-    for where in ({"workspaceId": inside}, everywhere(ann)):
-        answer = ann.post(path, {**body, **where}, token=token)
-        assert answer.status_code == 200, answer.text
-        assert secrets_in(answer) == set(), "the org is no larger than the key"
-        assert "INSIDE-1" in answer.text
 
 
 # --- Kept answers ---

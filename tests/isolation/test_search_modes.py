@@ -102,31 +102,6 @@ def test_similar_accepts_no_subject_of_others(library: Library, world: World, re
     assert len({answer.text for answer in answers}) == 1
 
 
-def test_expansion_accepts_no_chunks_of_others(library: Library, world: World):
-    """Missing chunks and other owners' chunks add nothing to the caller's."""
-    people = library.people
-    documents = [library.acme_document, library.bolt_document, library.ann_document]
-    chunks = world.sql("select id::text from rag.chunks where document_id = any (%s::uuid[])", documents)
-    request = {"chunk_ids": [str(uuid4()), *(chunk_id for (chunk_id,) in chunks)], "neighbours": 10}
-    answer = people.alf.rpc("rag_widen", request)
-    assert answer.status_code == 200, answer.text
-    assert SECRETS["acme"] in answer.text
-    assert len(answer.json()) == len([row for row in answer.json() if SECRETS["acme"] in row["content"]])
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"chunk_ids": [str(uuid4())] * 101, "neighbours": 1},
-        {"chunk_ids": None, "neighbours": 1},
-        {"chunk_ids": [], "neighbours": 11},
-        {"chunk_ids": [], "neighbours": None},
-    ],
-)
-def test_an_oversized_expansion_is_refused(shared_library: Library, asked: dict[str, Any]):
-    assert shared_library.people.alf.rpc("rag_widen", asked).status_code == 400
-
-
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
 @pytest.mark.parametrize("result", ["chunks", "documents"])
 def test_similar_results_never_include_hidden_chunks(library: Library, mode: str, result: str):
@@ -171,51 +146,6 @@ def test_a_bound_key_searches_only_its_collection(library: Library, world: World
     assert visible_secrets(library, people.ann, token, mode=mode) == set()
     refused = people.ann.rpc("rag_similar", {"document_id": library.acme_document}, token=token)
     assert refused.status_code == 404
-
-
-@pytest.mark.parametrize(
-    "scopes", [[], ["documents:read"], ["documents:write"], ["collections:manage"], [7], "admin"], ids=str
-)
-def test_a_key_without_the_scope_is_refused(shared_library: Library, scopes: Any):
-    token = shared_library.people.ann.key_token(scopes=scopes)
-    answers = [search(shared_library, shared_library.people.ann, token, mode=mode) for mode in MODES]
-    answers.append(
-        shared_library.people.ann.rpc(
-            "rag_similar", {"document_id": shared_library.acme_document}, token=token
-        )
-    )
-    assert {(answer.status_code, answer.json()["details"]) for answer in answers} == {(403, "missing_scope")}
-
-
-def test_anon_is_refused(shared_library: Library):
-    people = shared_library.people
-    anon = people.sam.stack.anon_key
-    assert search(shared_library, people.sam, anon).status_code in (401, 403)
-    assert people.sam.rpc(
-        "rag_similar", {"document_id": shared_library.acme_document}, token=anon
-    ).status_code in (
-        401,
-        403,
-    )
-
-
-def test_postgrest_filters_on_results_reveal_nothing(shared_library: Library):
-    people = shared_library.people
-    headers = people.alf.headers()
-    body = {
-        "query_text": "vault",
-        "mode": "keyword",
-        "filters": {"model": shared_library.services.embedder.model},
-    }
-    for parameters in (
-        {"org_id": f"neq.{people.acme.id}"},
-        {"content": "like.*BOLT*"},
-        {"content": "ilike.*ann-*"},
-    ):
-        answer = shared_library.client.post(
-            "/rest/v1/rpc/rag_search", params=parameters, json=body, headers=headers
-        )
-        assert (answer.status_code, answer.json()) == (200, [])
 
 
 POISON: dict[str, dict[str, Any]] = {

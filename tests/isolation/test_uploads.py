@@ -13,9 +13,9 @@ from shared.access.download_links import PURPOSE as LINKS
 from shared.access.token_signer import Signer
 from shared.documents.direct_uploads import PURPOSE
 from shared.errors import NotFound
-from tests.actors import Actor, World, client
+from tests.actors import World, client
 from tests.conftest import People
-from tests.isolation.test_documents import assert_not_found, bring, collection, link_of
+from tests.isolation.test_documents import add_text, assert_not_found, collection, link_of
 from tests.isolation.victim_documents import INTERNALS
 from tests.storage_server import BUCKET
 from tests.upload_client import Uploads, page
@@ -86,7 +86,7 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploads, people: Peopl
 def test_a_ticket_is_not_a_link_or_a_token(uploading: Uploads, people: People):
     home = collection(people.ann)
     ticket = uploading.put(people.ann, home, SECRET)
-    document = bring(people.ann, home)
+    document = add_text(people.ann, home)
     answer = uploading.app.get(f"/v1/documents/{document}/original?token={ticket}")
     assert answer.status_code == 401
     assert people.sam.request("GET", f"/api/v1/documents/{document}", token=ticket).status_code == 401
@@ -99,51 +99,6 @@ def test_a_former_member_s_ticket_is_refused(uploading: Uploads, people: People,
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     assert_not_found(uploading.finish(people.ann, ticket), "upload_not_found")
     assert_nothing_brought(world, people)
-
-
-def test_uploads_into_collections_of_others_are_refused(uploading: Uploads, people: People, world: World):
-    home, own = collection(people.ann), collection(people.ann, name="own", private=True)
-    for thief, target in ((people.bob, home), (people.sam, home), (people.alf, own)):
-        assert_not_found(uploading.begin(thief, target), "collection_not_found")
-        fields = {"collection_id": target, "name": "a.pdf", "size_bytes": 1}
-        assert thief.rpc("rag_begin_upload", fields).status_code == 404
-    assert uploading.server.asked == []
-    assert world.sql("select count(*) from rag.object_removals") == [(0,)]
-
-
-@pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
-def test_a_key_without_the_scope_is_refused(uploading: Uploads, people: People, world: World, scope: str):
-    home = collection(people.ann)
-    ticket = uploading.put(people.ann, home, SECRET)
-    (path,) = uploading.paths
-    body = {"name": "small", "scopes": [scope]}
-    key = people.ann.post("/api/keys", body).json()["key"]
-    for answer in (uploading.begin(people.ann, home, token=key), uploading.finish(people.ann, ticket, key)):
-        assert answer.status_code == 403, answer.text
-    # Straight through PostgREST, and Storage.
-    token = people.ann.key_token(scopes=[scope])
-    fields = {"collection_id": home, "name": "a.pdf", "size_bytes": 1}
-    assert people.ann.rpc("rag_begin_upload", fields, token=token).status_code == 403
-    document = {"title": "x", "path": path, "size_bytes": 1}
-    added = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}, token=token)
-    assert added.status_code in (403, 404), added.text
-    assert uploading.storage("GET", f"object/authenticated/{BUCKET}/{path}", token).status_code == 400
-    assert_nothing_brought(world, people)
-
-
-def test_a_key_bound_to_another_collection_is_refused(uploading: Uploads, people: People, world: World):
-    home, bound = collection(people.ann), collection(people.ann, name="bound")
-    ticket = uploading.put(people.ann, home, SECRET)
-    (path,) = uploading.paths
-    body = {"name": "bound", "scopes": ["documents:write", "documents:read"], "collection": "bound"}
-    key = people.ann.post("/api/keys", body).json()["key"]
-    assert_not_found(uploading.begin(people.ann, home, token=key), "collection_not_found")
-    assert_not_found(uploading.finish(people.ann, ticket, key), "upload_not_found")
-    token = people.ann.key_token(collection=bound)
-    assert_hidden(uploading, path, token)
-    assert uploading.finish(people.ann, ticket).status_code == 202
-    assert_hidden(uploading, path, token)
-    assert uploading.begin(people.ann, bound, token=key).status_code == 201
 
 
 # -- paths --------------------------------------------------------------------------------------------
@@ -249,7 +204,7 @@ def test_the_tables_behind_the_functions_are_unreachable(uploading: Uploads, peo
     """Straight in SQL: a row of one's own with another's path gives nothing away."""
     taken = private(uploading, people)
     home = collection(people.alf, name="alf")
-    document = bring(people.alf, home)
+    document = add_text(people.alf, home)
     changed = "update rag.originals set path = %s, bytes = null, content_hash = null where document_id = %s"
     with pytest.raises(Exception, match="row-level security"):
         world.as_user(people.alf, changed, taken, document)
@@ -291,30 +246,22 @@ def assert_read(uploading: Uploads, path: str, token: str) -> None:
     assert answer.content == SECRET
 
 
-def test_a_private_object_is_out_of_reach_in_storage(uploading: Uploads, people: People):
-    path = private(uploading, people)
-    for token in (people.alf.token(), people.kim.token(), people.bob.token(), people.sam.token(), None,
-                  people.ann.stack.anon_key, people.ann.key_token(scopes=["retrievals:read"])):  # fmt: skip
-        assert_hidden(uploading, path, token)
-    for actor in (people.ann, people.ada):
-        assert_read(uploading, path, actor.token())
-
-
-def test_another_org_s_object_is_out_of_reach_in_storage(uploading: Uploads, people: People):
-    path = shared(uploading, people)
-    other = people.kim.token(rag={"org": people.bolt.id})
-    for token in (people.bob.token(), people.sam.token(), None, people.ann.stack.anon_key, other):
-        assert_hidden(uploading, path, token)
-    for actor in (people.ann, people.alf, people.kim):
-        assert_read(uploading, path, actor.token())
-
-
-def test_an_unprocessed_upload_is_out_of_reach(uploading: Uploads, people: People):
-    uploading.put(people.ann, collection(people.ann), SECRET)
-    (path,) = uploading.paths
-    for actor in (people.alf, people.ada, people.bob, people.sam):
-        assert_hidden(uploading, path, actor.token())
-    assert_read(uploading, path, people.ann.token())
+def test_an_object_is_out_of_reach_of_those_who_do_not_see_its_document(uploading: Uploads, people: People):
+    """Of a private document, of a shared one, and of an upload without a document."""
+    uploading.put(people.ann, collection(people.ann, name="pending"), SECRET)
+    (pending,) = uploading.paths
+    strangers = [people.bob.token(), people.sam.token(), None, people.ann.stack.anon_key]
+    for path, readers, others in (
+        (private(uploading, people), (people.ann, people.ada),
+         [people.alf.token(), people.kim.token(), people.ann.key_token(scopes=["retrievals:read"])]),
+        (shared(uploading, people), (people.ann, people.alf, people.kim),
+         [people.kim.token(rag={"org": people.bolt.id})]),
+        (pending, (people.ann,), [people.alf.token(), people.ada.token()]),
+    ):  # fmt: skip
+        for token in (*strangers, *others):
+            assert_hidden(uploading, path, token)
+        for actor in readers:
+            assert_read(uploading, path, actor.token())
 
 
 def test_storage_accepts_only_issued_paths(uploading: Uploads, people: People):
@@ -418,14 +365,6 @@ def test_a_link_to_another_user_s_original_is_refused(uploading: Uploads, people
 # -- removals -----------------------------------------------------------------------------------------
 
 
-def test_only_the_worker_deletes_objects(uploading: Uploads, people: People):
-    path = shared(uploading, people)
-    removal = {"org_id": people.acme.id, "path": path}
-    for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
-        for function, text in (("rag_claim_removals", {}), ("rag_end_removal", removal)):
-            assert people.ann.rpc(function, text, token=token).status_code in (401, 403, 404)
-
-
 def test_the_worker_cannot_be_made_to_delete_a_document_s_object(
     uploading: Uploads, people: People, world: World
 ):
@@ -479,14 +418,3 @@ def test_the_existence_of_an_object_is_not_revealed(uploading: Uploads, people: 
             with pytest.raises(NotFound) as refused:
                 storage.size_of(actor.principal, missing)
             assert str(refused.value) == "There is no such file."
-
-
-def test_an_admin_cannot_finish_an_upload_in_another_user_s_name(uploading: Uploads, people: People):
-    """An admin sees announced uploads, and still brings nothing that another uploaded."""
-    home = collection(people.ann)
-    uploading.put(people.ann, home, SECRET)
-    (path,) = uploading.paths
-    actor: Actor = people.ada
-    document = {"title": "x", "path": path, "size_bytes": 1}
-    answer = actor.rpc("rag_add_document", {"collection_id": home, "document": document})
-    assert answer.status_code == 404

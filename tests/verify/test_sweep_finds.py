@@ -214,10 +214,10 @@ def test_the_sweep_finds_an_open_policy(world: World):
         of_route = on_routes(world, exactly("GET /v1/documents/{document_id}"))
         of_tool = on_routes(world, exactly("POST /mcp read_document"))
         of_resource = on_routes(world, exactly("POST /mcp resources/read"))
-    assert "a fellow member" in attacks_on(of_function, "rag_get_document")
-    assert "a fellow member" in attacks_on(of_tool, "POST /mcp read_document")
-    assert "a fellow member" in attacks_on(of_resource, "POST /mcp resources/read")
-    assert "a fellow member" in attacks_on(of_route, "GET /v1/documents/{document_id}")
+    assert "another member" in attacks_on(of_function, "rag_get_document")
+    assert "another member" in attacks_on(of_tool, "POST /mcp read_document")
+    assert "another member" in attacks_on(of_resource, "POST /mcp resources/read")
+    assert "another member" in attacks_on(of_route, "GET /v1/documents/{document_id}")
 
 
 @pytest.mark.postgres
@@ -309,7 +309,7 @@ def test_the_sweep_finds_a_security_definer_function(world: World):
     with schema_change(world, plant, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
         findings = on_functions(world, exactly("rag_planted"))
     attacks = attacks_on(findings, "rag_planted")
-    assert {"a member of another org", "a fellow member", "a key bound to another collection"} <= attacks
+    assert {"a member of another org", "another member", "a key bound to another collection"} <= attacks
     assert "no token" not in attacks
 
 

@@ -6,7 +6,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import psycopg
@@ -23,9 +22,6 @@ LISTED_FIELDS = {
     "last_used_at", "revoked_at",
 }  # fmt: skip
 SCOPES = ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]
-OPENED = {
-    "key_id", "org_id", "owner_id", "collection_id", "scopes", "requests_per_minute", "expires_at",
-}  # fmt: skip
 LONG_AGO = "2020-01-01T00:00:00Z"
 
 
@@ -86,45 +82,12 @@ def fresh() -> str:
 # -- create -------------------------------------------------------------------------------------------
 
 
-def test_a_new_key_belongs_to_the_caller_in_their_only_org_and_shows_no_hash(people: People):
-    digest = fresh()
-    answer = people.ann.rpc("rag_create_key", key_arguments(hash=digest, name="CI", scopes=SCOPES))
-    (row,) = rows(answer)
-    assert set(row) == LISTED_FIELDS
-    assert (row["org_id"], row["owner_id"]) == (people.acme.id, people.ann.id)
-    assert (row["name"], row["prefix"], row["scopes"]) == ("CI", "mn_live_abcd", SCOPES)
-    assert (row["collection"], row["expires_at"], row["last_used_at"], row["revoked_at"]) == (None,) * 4
-    assert about(row["created_at"], datetime.now(UTC))
-    assert digest not in answer.text
-    assert list_keys(people.ann) == [row]
-
-
 def test_a_member_of_several_orgs_must_name_one(people: People):
     assert refusal(people.kim.rpc("rag_create_key", key_arguments())) == (400, "org_required")
     assert created(people.kim, org_id=people.bolt.id)["org_id"] == people.bolt.id
     narrowed = people.kim.token(rag={"org": people.acme.id})
     (row,) = rows(people.kim.rpc("rag_create_key", key_arguments(), token=narrowed))
     assert row["org_id"] == people.acme.id
-
-
-def test_another_org_and_an_unknown_org_are_refused_alike(people: People, world: World):
-    answers = [
-        people.ann.rpc("rag_create_key", key_arguments(org_id=org)) for org in (people.bolt.id, str(uuid4()))
-    ]
-    assert [refusal(answer) for answer in answers] == [(404, "org_not_found")] * 2
-    assert answers[0].text == answers[1].text
-    assert refusal(people.sam.rpc("rag_create_key", key_arguments())) == (404, "org_not_found")
-    assert stored(world, people.ann) == stored(world, people.sam) == 0
-
-
-def test_a_key_is_bound_to_a_collection_by_name(people: People, world: World):
-    people.ann.put([vector(1)], collection="manuals")
-    row = created(people.ann, collection="manuals")
-    assert row["collection"] == "manuals"
-    assert world.sql(
-        "select c.name from rag.api_keys k join rag.collections c on c.id = k.collection_id where k.id = %s",
-        row["id"],
-    ) == [("manuals",)]
 
 
 def test_a_private_collection_takes_precedence_over_the_org_s(people: People, world: World):
@@ -140,25 +103,6 @@ def test_a_private_collection_takes_precedence_over_the_org_s(people: People, wo
     assert world.sql(f"{owner} where k.id = %s", key["id"]) == [(None,)]
 
 
-def test_an_inaccessible_collection_is_treated_as_missing(
-    people: People, world: World, subtests: pytest.Subtests
-):
-    """Not another org's, and another user's private one not even for an admin, who sees it."""
-    people.ann.put([vector(1)], collection="manuals")
-    people.bob.put([vector(1)], collection="of Bolt")
-    world.sql(
-        "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'ann''s own')",
-        people.acme.id, people.ann.id,
-    )  # fmt: skip
-    for name in ("never made", "", "of Bolt", "ann's own", "MANUALS"):
-        for who, actor in (("member", people.alf), ("admin", people.ada)):
-            with subtests.test(name=name, who=who):
-                before = stored(world, actor)
-                answer = actor.rpc("rag_create_key", key_arguments(collection=name))
-                assert refusal(answer) == (404, "collection_not_found")
-                assert stored(world, actor) == before
-
-
 OUT_OF_BOUNDS: list[dict[str, Any]] = [
     {"name": ""}, {"name": "x" * 101}, {"name": "a\u200bb"}, {"name": "a\u202eb"}, {"name": "\u001b[2J"},
     {"name": None}, {"name": "a\u0000b"},
@@ -169,7 +113,9 @@ OUT_OF_BOUNDS: list[dict[str, Any]] = [
     {"hash": "g" * 64}, {"hash": "a" * 64 + "\n"},
     {"scopes": []}, {"scopes": None}, {"scopes": ["everything"]}, {"scopes": ["documents:read", "x"]},
     {"scopes": [None]}, {"scopes": ["documents:read", None]}, {"scopes": ["Documents:read"]},
-    {"scopes": [""]}, {"scopes": ["*"]},
+    {"scopes": [""]}, {"scopes": ["*"]}, {"scopes": ["documents:read"] * 10_000},
+    # cardinality() and <@ look through dimensions, and no list could show such a key.
+    {"scopes": [["documents:read"]]},
     {"expires_at": LONG_AGO}, {"expires_at": "-infinity"}, {"expires_at": "infinity"},
     {"expires_at": "9999-12-31T00:00:00Z"}, {"expires_at": "20000-01-01T00:00:00Z"},
     {"expires_at": "tomorrow-ish"},
@@ -197,21 +143,6 @@ def test_a_value_at_its_bounds_creates_a_key(people: People, subtests: pytest.Su
             (name,) = fine
             row = created(people.ann, **fine)
             assert row[name].replace("+00:00", "Z") == fine[name]
-
-
-# Cardinality() and <@ look through dimensions. A nested list is no list of scopes: the functions
-# cannot show such a key, and an admin's list fails with it.
-def test_a_nested_list_of_scopes_creates_no_key(people: People, world: World):
-    answer = people.ann.rpc("rag_create_key", key_arguments(scopes=[["documents:read"]]))
-    assert answer.status_code == 400, answer.text
-    assert stored(world, people.ann) == 0
-
-
-# A list of scopes has no upper bound: a hundred keys of a member's may hold any number of megabytes.
-def test_a_too_long_list_of_scopes_creates_no_key(people: People, world: World):
-    answer = people.ann.rpc("rag_create_key", key_arguments(scopes=["documents:read"] * 10_000))
-    assert answer.status_code == 400, answer.text
-    assert stored(world, people.ann) == 0
 
 
 def test_a_known_hash_creates_no_second_key_and_reveals_nothing(people: People, world: World):
@@ -299,23 +230,6 @@ def test_the_scope_admin_needs_an_admin_of_that_org(people: People, world: World
     assert stored(world, people.ada) == 1
 
 
-def test_no_function_accepts_values_that_the_caller_does_not_decide(
-    people: People, world: World, subtests: pytest.Subtests
-):
-    """PostgREST finds no function that has such an argument."""
-    key = created(people.ann)
-    for name in ("requests_per_minute", "owner_id", "id", "created_at", "collection_id"):
-        value = 1_000_000 if name == "requests_per_minute" else people.bob.id
-        for function, arguments in (
-            ("rag_create_key", key_arguments()),
-            ("rag_rotate_key", rotation(key["id"])),
-        ):
-            with subtests.test(name=name, function=function):
-                before = stored(world, people.ann)
-                assert people.ann.rpc(function, {**arguments, name: value}).status_code == 404
-                assert stored(world, people.ann) == before
-
-
 CHANGES = [
     "requests_per_minute = 1000000", "scopes = array['admin']", "hash = repeat('0', 64)",
     "org_id = gen_random_uuid()", "collection_id = null", "name = 'mine'", "created_at = now()",
@@ -349,20 +263,6 @@ def test_keys_cannot_be_deleted_or_created_for_others_in_sql(people: People, wor
 # -- list ---------------------------------------------------------------------------------------------
 
 
-def test_owners_list_their_own_keys_and_admins_all_keys_of_the_org(people: People):
-    ann, ada, bob = created(people.ann), created(people.ada), created(people.bob)
-    kim = [created(people.kim, org_id=org.id) for org in (people.acme, people.bolt)]
-    assert ids(list_keys(people.ann)) == {ann["id"]}
-    assert ids(list_keys(people.bob)) == {bob["id"]}
-    assert ids(list_keys(people.kim)) == ids(kim)
-    assert ids(list_keys(people.ada)) == {ann["id"], ada["id"], kim[0]["id"]}
-    assert list_keys(people.alf) == list_keys(people.sam) == []
-
-
-def ids(keys: list[dict[str, Any]]) -> set[str]:
-    return {key["id"] for key in keys}
-
-
 def test_active_keys_come_first_and_then_the_newest(people: People, world: World):
     names = ["revoked", "old", "expired", "new"]
     keys = {name: created(people.ann, name=name, expires_at="2999-01-01T00:00:00Z") for name in names}
@@ -374,16 +274,6 @@ def test_active_keys_come_first_and_then_the_newest(people: People, world: World
     people.ann.rpc("rag_revoke_key", {"key_id": keys["revoked"]["id"]})
     world.sql("update rag.api_keys set expires_at = %s where id = %s", LONG_AGO, keys["expired"]["id"])
     assert [key["name"] for key in list_keys(people.ann)] == ["new", "old", "expired", "revoked"]
-
-
-def test_one_key_is_listed_by_id_and_another_user_s_is_not(people: People):
-    keys = [created(people.ann) for _ in range(2)]
-    assert list_keys(people.ann, key_id=keys[0]["id"]) == [keys[0]]
-    assert list_keys(people.ada, key_id=keys[0]["id"]) == [keys[0]]
-    for actor in (people.alf, people.bob, people.sam):
-        assert list_keys(actor, key_id=keys[0]["id"]) == []
-    assert list_keys(people.ann, key_id=str(uuid4())) == []
-    assert people.ann.rpc("rag_list_keys", {"key_id": "x"}).status_code == 400
 
 
 # -- rotate -------------------------------------------------------------------------------------------
@@ -406,18 +296,6 @@ def test_a_rotated_key_ends_at_once_and_the_new_one_has_the_same_rights(people: 
     assert (key["key_id"], key["requests_per_minute"]) == (new["id"], 7)
 
 
-def test_with_an_overlap_both_keys_work_until_it_ends(people: People, world: World):
-    before, after = fresh(), fresh()
-    old = created(people.ann, before)
-    rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], hash=after, overlap_seconds=3600)))
-    (ending,) = list_keys(people.ann, key_id=old["id"])
-    assert ending["revoked_at"] is None
-    assert about(ending["expires_at"], datetime.now(UTC) + timedelta(hours=1))
-    assert [len(open_key(people.ann, digest)) for digest in (before, after)] == [1, 1]
-    world.sql("update rag.api_keys set expires_at = expires_at - interval '1 hour' where id = %s", old["id"])
-    assert [len(open_key(people.ann, digest)) for digest in (before, after)] == [0, 1]
-
-
 def test_an_overlap_never_extends_the_old_key(people: People):
     soon = datetime.now(UTC) + timedelta(minutes=5)
     old = created(people.ann, expires_at=soon.isoformat())
@@ -437,12 +315,6 @@ def test_a_lifetime_restarts_at_the_rotation(people: People, world: World):
     assert about(new["expires_at"], datetime.now(UTC) + timedelta(days=30))
 
 
-def test_a_key_without_an_expiry_rotates_into_one_without(people: People):
-    old = created(people.ann)
-    (new,) = rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=60)))
-    assert new["expires_at"] is None
-
-
 def test_an_invalid_overlap_rotates_nothing(people: People, subtests: pytest.Subtests):
     for overlap in (-1, 604_801, None, -(2**31), 2**31 - 1):
         with subtests.test(overlap=overlap):
@@ -451,36 +323,6 @@ def test_an_invalid_overlap_rotates_nothing(people: People, subtests: pytest.Sub
             answer = people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=overlap))
             assert refusal(answer) == (400, "invalid_overlap")
             assert list_keys(people.ann) == before
-
-
-@pytest.mark.parametrize("who", ["admin", "member", "outsider", "owner who left"])
-def test_only_the_owner_can_rotate_a_key(people: People, world: World, who: str):
-    """An admin's rotation would put a key that acts as another user into the admin's hands."""
-    key = created(people.ann)
-    actors = {
-        "admin": people.ada,
-        "member": people.alf,
-        "outsider": people.bob,
-        "owner who left": people.ann,
-    }
-    if who == "owner who left":
-        world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    answer = actors[who].rpc("rag_rotate_key", rotation(key["id"]))
-    assert refusal(answer) == (404, "key_not_found")
-    assert stored(world, people.ann) == 1
-
-
-@pytest.mark.parametrize("state", ["revoked", "expired", "unknown"])
-def test_an_ended_key_cannot_be_rotated(people: People, world: World, state: str):
-    key = created(people.ann)
-    if state == "revoked":
-        people.ann.rpc("rag_revoke_key", {"key_id": key["id"]})
-    elif state == "expired":
-        world.sql("update rag.api_keys set expires_at = now() where id = %s", key["id"])
-    key_id = str(uuid4()) if state == "unknown" else key["id"]
-    answer = people.ann.rpc("rag_rotate_key", rotation(key_id))
-    assert refusal(answer) == (404, "key_not_found")
-    assert stored(world, people.ann) == 1
 
 
 def test_a_failed_rotation_leaves_the_old_key_unchanged(people: People, subtests: pytest.Subtests):
@@ -538,35 +380,6 @@ def test_rotations_respect_the_limit_of_keys(people: People, world: World):
 # -- revoke -------------------------------------------------------------------------------------------
 
 
-def test_a_revoked_key_cannot_be_exchanged_and_revocation_is_idempotent(people: People):
-    digest = fresh()
-    key = created(people.ann, digest)
-    assert len(open_key(people.ann, digest)) == 1
-    assert people.ann.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is True
-    (first,) = list_keys(people.ann)
-    assert about(first["revoked_at"], datetime.now(UTC))
-    assert open_key(people.ann, digest) == []
-    assert people.ann.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is True
-    assert list_keys(people.ann) == [first], "it ended when it ended"
-
-
-def test_an_admin_revokes_keys_of_members_and_former_members(people: People, world: World):
-    keys = {actor.id: created(actor) for actor in (people.ann, people.alf)}
-    world.sql("delete from rag.members where user_id = %s", people.alf.id)
-    for key in keys.values():
-        assert people.ada.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is True
-    assert all(key["revoked_at"] for key in list_keys(people.ada))
-
-
-def test_another_user_s_key_and_a_missing_key_cannot_be_revoked(people: People):
-    key = created(people.ann)
-    for actor in (people.alf, people.bob, people.kim, people.sam):
-        assert actor.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
-    assert people.ann.rpc("rag_revoke_key", {"key_id": str(uuid4())}).json() is False
-    assert people.ann.rpc("rag_revoke_key", {"key_id": None}).json() is False
-    assert list_keys(people.ann) == [key]
-
-
 # -- open ---------------------------------------------------------------------------------------------
 
 
@@ -618,11 +431,6 @@ def test_an_ended_key_cannot_be_exchanged(people: People, world: World, change: 
     assert open_key(people.ann, digest) == []
 
 
-def test_an_unknown_key_cannot_be_exchanged(people: People):
-    created(people.ann)
-    assert open_key(people.ann, fresh()) == []
-
-
 NO_HASHES: list[Any] = [None, "", "%", "*", "null", 7, True, [], ["x"], {}, {"hash": "x"}, "0" * 64]
 
 
@@ -633,16 +441,6 @@ def test_a_malformed_hash_claim_exchanges_nothing(people: People, world: World, 
         with subtests.test(digest=digest):
             assert open_key(people.ann, digest) == []
     assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [(None,)]
-
-
-def test_a_user_s_token_exchanges_nothing(people: People, world: World):
-    digest = fresh()
-    created(people.ann, digest)
-    for actor in (people.ann, people.ada, people.bob):
-        assert rows(actor.rpc("rag_open_key")) == []
-        assert actor.rpc("rag_open_key", {"hash": digest}).status_code == 404
-        assert rows(actor.rpc("rag_open_key", token=actor.token(key_hash=digest))) == []
-    assert world.sql("select last_used_at from rag.api_keys where hash = %s", digest) == [(None,)]
 
 
 def test_the_look_up_token_sees_one_row_only(people: People, world: World):

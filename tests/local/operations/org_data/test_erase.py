@@ -10,7 +10,7 @@ from local.operations.org_data.erase_command import NO_USER, erase
 from local.stack import Stack
 from tests.actors import Actor, World, hit_arguments, key_arguments, vector, webhook_arguments
 from tests.conftest import People
-from tests.isolation.test_idempotency_keys import answered
+from tests.isolation.test_idempotency_keys import store_answer
 from tests.local.command_line import run_local
 from tests.local.operations.org_data.test_export_and_import import victim_org
 from tests.sql.conversations.test_chat_sessions import save_session
@@ -56,7 +56,7 @@ def ann(people: People, world: World) -> Actor:
     measure(ann, "rag_query_requests_total", 1, "success")
     note(ann)
     remember(ann, "a question")
-    answered(ann, org)
+    store_answer(ann, org)
     world.sql("update rag.orgs set record_days = 30 where id = %s", org)
     assert ann.rpc("rag_record_request", {"record": record_of(org, "What is a kiln?")}).json() is True
     # Ann was an admin.
