@@ -212,7 +212,7 @@ class World:
 
     def org(self, name: str = "an org") -> Org:
         org = Org(str(uuid4()), name)
-        self.sql("insert into rag.orgs (id, name) values (%s, %s)", org.id, org.name)
+        self.add([org], [])
         return org
 
     def tier(
@@ -236,14 +236,30 @@ class World:
 
     def user(self, *orgs: Org, role: str = "member") -> Actor:
         """A user who belongs to these orgs, and writes to the first."""
+        (user,) = self.add([], [(orgs, role)])
+        return user
+
+    def add(self, orgs: Sequence[Org], users: Sequence[tuple[Sequence[Org], str]]) -> list[Actor]:
+        """Insert the orgs, and a user for each sequence of orgs and role. One statement, since most tests add
+        eight rows and each statement costs a round trip and a commit."""
         # Here, where no other thread creates one at the same time: of two, one would never be closed.
         client()
-        user_id = str(uuid4())
-        email = f"{user_id}@test.example"
+        ids = [str(uuid4()) for _ in users]
+        emails = [f"{user_id}@test.example" for user_id in ids]
+        members = [
+            (org.id, user_id, role)
+            for user_id, (user_orgs, role) in zip(ids, users, strict=True)
+            for org in user_orgs
+        ]
         self.sql(
-            "with new as (insert into auth.users (id, email) values (%s, %s) returning id) "
+            "with orgs as (insert into rag.orgs (id, name) select * from unnest(%s::uuid[], %s::text[])), "
+            "users as (insert into auth.users (id, email) select * from unnest(%s::uuid[], %s::text[])) "
             "insert into rag.members (org_id, user_id, role) "
-            "select org_id, new.id, %s from new, unnest(%s::uuid[]) as org_id",
-            user_id, email, role, [org.id for org in orgs],
+            "select * from unnest(%s::uuid[], %s::uuid[], %s::text[])",
+            [org.id for org in orgs], [org.name for org in orgs], ids, emails,
+            *([row[column] for row in members] for column in range(3)),
         )  # fmt: skip
-        return Actor(self.stack, user_id, email, orgs[0] if orgs else None)
+        return [
+            Actor(self.stack, user_id, email, user_orgs[0] if user_orgs else None)
+            for user_id, email, (user_orgs, _) in zip(ids, emails, users, strict=True)
+        ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
+from uuid import uuid4
 
 import httpx
 import hypothesis
@@ -31,7 +32,7 @@ from shared.services import Services
 from tests.actors import Actor, Org, World, client
 from tests.databases import LONG_TIME_OUTS, ProcessStack, Run
 from tests.external_programs import chromium
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import EVENT_LOOPS, client_of, event_loop, services_with
 from tests.stand_in_server import StandIn
 from tests.storage_server import BUCKET, StorageServer
 from tests.upload_client import Uploads
@@ -122,6 +123,13 @@ def _long_time_outs() -> Iterator[None]:
         ):
             patch.setattr(module, name, 60.0)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _event_loop() -> Iterator[None]:
+    yield
+    EVENT_LOOPS.close()
+    event_loop.cache_clear()
 
 
 @pytest.fixture(scope="session")
@@ -259,14 +267,7 @@ def shared_people(world: World) -> People:
 
 
 def _people(world: World) -> People:
-    acme, bolt = world.org("Acme"), world.org("Bolt")
-    return People(
-        acme,
-        bolt,
-        ann=world.user(acme),
-        alf=world.user(acme),
-        ada=world.user(acme, role="admin"),
-        bob=world.user(bolt),
-        kim=world.user(acme, bolt),
-        sam=world.user(),
-    )
+    acme, bolt = Org(str(uuid4()), "Acme"), Org(str(uuid4()), "Bolt")
+    member = "member"
+    users = [([acme], member), ([acme], member), ([acme], "admin"), ([bolt], member), ([acme, bolt], member)]
+    return People(acme, bolt, *world.add([acme, bolt], [*users, ([], member)]))

@@ -133,7 +133,7 @@ class ProcessStack(Stack):
             self._record_child("postgres", postmaster)
         clone(self, self.state.database)
         with self._as_superuser() as connection:
-            self._static_tables = [table for table in _tables(connection) if _has_rows(connection, table)]
+            self._static_tables = _tables_with_rows(connection)
             connection.execute(SEED.read_bytes())
 
     def _stop_database(self) -> None:
@@ -150,8 +150,8 @@ class ProcessStack(Stack):
     def empty(self) -> None:
         """Delete the rows that tests wrote: the last module then meets as small a database as the first."""
         with self._as_superuser() as connection:
-            tables = [table for table in _tables(connection) if table not in self._static_tables]
-            if written := [table for table in tables if _has_rows(connection, table)]:
+            tables = _tables_with_rows(connection)
+            if written := [table for table in tables if table not in self._static_tables]:
                 # A transaction that a test left open would otherwise make this wait for ever.
                 connection.execute("set lock_timeout = '10s'")
                 # Without triggers and foreign keys. A truncation takes four times as long: it makes new
@@ -183,17 +183,15 @@ def clone(stack: Stack, name: str) -> None:
         migrations.apply_migrations(stack, name)
 
 
-def _tables(connection: psycopg.Connection[tuple[object, ...]]) -> list[str]:
-    rows = connection.execute(
+def _tables_with_rows(connection: psycopg.Connection[tuple[object, ...]]) -> list[str]:
+    """In two statements: one for each table would take longer than the deletions of most modules."""
+    tables = connection.execute(
         "select format('%%I.%%I', nspname, relname) from pg_class join pg_namespace as schema"
         " on relnamespace = schema.oid where nspname = any (%s) and relkind = 'r'",
         [list(TEST_SCHEMAS)],
     )
-    return [str(table) for (table,) in rows]
-
-
-def _has_rows(connection: psycopg.Connection[tuple[object, ...]], table: str) -> bool:
-    return connection.execute(f"select exists (select from {table})".encode()).fetchone() == (True,)
+    selects = (f"select '{table}' where exists (select from {table})" for (table,) in tables)
+    return [str(table) for (table,) in connection.execute(" union all ".join(selects).encode())]
 
 
 @contextmanager

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
 import uvicorn
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
@@ -35,11 +37,11 @@ NO_METADATA = [
 ]  # fmt: skip
 
 
-def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
+def platform_error(response: httpx.Response, status: int) -> dict[str, Any]:
     """The error of the platform contract's envelope."""
-    assert answer.status_code == status, answer.text
-    assert set(answer.json()) == {"error"}
-    body: dict[str, Any] = answer.json()["error"]
+    assert response.status_code == status, response.text
+    assert set(response.json()) == {"error"}
+    body: dict[str, Any] = response.json()["error"]
     assert set(body) == {"type", "code", "message", "details"}
     return body
 
@@ -62,12 +64,24 @@ def services_with(settings: Settings, **changes: Any) -> Iterator[Services]:
         services.close()
 
 
+EVENT_LOOPS = ExitStack()
+
+
+@cache
+def event_loop() -> BlockingPortal:
+    """One event loop for the requests of all clients, as in a server: a loop and threads of its own cost a
+    request more processor time than most functions. conftest.py stops it."""
+    return EVENT_LOOPS.enter_context(start_blocking_portal())
+
+
 @contextmanager
 def client_of(app: FastAPI, services: Services) -> Iterator[TestClient]:
     """The app on that pipeline."""
     app.dependency_overrides[services_dependency] = lambda: services
+    client = TestClient(app)
+    client.portal = event_loop()
     try:
-        yield TestClient(app)
+        yield client
     finally:
         app.dependency_overrides.clear()
 
@@ -146,14 +160,14 @@ def proxy_to(address: str, below: str = "", lost: Collection[int] = ()) -> Itera
                 requests.append(self.path)
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {name: self.headers[name] for name in PASSED_ON if name in self.headers}
-                answer = client.post(self.path.removeprefix(below), content=content, headers=headers)
+                response = client.post(self.path.removeprefix(below), content=content, headers=headers)
                 if number in lost:
                     return
-                self.send_response(answer.status_code)
-                self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
-                self.send_header("Content-Length", str(len(answer.content)))
+                self.send_response(response.status_code)
+                self.send_header("Content-Type", response.headers.get("Content-Type", ""))
+                self.send_header("Content-Length", str(len(response.content)))
                 self.end_headers()
-                self.wfile.write(answer.content)
+                self.wfile.write(response.content)
 
             def log_message(self, format: str, *arguments: Any) -> None:
                 """Silent: the paths are recorded."""

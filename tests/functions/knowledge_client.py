@@ -19,9 +19,9 @@ def at(namespace: str, rest: str) -> str:
 
 
 def ingest(actor: Actor, *documents: Row, namespace: str = "support", **headers: str) -> list[str]:
-    answer = actor.request("POST", at(namespace, "documents"), {"documents": documents}, **headers)
-    assert answer.status_code == 201, answer.text
-    body: Row = answer.json()
+    response = actor.request("POST", at(namespace, "documents"), {"documents": documents}, **headers)
+    assert response.status_code == 201, response.text
+    body: Row = response.json()
     assert set(body) == {"document_ids", "ingested"}
     assert body["ingested"] == len(body["document_ids"]) == len(documents)
     names: list[str] = body["document_ids"]
@@ -29,9 +29,9 @@ def ingest(actor: Actor, *documents: Row, namespace: str = "support", **headers:
 
 
 def list_page(actor: Actor, namespace: str = "support", query: str = "") -> Row:
-    answer = actor.request("GET", at(namespace, f"documents{query}"))
-    assert answer.status_code == 200, answer.text
-    body: Row = answer.json()
+    response = actor.request("GET", at(namespace, f"documents{query}"))
+    assert response.status_code == 200, response.text
+    body: Row = response.json()
     return body
 
 
@@ -40,16 +40,16 @@ def ids(actor: Actor, namespace: str = "support") -> list[str]:
 
 
 def retrieve(actor: Actor, query: str = QUESTION, namespace: str = "support", **more: Any) -> list[Row]:
-    answer = actor.request("POST", at(namespace, "retrieve"), {"query": query, **more})
-    assert answer.status_code == 200, answer.text
-    chunks: list[Row] = answer.json()["chunks"]
+    response = actor.request("POST", at(namespace, "retrieve"), {"query": query, **more})
+    assert response.status_code == 200, response.text
+    chunks: list[Row] = response.json()["chunks"]
     return chunks
 
 
 def ask(actor: Actor, question: str = QUESTION, namespace: str = "support", **more: Any) -> Row:
-    answer = actor.request("POST", at(namespace, "query"), {"question": question, **more})
-    assert answer.status_code == 200, answer.text
-    body: Row = answer.json()
+    response = actor.request("POST", at(namespace, "query"), {"question": question, **more})
+    assert response.status_code == 200, response.text
+    body: Row = response.json()
     return body
 
 

@@ -47,17 +47,17 @@ def say(client: TestClient, actor: Actor, message: str = QUESTION, **body: Any) 
     return post(client, actor, {"message": message, "stream": False, **body})
 
 
-def result_of(answer: Any) -> Row:
-    assert answer.status_code == 200, answer.text
-    body: Row = answer.json()
+def result_of(response: Any) -> Row:
+    assert response.status_code == 200, response.text
+    body: Row = response.json()
     return body
 
 
-def chunks_of(answer: Any) -> list[Row]:
+def chunks_of(response: Any) -> list[Row]:
     """The chunks of a stream: data lines and nothing else."""
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    blocks = [block for block in answer.text.split("\n\n") if block]
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"].startswith("text/event-stream")
+    blocks = [block for block in response.text.split("\n\n") if block]
     assert all(block.startswith("data: ") and "\n" not in block for block in blocks)
     return [json.loads(block.removeprefix("data: ")) for block in blocks]
 

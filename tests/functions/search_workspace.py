@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest, ingest_many
 from shared.services import Services
 from tests.actors import Actor
 from tests.functions.app_server import client_of
@@ -63,19 +63,19 @@ class Workspace:
         return put(self.services, self.actor, collection or self.name, title, text, **fields)
 
 
-def ok(answer: Any) -> Row:
-    assert answer.status_code == 200, answer.text
-    body: Row = answer.json()
-    assert body["requestId"] == answer.headers["x-request-id"]
+def ok(response: Any) -> Row:
+    assert response.status_code == 200, response.text
+    body: Row = response.json()
+    assert body["requestId"] == response.headers["x-request-id"]
     return body
 
 
-def error_of(answer: Any, status: int, code: str, field: str | None = None) -> Row:
+def error_of(response: Any, status: int, code: str, field: str | None = None) -> Row:
     """The error of the contract's envelope."""
-    assert answer.status_code == status, answer.text
-    body: Row = answer.json()
+    assert response.status_code == status, response.text
+    body: Row = response.json()
     assert set(body) == {"error", "requestId"}
-    assert body["requestId"] == answer.headers["x-request-id"]
+    assert body["requestId"] == response.headers["x-request-id"]
     error: Row = body["error"]
     assert set(error) == {"code", "message", "details"}
     assert error["code"] == code
@@ -92,8 +92,8 @@ def put(services: Services, actor: Actor, collection: str, title: str, text: str
 
 def workspace(services: Services, actor: Actor) -> Workspace:
     """A workspace of its own, with an incident, a page, a ticket and what has nothing to do with them."""
-    home = f"workspace {actor.id}"
-    messages: dict[str, tuple[str, Row]] = {
+    name = f"workspace {actor.id}"
+    texts: dict[str, tuple[str, Row]] = {
         "Billing outage": (
             OUTAGE,
             {
@@ -120,10 +120,11 @@ def workspace(services: Services, actor: Actor) -> Workspace:
         ),
         "Canteen": (MENU, {}),
     }
-    documents = {
-        title: put(services, actor, home, title, text, **fields) for title, (text, fields) in messages.items()
-    }
-    return Workspace(services, actor, workspace_id(actor, home), home, documents)
+    documents = [NewDocument(None, title, text, **fields) for title, (text, fields) in texts.items()]
+    # In one call, since many tests need a workspace of their own.
+    stored = ingest_many(services.database, services.embedder, actor.principal, name, documents)
+    ids = {title: f"doc_{row.document_id}" for title, row in zip(texts, stored, strict=True) if row}
+    return Workspace(services, actor, workspace_id(actor, name), name, ids)
 
 
 def workspace_id(actor: Actor, name: str) -> str:

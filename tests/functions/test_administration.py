@@ -41,25 +41,25 @@ ALL_WELL = dict.fromkeys(SERVICES, "healthy") | {"gateway": "not_configured"}
 def health(settings: Settings, actor: Actor | None = None, status: int = 200, **changes: Any) -> Row:
     """What a new process tells."""
     with services_with(settings, **changes) as services, client_of(administration.app, services) as client:
-        answer: Any = client.get(HEALTH, headers=actor.headers() if actor else {})
-    assert answer.status_code == status, answer.text
-    body: Row = answer.json()
+        response: Any = client.get(HEALTH, headers=actor.headers() if actor else {})
+    assert response.status_code == status, response.text
+    body: Row = response.json()
     assert set(body) == {"status", "version", "services", "timestamp", "details"}
     assert set(body["services"]) == SERVICES
     return body
 
 
 def stats(actor: Actor, path: str = STATS, token: str | None = None) -> Row:
-    answer = actor.request("GET", path, token=token)
-    assert answer.status_code == 200, answer.text
-    body: Row = answer.json()
+    response = actor.request("GET", path, token=token)
+    assert response.status_code == 200, response.text
+    body: Row = response.json()
     return body
 
 
 def key(actor: Actor, **more: Any) -> str:
-    answer = actor.post("/api/keys", {"name": "k", **more})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["key"])
+    response = actor.post("/api/keys", {"name": "k", **more})
+    assert response.status_code == 201, response.text
+    return str(response.json()["key"])
 
 
 def test_public_health_reports_component_states_only(settings: Settings, no_jobs: None):
@@ -71,9 +71,9 @@ def test_public_health_reports_component_states_only(settings: Settings, no_jobs
 
 @pytest.mark.parametrize("path", ["/v1/health", HEALTH])
 def test_the_platform_health_serves_an_admin_s_details(people: People, path: str, no_jobs: None):
-    answer = people.ada.request("GET", path)
-    assert answer.status_code == 200
-    details = answer.json()["details"]
+    response = people.ada.request("GET", path)
+    assert response.status_code == 200
+    details = response.json()["details"]
     assert details["embedding"] == {
         "model": "all-MiniLM-L6-v2", "dimensions": 384, "source": "local",
     }  # fmt: skip
@@ -137,8 +137,8 @@ def test_a_queue_without_a_worker_is_unhealthy_after_three_intervals(
 def test_public_health_reports_the_queue(settings: Settings, people: People, world: World, no_jobs: None):
     def queue(**changes: Any) -> tuple[int, str, str]:
         with services_with(settings, **changes) as services, client_of(open_health.app, services) as client:
-            answer = client.get("/health")
-        return answer.status_code, answer.json()["status"], answer.json()["queue"]
+            response = client.get("/health")
+        return response.status_code, response.json()["status"], response.json()["queue"]
 
     assert queue() == (200, "Healthy", "healthy")
     put_jobs(world, people.acme.id, people.ann.id, 1, MISSED_SECONDS + 1)
@@ -365,13 +365,6 @@ def test_without_a_signing_key_database_details_are_unknown(settings: Settings):
     assert body["status"] == "healthy"
 
 
-def test_an_invalid_credential_is_401_on_both(people: People):
-    for path in (HEALTH, STATS):
-        for wrong in ("mn_admin_" + "x" * 43, "nonsense", people.ann.stack.anon_key):
-            error = platform_error(people.ann.request("GET", path, token=wrong), 401)
-            assert (error["type"], error["code"]) == ("authentication_error", "invalid_api_key")
-
-
 def test_stats_cover_the_admin_s_org(services: Services, people: People, world: World):
     graph_documents.put_all(services, people.ann)
     stored = put(services, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
@@ -431,20 +424,28 @@ def test_rate_limited_requests_are_not_counted_as_calls(settings: Settings, peop
         client_of(administration.app, services) as client,
     ):
         is_responding: list[Any] = [client.get(STATS, headers=people.ada.headers()) for _ in range(4)]
-    assert [answer.status_code for answer in is_responding] == [200, 200, 429, 429]
+    assert [response.status_code for response in is_responding] == [200, 200, 429, 429]
     assert platform_error(is_responding[2], 429)["code"] == "rate_limit_exceeded"
     assert stats(people.ada)["api_calls_today"] == 3
 
 
-def test_stats_are_for_admins_only(people: People):
-    for actor, token in (
-        (people.ann, None),
-        (people.sam, None),
-        (people.ada, key(people.ada, scopes=["documents:read", "collections:manage"])),
-    ):
-        error = platform_error(actor.request("GET", STATS, token=token), 403)
-        assert error["type"] == "permission_error"
-        assert error["code"] in ("admin_required", "missing_scope")
+# verify/permissions.json states all of them, with the scopes that a key needs.
+ADMIN_ROUTES = (
+    STATS, "/v1/events", "/v1/usage", "/api/v1/usage", "/v1/members", "/v1/jobs", "/v1/records",
+    "/v1/records/summary",
+)  # fmt: skip
+
+
+def test_a_refusal_says_whether_an_admin_or_a_scope_is_required(people: People, subtests: pytest.Subtests):
+    reader = key(people.ada, scopes=["documents:read", "collections:manage"])
+    for path in ADMIN_ROUTES:
+        for actor, token, code in (
+            (people.ann, None, "admin_required"),
+            (people.ada, reader, "missing_scope"),
+        ):
+            with subtests.test(path=path, code=code):
+                error = platform_error(actor.request("GET", path, token=token), 403)
+                assert (error["type"], error["code"]) == ("permission_error", code)
     assert stats(people.ada, token=key(people.ada, scopes=["admin"]))["total_users"] >= 1
 
 
@@ -459,9 +460,9 @@ def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.S
     ):  # fmt: skip
         for prefix in ("/api/v1", "/v1"):
             with subtests.test(prefix=prefix, query=query):
-                answer = people.ada.request("GET", f"{prefix}/events{query}")
-                assert answer.status_code == 200, answer.text
-                body = answer.json()
+                response = people.ada.request("GET", f"{prefix}/events{query}")
+                assert response.status_code == 200, response.text
+                body = response.json()
                 assert [row["chunk_count"] for row in body["data"]] == chunks
                 assert body["pagination"]["total"] == total
     assert {row["user_id"] for row in people.ada.request("GET", "/v1/events").json()["data"]} == {
@@ -471,11 +472,6 @@ def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.S
         field = query.partition("=")[0]
         refused = platform_error(people.ada.request("GET", f"/v1/events?{query}"), 400)
         assert refused["details"] == {"field": field}
-    assert platform_error(people.ann.request("GET", "/v1/events"), 403)["code"] == "admin_required"
-    reader = key(people.ada, scopes=["documents:read"])
-    assert (
-        platform_error(people.ada.request("GET", "/v1/events", token=reader), 403)["code"] == "missing_scope"
-    )
 
 
 def test_usage_and_members_are_listed_for_admins(people: People):
@@ -488,9 +484,6 @@ def test_usage_and_members_are_listed_for_admins(people: People):
         assert (usage[0]["calls"], usage[1]["users"]) == (0, 2)
         members = people.ada.request("GET", f"{prefix}/members?limit=1&offset=1").json()
         assert (len(members["data"]), members["pagination"]["total"]) == (1, 4)
-        for path in ("usage", "members"):
-            refused = people.ann.request("GET", f"{prefix}/{path}")
-            assert platform_error(refused, 403)["code"] == "admin_required"
     for path, field in (("usage?days=91", "days"), ("usage?days=0", "days"), ("members?limit=101", "limit")):
         error = platform_error(people.ada.request("GET", f"/v1/{path}"), 400)
         assert error["details"] == {"field": field}
@@ -511,7 +504,6 @@ def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People, world: 
     for scope in ("documents:read", "chat:read", "collections:manage"):
         token = key(people.kim, org_id=people.bolt.id, scopes=[scope])
         assert people.kim.request("GET", "/v1/orgs", token=token).json() == {"data": [bolt]}
-    platform_error(people.ann.request("GET", "/v1/orgs", token="mn_live_x"), 401)
 
 
 def test_code_and_database_have_the_newest_migration(world: World):

@@ -104,9 +104,9 @@ def test_both_request_forms_stream_by_default(settings: Settings, home: Workspac
             ("/v1/chat", {"message": QUESTION}),
             ("/api/v1/chat", {"messages": [{"role": "user", "content": QUESTION}]}),
         ):
-            answer = post(client, home.actor, text, path)
-            assert answer.status_code == 200, answer.text
-            assert answer.headers["content-type"].startswith("text/event-stream")
+            response = post(client, home.actor, text, path)
+            assert response.status_code == 200, response.text
+            assert response.headers["content-type"].startswith("text/event-stream")
 
 
 def test_without_a_model_the_answer_is_extracted_and_marked_so(settings: Settings, home: Workspace):
@@ -416,11 +416,11 @@ def test_a_failed_model_call_is_an_error_and_stores_nothing(
 ):
     with StandIn() as gateway, chat_client(settings, gateway) as client:
         gateway.replies(reply)
-        answer = say(client, home.actor)
-    error = platform_error(answer, status)
+        response = say(client, home.actor)
+    error = platform_error(response, status)
     assert error["code"] == code
-    assert "sk-model" not in answer.text
-    assert answer.headers.get("Retry-After") == ("7" if status == 503 else None)
+    assert "sk-model" not in response.text
+    assert response.headers.get("Retry-After") == ("7" if status == 503 else None)
     assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 

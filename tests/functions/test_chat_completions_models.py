@@ -37,11 +37,11 @@ def local(services: Services) -> Iterator[TestClient]:
 
 
 def listed(client: TestClient, actor: Actor, token: str | None = None) -> list[dict[str, Any]]:
-    answer = client.get(PATH, headers=actor.headers(token))
-    assert answer.status_code == 200, answer.text
-    assert set(answer.json()) == {"object", "data"}
-    assert answer.json()["object"] == "list"
-    models: list[dict[str, Any]] = answer.json()["data"]
+    response = client.get(PATH, headers=actor.headers(token))
+    assert response.status_code == 200, response.text
+    assert set(response.json()) == {"object", "data"}
+    assert response.json()["object"] == "list"
+    models: list[dict[str, Any]] = response.json()["data"]
     assert all(set(model) == {"id", "object", "created", "owned_by"} for model in models)
     assert {model["object"] for model in models} == {"model"}
     return models
@@ -130,7 +130,7 @@ def test_a_list_is_refused_like_a_completion(people: People, local: TestClient):
         ({"Authorization": f"Bearer {without}"}, 403),
     ]
     for headers, status in refusals:
-        answer = local.get(PATH, headers=headers)
-        assert answer.status_code == status, answer.text
-        assert set(answer.json()) == {"detail", "error"}
+        response = local.get(PATH, headers=headers)
+        assert response.status_code == status, response.text
+        assert set(response.json()) == {"detail", "error"}
     assert local.post(PATH, headers=people.ann.headers()).status_code == 405

@@ -71,10 +71,10 @@ def test_a_malformed_request_is_400(subtests: pytest.Subtests, people: People, l
     for name in [None, "kettles"]:
         for body, text in BAD_REQUESTS:
             with subtests.test(name=name, body=body):
-                answer = ask(local, people.ann, **{"index_name": name, **body})
-                assert answer.status_code == 400, answer.text
-                assert text in answer.json()["detail"]
-                assert answer.json()["error"]["message"] == answer.json()["detail"]
+                response = ask(local, people.ann, **{"index_name": name, **body})
+                assert response.status_code == 400, response.text
+                assert text in response.json()["detail"]
+                assert response.json()["error"]["message"] == response.json()["detail"]
 
 
 def test_a_request_without_messages_or_with_another_content_type_is_refused(
@@ -85,9 +85,9 @@ def test_a_request_without_messages_or_with_another_content_type_is_refused(
     nan = b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}'
     hidden = b'{"messages": [{"role": "user", "content": "x"}], "logit_bias": {"1": 1e400}}'
     for raw in (b"{}", b"[]", b"null", b"{", b"", deep, nan, hidden):
-        answer = local.post(PATH, content=raw, headers=headers)
-        assert answer.status_code == 400, (raw[:60], answer.text)
-        assert answer.json()["detail"]
+        response = local.post(PATH, content=raw, headers=headers)
+        assert response.status_code == 400, (raw[:60], response.text)
+        assert response.json()["detail"]
 
 
 NO_QUESTIONS: list[Any] = [
@@ -105,17 +105,17 @@ def test_a_question_is_required_to_query_an_index(
     index(services, people.ann, "kettles", KETTLE)
     for messages in NO_QUESTIONS:
         with subtests.test(messages=messages):
-            answer = ask(local, people.ann, messages, index_name="kettles")
-            assert (answer.status_code, answer.json()["detail"]) == (400, NO_USER)
+            response = ask(local, people.ann, messages, index_name="kettles")
+            assert (response.status_code, response.json()["detail"]) == (400, NO_USER)
 
 
 def test_a_body_of_a_megabyte_is_accepted_and_more_is_413(people: People, settings: Settings):
     with StandIn() as gateway, chat_client(settings, gateway) as client:
         gateway.replies(Reply(json=MODEL_ANSWER))
         assert ask(client, people.ann, [user("x" * 1_000_000)]).status_code == 200
-        answer = ask(client, people.ann, [user("x" * 2_000_000)])
-    assert answer.status_code == 413
-    assert answer.json()["detail"] == "The request body is too large. Send less at once."
+        response = ask(client, people.ann, [user("x" * 2_000_000)])
+    assert response.status_code == 413
+    assert response.json()["detail"] == "The request body is too large. Send less at once."
 
 
 def test_a_long_question_with_unusual_characters_is_accepted(
@@ -123,8 +123,8 @@ def test_a_long_question_with_unusual_characters_is_accepted(
 ):
     index(services, people.ann, "kettles", KETTLE)
     for text in ("word " * 4000 + QUESTION, f"\0{QUESTION}", [{"type": "text", "text": QUESTION}]):
-        answer = ask(local, people.ann, [user(text)], index_name="kettles")
-        assert answer.status_code == 200, answer.text
+        response = ask(local, people.ann, [user(text)], index_name="kettles")
+        assert response.status_code == 200, response.text
     raw = b'{"index_name": "kettles", "messages": [{"role": "user", "content": "\\ud800 kettle degrees"}]}'
     headers = {**people.ann.headers(), "Content-Type": "application/json"}
     assert local.post(PATH, content=raw, headers=headers).status_code == 200
@@ -150,9 +150,9 @@ def test_a_question_is_truncated_to_the_embedder_s_window(
         service.replies(Reply(json={"object": "list", "model": "m", "data": data}))
         changes = {"openai_api_key": SECRET, "rag_embedding_url": service.url}
         with services_with(settings, **changes) as remote, client_of(chat_completions.app, remote) as client:
-            answer = ask(client, people.ann, [user("\u1200" * 20_000 + " end?")], index_name="kettles")
+            response = ask(client, people.ann, [user("\u1200" * 20_000 + " end?")], index_name="kettles")
         (sent,) = next(each for each in service.requests if each.path == "/embeddings").json["input"]
-    assert answer.status_code == 200, answer.text
+    assert response.status_code == 200, response.text
     assert sent.endswith(" end?")
     assert 2000 < len(sent) < 10_000
     assert count_tokens(sent) <= 8191
@@ -165,6 +165,6 @@ def test_tool_messages_of_any_form_are_forwarded_and_counted(people: People, set
     ]
     with StandIn() as silent, chat_client(settings, silent) as client:
         silent.replies(Reply(json={**MODEL_ANSWER, "usage": None}))
-        answer = ask(client, people.ann, messages)
-    assert answer.status_code == 200, answer.text
+        response = ask(client, people.ann, messages)
+    assert response.status_code == 200, response.text
     assert silent.requests[0].json["messages"] == messages

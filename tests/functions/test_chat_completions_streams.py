@@ -55,14 +55,14 @@ def test_the_model_s_stream_passes_unchanged(people: People, settings: Settings,
     odd = piece("Hm. ", x_vendor={"a": 1})
     gateway.replies(streams([b": PROCESSING\n\n", *encode(odd), b"event: x\n", *STREAM]))
     with chat_client(settings, gateway) as client:
-        answer = ask(client, people.ann, stream=True, model="vendor/model-1", seed=7)
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-    assert answer.headers["cache-control"] == "no-cache"
-    assert answer.headers["x-accel-buffering"] == "no"
-    assert "x-ratelimit-remaining" in answer.headers
+        response = ask(client, people.ann, stream=True, model="vendor/model-1", seed=7)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert response.headers["cache-control"] == "no-cache"
+    assert response.headers["x-accel-buffering"] == "no"
+    assert "x-ratelimit-remaining" in response.headers
     parts = [odd, piece("At "), piece("100 degrees."), piece(source_nodes=None)]
-    assert events_of(answer.text) == [*parts, "[DONE]"]
+    assert events_of(response.text) == [*parts, "[DONE]"]
     request = {"messages": ASKING, "stream": True, "model": "vendor/model-1", "seed": 7}
     # The usage is requested for the quotas.
     assert gateway.requests[0].json == {**request, "stream_options": {"include_usage": True}}
@@ -88,9 +88,9 @@ def test_usage_comes_last_on_request(people: People, settings: Settings, gateway
     usage = encode({**piece(), "choices": [], "usage": USAGE}) if counts else []
     gateway.replies(streams([*STREAM[:-1], *usage, DONE]))
     with chat_client(settings, gateway) as client:
-        answer = ask(client, people.ann, stream=True, stream_options={"include_usage": True})
+        response = ask(client, people.ann, stream=True, stream_options={"include_usage": True})
     assert gateway.requests[0].json["stream_options"] == {"include_usage": True}
-    part, done = events_of(answer.text)[-2:]
+    part, done = events_of(response.text)[-2:]
     assert (part["choices"], part["id"], done) == ([], "gen-42", "[DONE]")
     assert part["usage"] == USAGE if counts else part["usage"]["completion_tokens"] > 0
 
@@ -159,8 +159,8 @@ def test_a_client_that_disconnects_before_the_first_chunk_ends_the_generation(
 ):
     gateway.replies(streams([Event(), *STREAM]))
     with with_model(settings, gateway) as services, live(chat_completions.app, services) as url:
-        with opened(url, people.ann) as answer:
-            assert answer.status_code == 200
+        with opened(url, people.ann) as response:
+            assert response.status_code == 200
         assert gateway.left.wait(60)
 
 
@@ -197,15 +197,15 @@ def test_a_broken_stream_ends_with_an_error_and_without_done(
                 monkeypatch.setattr(chat_gateway, "STREAM_SECONDS", 3 * seconds)
                 actor = world.user(world.org())
                 with chat_client(settings, gateway, rag_llm_timeout_seconds=seconds) as client:
-                    answer = ask(client, actor, stream=True)
-                if answer.status_code == 200:
+                    response = ask(client, actor, stream=True)
+                if response.status_code == 200:
                     break
-            assert answer.status_code == 200
-            events = events_of(answer.text)
+            assert response.status_code == 200
+            events = events_of(response.text)
             assert set(events[-1]) == {"error"}
             assert (events[-1]["error"]["code"], events[-1]["error"]["type"]) == (code, "server_error")
             assert "[DONE]" not in events
-            assert "secret" not in answer.text
+            assert "secret" not in response.text
             counted = (
                 "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
             )
@@ -229,8 +229,8 @@ def test_a_response_that_is_not_a_stream_is_an_error_with_a_status(
 ):
     gateway.replies(Reply(json={"choices": [{"message": {"content": "secret"}}]}))
     with chat_client(settings, gateway) as client:
-        answer = ask(client, people.ann, stream=True)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "generation_failed")
+        response = ask(client, people.ann, stream=True)
+    assert (response.status_code, response.json()["error"]["code"]) == (500, "generation_failed")
 
 
 def test_forty_idle_streams_do_not_block_other_requests(people: People, settings: Settings, gateway: StandIn):

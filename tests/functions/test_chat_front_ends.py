@@ -87,17 +87,17 @@ def test_continuing_an_answer_over_documents_is_refused(
     local: TestClient, people: People, services: Services
 ):
     index(services, people.ann, "kettles", KETTLE)
-    answer = ask(local, people.ann, CONVERSATION[:3], model="rag/kettles", stream=True)
-    assert answer.status_code == 400
-    assert "user prompt since the latest assistant message" in answer.json()["error"]["message"]
+    response = ask(local, people.ann, CONVERSATION[:3], model="rag/kettles", stream=True)
+    assert response.status_code == 400
+    assert "user prompt since the latest assistant message" in response.json()["error"]["message"]
 
 
 def test_librechat_s_parameters_are_accepted(local: TestClient, people: People, services: Services):
     index(services, people.ann, "kettles", KETTLE)
     body = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "n": 1}
     more: dict[str, Any] = {"stream_options": {"include_usage": True}, "user": "6741f0", **body}
-    answer = ask(local, people.ann, CONVERSATION, model="rag/kettles", stream=True, **more)
-    assert_stream(answer.text, "100 degrees")
+    response = ask(local, people.ann, CONVERSATION, model="rag/kettles", stream=True, **more)
+    assert_stream(response.text, "100 degrees")
 
 
 @pytest.mark.parametrize("prompt", [OPEN_WEBUI_TITLE, LIBRECHAT_TITLE])
@@ -129,5 +129,5 @@ def test_a_title_over_documents_is_withheld(
 def test_streams_of_the_gateway_s_models_pass(people: People, settings: Settings, gateway: StandIn):
     gateway.replies(streams(STREAM))
     with chat_client(settings, gateway) as client:
-        answer = ask(client, people.ann, CONVERSATION, model="vendor/model-1", stream=True)
-    assert_stream(answer.text, "At 100 degrees.")
+        response = ask(client, people.ann, CONVERSATION, model="vendor/model-1", stream=True)
+    assert_stream(response.text, "At 100 degrees.")

@@ -166,14 +166,14 @@ def test_an_error_in_a_stream_is_a_chunk_and_stores_nothing(
 ):
     gateway.replies(reply)
     with chat_client(settings, gateway) as client:
-        answer = say(client, home.actor, stream=True)
-    chunks = chunks_of(answer)
+        response = say(client, home.actor, stream=True)
+    chunks = chunks_of(response)
     assert types_of(chunks)[0] == "sources"
     assert types_of(chunks)[-1] == "error"
     assert [StreamChunk.model_validate_json(json.dumps(chunk)).type for chunk in chunks] == types_of(chunks)
     assert chunks[-1]["error_detail"]["code"] == code
     assert chunks[-1]["error"] == chunks[-1]["error_detail"]["message"]
-    assert "sk-model" not in answer.text
+    assert "sk-model" not in response.text
     assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
@@ -213,7 +213,7 @@ def test_concurrent_turns_of_a_session_are_both_stored(
                     range(4),
                 )
             )
-    assert all(answer.status_code == 200 for answer in answers)
+    assert all(response.status_code == 200 for response in answers)
     text = messages_of(services, home.actor, session)
     assert len(text) == 10
     # Each question with its answer behind it.

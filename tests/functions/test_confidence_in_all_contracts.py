@@ -99,13 +99,13 @@ def handbook(services: Services, shared_people: People) -> Actor:
     return shared_people.ann
 
 
-@pytest.mark.parametrize("share", [7, pytest.param(3, marks=pytest.mark.long)])
-def test_all_five_contracts_agree_on_questions_about_a_handbook(handbook: Actor, share: int):
-    """On a part of the questions; bench/eval_answers.py asks all."""
+@pytest.mark.long
+def test_all_five_contracts_agree_on_questions_about_a_handbook(handbook: Actor):
+    """On a third of the questions; bench/eval_answers.py asks all."""
     questions = {
         line["id"]: line["text"]
         for line in lines("queries.jsonl")
-        if line["meta"]["org"] == "merrow" and int(line["id"][1:]) % share == 0
+        if line["meta"]["org"] == "merrow" and int(line["id"][1:]) % 3 == 0
     }
     levels = {
         number: {
@@ -117,7 +117,7 @@ def test_all_five_contracts_agree_on_questions_about_a_handbook(handbook: Actor,
         }
         for number, question in questions.items()
     }
-    assert len(levels) > 60 / share
+    assert len(levels) > 20
     assert {number: each for number, each in levels.items() if len({*each.values()}) != 1} == {}
     assert {level for each in levels.values() for level in each.values()} == {"high", "medium", "low"}
 

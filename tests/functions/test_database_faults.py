@@ -78,10 +78,12 @@ def services(fragile: Stack) -> Iterator[Services]:
     services.close()
 
 
-def assert_told_nothing(answer: httpx.Response, status: int, code: str) -> None:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    assert set(answer.json()) == {"status", "error"}
-    assert not any(word in answer.text.lower() for word in ("postgres", "sql", "pgrst", "connection", "rag."))
+def assert_told_nothing(response: httpx.Response, status: int, code: str) -> None:
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code), response.text
+    assert set(response.json()) == {"status", "error"}
+    assert not any(
+        word in response.text.lower() for word in ("postgres", "sql", "pgrst", "connection", "rag.")
+    )
 
 
 @contextmanager
@@ -152,13 +154,13 @@ def test_requests_recover_after_a_postgres_restart(fragile: Stack, ann: Actor):
     wait_for_postgrest(fragile)
     first = ann.search("x")
     assert first.status_code == 200, first.text
-    assert {answer.status_code for answer in answers} <= {200, 500}
-    for answer in answers:
-        if answer.status_code == 500:
+    assert {response.status_code for response in answers} <= {200, 500}
+    for response in answers:
+        if response.status_code == 500:
             # The second where all connections of PostgREST waited for a second.
-            code = answer.json()["error"]["code"]
+            code = response.json()["error"]["code"]
             assert_told_nothing(
-                answer, 500, code if code in ("database_error", "database_timeout") else "database_error"
+                response, 500, code if code in ("database_error", "database_timeout") else "database_error"
             )
 
 

@@ -36,9 +36,9 @@ def home(people: People) -> str:
 
 
 def collection(actor: Actor, name: str) -> str:
-    answer = actor.request("POST", COLLECTIONS, {"name": name})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["id"])
+    response = actor.request("POST", COLLECTIONS, {"name": name})
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
 
 
 def upload(
@@ -58,9 +58,9 @@ def write(actor: Actor, collection_id: str, content: str = "The kiln is hot.", *
     return actor.request("POST", f"{PATH}/text", {"collection_id": collection_id, "content": content, **more})
 
 
-def accepted(answer: httpx.Response) -> Row:
-    assert answer.status_code == 202, answer.text
-    body: Row = answer.json()
+def accepted(response: httpx.Response) -> Row:
+    assert response.status_code == 202, response.text
+    body: Row = response.json()
     assert set(body) == FIELDS
     return body
 
@@ -68,25 +68,25 @@ def accepted(answer: httpx.Response) -> Row:
 def work(actor: Actor) -> Row:
     """What a schedule does: call the worker, with its token."""
     headers = {"Authorization": f"Bearer {actor.stack.state.worker_token}"}
-    answer = client().post(f"{actor.stack.url}{INGEST}", headers=headers)
-    assert answer.status_code == 200, answer.text
-    body: Row = answer.json()
+    response = client().post(f"{actor.stack.url}{INGEST}", headers=headers)
+    assert response.status_code == 200, response.text
+    body: Row = response.json()
     assert body["idle"] is True
     return body
 
 
 def get(actor: Actor, document: Row) -> Row:
-    answer = actor.request("GET", f"{PATH}/{document['id']}")
-    assert answer.status_code == 200, answer.text
-    body: Row = answer.json()
+    response = actor.request("GET", f"{PATH}/{document['id']}")
+    assert response.status_code == 200, response.text
+    body: Row = response.json()
     assert set(body) == FIELDS
     return body
 
 
 def titles(actor: Actor, collection_id: str, query: str = "") -> list[str]:
-    answer = actor.request("GET", f"{PATH}?collection_id={collection_id}{query}")
-    assert answer.status_code == 200, answer.text
-    return [row["title"] for row in answer.json()["data"]]
+    response = actor.request("GET", f"{PATH}?collection_id={collection_id}{query}")
+    assert response.status_code == 200, response.text
+    return [row["title"] for row in response.json()["data"]]
 
 
 def test_a_file_is_accepted_at_once_and_searchable_after_processing(people: People, home: str):
@@ -99,17 +99,8 @@ def test_a_file_is_accepted_at_once_and_searchable_after_processing(people: Peop
     )
     assert document["metadata"] == {"author": "Ann", "category": "ovens"}
     assert document["content_hash"] == f"sha256:{hashlib.sha256(b'The kiln is hot.').hexdigest()}"
-    did = {
-        "completed": 1,
-        "failed": 0,
-        "postponed": 0,
-        "delivered": 0,
-        "undelivered": 0,
-        "read": 0,
-        "sources": 0,
-        "idle": True,
-    }
-    assert work(people.ann) == did
+    unused = dict.fromkeys(("failed", "postponed", "delivered", "undelivered", "read", "sources"), 0)
+    assert work(people.ann) == {"completed": 1, "idle": True, **unused}
     response = get(people.alf, document)
     assert (response["status"], response["chunk_count"], response["error"]) == ("completed", 1, None)
     assert response["processing_info"]["embedding_model"] == "all-MiniLM-L6-v2"
@@ -171,9 +162,9 @@ def test_retrievals_filter_by_the_given_or_detected_document_type(people: People
 
 def of_type(actor: Actor, document_type: str) -> set[str]:
     """The titles of what they find."""
-    answer = actor.post("/api/v1/retrievals", {"query": "kiln oven", "document_type": document_type})
-    assert answer.status_code == 200, answer.text
-    return {result["document"]["title"] for result in answer.json()["results"]}
+    response = actor.post("/api/v1/retrievals", {"query": "kiln oven", "document_type": document_type})
+    assert response.status_code == 200, response.text
+    return {result["document"]["title"] for result in response.json()["results"]}
 
 
 def test_a_url_is_accepted_at_once(people: People, home: str):
@@ -305,8 +296,8 @@ def test_documents_are_found_by_a_part_of_their_name(people: People, home: str):
     for part in ("", "x" * 201):
         refused = error(people.ann.request("GET", f"{PATH}?collection_id={home}&name={part}"), 400)
         assert refused["details"] == {"field": "name"}
-    answer = people.ann.rpc("rag_list_documents", {"collection_id": home, "name": "x" * 201})
-    assert (answer.status_code, answer.json()["details"]) == (400, "invalid_name")
+    response = people.ann.rpc("rag_list_documents", {"collection_id": home, "name": "x" * 201})
+    assert (response.status_code, response.json()["details"]) == (400, "invalid_name")
 
 
 def test_several_documents_are_deleted_at_once(people: People, home: str):
@@ -314,13 +305,13 @@ def test_several_documents_are_deleted_at_once(people: People, home: str):
     private = accepted(upload(people.alf, home, b"d", "d", private="true"))["id"]
     theirs = accepted(write(people.bob, collection(people.bob, "docs")))["id"]
     ids = [*mine[:2], private, theirs, NOBODYS]
-    answer = people.ann.request("POST", f"{PATH}/delete", {"document_ids": ids})
-    assert (answer.status_code, set(answer.json()["document_ids"])) == (200, set(mine[:2]))
+    response = people.ann.request("POST", f"{PATH}/delete", {"document_ids": ids})
+    assert (response.status_code, set(response.json()["document_ids"])) == (200, set(mine[:2]))
     assert titles(people.ann, home) == ["c"]
     assert titles(people.alf, home) == ["d", "c"]
     # An admin deletes private documents of the org too.
-    answer = people.ada.request("POST", "/v1/documents/delete", {"document_ids": [private, theirs]})
-    assert answer.json() == {"document_ids": [private]}
+    response = people.ada.request("POST", "/v1/documents/delete", {"document_ids": [private, theirs]})
+    assert response.json() == {"document_ids": [private]}
     assert people.bob.request("GET", f"{PATH}/{theirs}").status_code == 200
     for ids in ([], [mine[2]] * 101):
         error(people.ann.request("POST", f"{PATH}/delete", {"document_ids": ids}), 400)
@@ -332,10 +323,10 @@ def test_several_documents_are_deleted_at_once(people: People, home: str):
 def test_metadata_can_be_changed_and_filters_results(people: People, home: str):
     document = accepted(upload(people.ann, home, metadata='{"source_type": "email", "a": 1}'))
     work(people.ann)
-    answer = people.ann.request("PATCH", f"{PATH}/{document['id']}", {"metadata": {"source_type": "faq"}})
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["metadata"] == {"source_type": "faq"}
-    assert answer.json()["title"] == "kiln.txt"
+    response = people.ann.request("PATCH", f"{PATH}/{document['id']}", {"metadata": {"source_type": "faq"}})
+    assert response.status_code == 200, response.text
+    assert response.json()["metadata"] == {"source_type": "faq"}
+    assert response.json()["title"] == "kiln.txt"
     for kind, count in (("faq", 1), ("email", 0)):
         body = people.alf.search("the kiln", filters={"source_type": kind}).json()["results"]
         assert len(body) == count
@@ -349,10 +340,10 @@ def test_metadata_can_be_changed_and_filters_results(people: People, home: str):
 
 
 def link_of(actor: Actor, document: Row, **more: Any) -> str:
-    answer = actor.request("GET", f"{PATH}/{document['id']}/url", **more)
-    assert answer.status_code == 200, answer.text
-    assert set(answer.json()) == {"url", "expires_in", "expires_at", "filename"}
-    return str(answer.json()["url"])
+    response = actor.request("GET", f"{PATH}/{document['id']}/url", **more)
+    assert response.status_code == 200, response.text
+    assert set(response.json()) == {"url", "expires_in", "expires_at", "filename"}
+    return str(response.json()["url"])
 
 
 def test_a_download_link_needs_no_credential(people: People, home: str):
@@ -361,14 +352,14 @@ def test_a_download_link_needs_no_credential(people: People, home: str):
     )
     url = link_of(people.alf, document)
     assert url.startswith(f"{people.ann.stack.url}{PATH}/{document['id']}/original?token=")
-    answer = httpx.get(url)
-    assert (answer.status_code, answer.content) == (200, b"\x00\xff bytes")
-    assert answer.headers["Content-Type"] == "text/html; charset=x"
-    assert answer.headers["Content-Disposition"] == "attachment; filename*=UTF-8''kiln%20%C3%A9.bin"
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert answer.headers["Content-Security-Policy"] == "sandbox"
-    assert "no-store" in answer.headers["Cache-Control"]
-    assert "X-RateLimit-Remaining" in answer.headers
+    response = httpx.get(url)
+    assert (response.status_code, response.content) == (200, b"\x00\xff bytes")
+    assert response.headers["Content-Type"] == "text/html; charset=x"
+    assert response.headers["Content-Disposition"] == "attachment; filename*=UTF-8''kiln%20%C3%A9.bin"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Content-Security-Policy"] == "sandbox"
+    assert "no-store" in response.headers["Cache-Control"]
+    assert "X-RateLimit-Remaining" in response.headers
     for query, seconds in (("", 900), ("?expires_in=3600", 3600), ("?expires_in=86400", 86_400)):
         link = people.ann.request("GET", f"{PATH}/{document['id']}/url{query}").json()
         assert (link["expires_in"], link["filename"]) == (seconds, "kiln \u00e9.bin")
@@ -481,8 +472,8 @@ def test_a_tier_limits_the_size_of_files(people: People, world: World, home: str
     assert error(write(people.ann, home, "x" * 17), 413)["code"] == "file_too_large"
     # Whatever the caller says of its size.
     document = {"title": "x", "bytes": base64.b64encode(b"x" * 18).decode(), "size_bytes": 1}
-    answer = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
-    assert (answer.status_code, answer.json()["details"]) == (413, "file_too_large")
+    response = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
+    assert (response.status_code, response.json()["details"]) == (413, "file_too_large")
     assert len(titles(people.ann, home)) == 1
 
 
@@ -519,17 +510,17 @@ def test_form_metadata_is_a_small_json_object(subtests: pytest.Subtests, people:
 
 
 def test_metadata_that_is_not_json_is_refused_by_field(subtests: pytest.Subtests, people: People, home: str):
-    for number, metadata in enumerate(NO_METADATA):
-        with subtests.test(metadata=metadata):
-            document = accepted(write(people.ann, home, f"The kiln {number} is hot."))
-            text = f'"collection_id": "{home}", "content": "x"'
-            for method, path, body in (
-                ("POST", f"{PATH}/text", text),
-                ("PATCH", f"{PATH}/{document['id']}", '"title": "x"'),
-            ):
+    document = accepted(write(people.ann, home))
+    text = f'"collection_id": "{home}", "content": "x"'
+    for metadata in NO_METADATA:
+        for method, path, body in (
+            ("POST", f"{PATH}/text", text),
+            ("PATCH", f"{PATH}/{document['id']}", '"title": "x"'),
+        ):
+            with subtests.test(metadata=metadata, method=method):
                 refused = error(people.ann.raw(method, path, f'{{{body}, "metadata": {metadata}}}'), 400)
                 assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
-            assert get(people.ann, document)["metadata"] == {}
+    assert get(people.ann, document)["metadata"] == {}
 
 
 def test_values_that_postgres_cannot_store_are_refused_by_field(
@@ -564,12 +555,12 @@ def test_invalid_text_fields_are_refused_by_name(subtests: pytest.Subtests, peop
 def test_a_title_in_the_metadata_is_the_document_s_by_default(people: People, home: str):
     fields = {"title": " The\nkiln "}
     page = {"collection_id": home, "url": "https://docs.example/kilns", "metadata": fields}
-    for answer in (
+    for response in (
         upload(people.ann, home, b"one", metadata=json.dumps(fields)),
         write(people.ann, home, "two", metadata=fields),
         people.ann.request("POST", f"{PATH}/url", page),
     ):
-        assert accepted(answer)["title"] == "The kiln"
+        assert accepted(response)["title"] == "The kiln"
     document = accepted(write(people.ann, home, "three", title="Named", metadata=fields))
     assert document["title"] == "Named"
     for changes, title in (
@@ -578,8 +569,8 @@ def test_a_title_in_the_metadata_is_the_document_s_by_default(people: People, ho
         ({"metadata": {"title": " "}}, "Ovens"),
         ({"metadata": {"title": "Kilns"}, "title": "Said"}, "Said"),
     ):
-        answer = people.ann.request("PATCH", f"{PATH}/{document['id']}", changes)
-        assert (answer.status_code, answer.json()["title"]) == (200, title)
+        response = people.ann.request("PATCH", f"{PATH}/{document['id']}", changes)
+        assert (response.status_code, response.json()["title"]) == (200, title)
 
 
 def test_a_form_s_missing_fields_are_named(people: People, home: str):
@@ -613,6 +604,6 @@ def test_a_missing_collection_accepts_no_documents(subtests: pytest.Subtests, pe
 def test_only_the_schedule_s_token_starts_the_worker(subtests: pytest.Subtests, people: People):
     for token in ["", "Bearer x", "Bearer"]:
         with subtests.test(token=token):
-            answer = client().post(f"{people.ann.stack.url}{INGEST}", headers={"Authorization": token})
-            assert answer.status_code == 401
+            response = client().post(f"{people.ann.stack.url}{INGEST}", headers={"Authorization": token})
+            assert response.status_code == 401
             assert people.ann.request("POST", INGEST).status_code == 401

@@ -49,8 +49,8 @@ def test_models_storage_and_logs_never_get_the_secret(
                 client_of(function.app, changed) as app,
             ):
                 body = {"query_text": "How hot may the kiln become?"}
-                answer: Any = app.post(f"/api/rag/{name}", json=body, headers=headers)
-                assert answer.status_code == 200, answer.text
+                response: Any = app.post(f"/api/rag/{name}", json=body, headers=headers)
+                assert response.status_code == 200, response.text
         uploading.app.headers[SECRET_HEADER] = own
         uploading.bring(people.ann.direct(), collection(people.ann, "docs"), page(TEXT))
     assert {request.path for request in gateway.requests} == {"/chat/completions", "/embeddings"}

@@ -203,11 +203,11 @@ def assert_documented(
         if any(not str(value).strip(".") for value in (case.path_parameters or {}).values()):
             # The HTTP client resolves dots in a path, so the request would reach another operation.
             return
-        answer = case.call(base_url=deployed.url, headers=deployed.credentials[who])
+        response = case.call(base_url=deployed.url, headers=deployed.credentials[who])
         # There is no model here, and chat completions without an index answer 503.
-        checks = CHECKS[1:] if slug == "chat-completions" and answer.status_code == 503 else CHECKS
-        case.validate_response(answer, checks=checks)
-        statuses.add(answer.status_code)
+        checks = CHECKS[1:] if slug == "chat-completions" and response.status_code == 503 else CHECKS
+        case.validate_response(response, checks=checks)
+        statuses.add(response.status_code)
 
     ask()
     admitted = path in PUBLIC or (who == "a user" and slug != "ingest") or (who == "a key" and slug in KEYED)

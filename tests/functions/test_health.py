@@ -16,9 +16,9 @@ from tests.functions.app_server import services_with
 
 
 def test_health_names_the_effective_embedder_and_generator(stack: Stack):
-    answer = httpx.get(f"{stack.url}/health")
-    assert answer.status_code == 200
-    body = answer.json()
+    response = httpx.get(f"{stack.url}/health")
+    assert response.status_code == 200
+    body = response.json()
     assert (body["status"], body["detail"]) == ("Healthy", None)
     assert body["embedder"] == {"model": "all-MiniLM-L6-v2", "source": "local"}
     assert body["generator"] == {"model": "extractive", "source": "local"}
@@ -51,18 +51,18 @@ def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Setti
     services = Services(Settings(**{**settings.model_dump(exclude_unset=True), **keys}))
     health.app.dependency_overrides[services_dependency] = lambda: services
     try:
-        answer = TestClient(health.app).get("/health")
+        response = TestClient(health.app).get("/health")
     finally:
         health.app.dependency_overrides.clear()
         services.close()
-    assert answer.status_code == 503
-    assert (answer.json()["status"], answer.json()["detail"]) == (
+    assert response.status_code == 503
+    assert (response.json()["status"], response.json()["detail"]) == (
         "Unhealthy",
         "The database does not answer.",
     )
-    assert answer.json()["embedder"]["model"] == "text-embedding-3-small"
-    assert answer.json()["embedder"]["source"] == "api.openai.com"
-    assert "sk-" not in answer.text
+    assert response.json()["embedder"]["model"] == "text-embedding-3-small"
+    assert response.json()["embedder"]["source"] == "api.openai.com"
+    assert "sk-" not in response.text
 
 
 def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings):
@@ -93,14 +93,14 @@ def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: S
     services = Services(settings.model_copy(update=changes))
     health.app.dependency_overrides[services_dependency] = lambda: services
     try:
-        answer = TestClient(health.app).get("/health")
+        response = TestClient(health.app).get("/health")
     finally:
         health.app.dependency_overrides.clear()
         services.close()
-    assert answer.json()["reranker"] == {
+    assert response.json()["reranker"] == {
         "provider": "cohere",
         "model": "rerank-english-v3.0",
         "source": "proxy.example",
         "enabled": True,
     }
-    assert "7f3x" not in answer.text
+    assert "7f3x" not in response.text

@@ -71,17 +71,17 @@ def home(people: People) -> str:
     return collection(people.ann, "docs")
 
 
-def first(answer: Any) -> Row:
-    assert answer.status_code in (201, 202), answer.text
-    assert "Idempotency-Replayed" not in answer.headers
-    body: Row = answer.json()
+def first(response: Any) -> Row:
+    assert response.status_code in (201, 202), response.text
+    assert "Idempotency-Replayed" not in response.headers
+    body: Row = response.json()
     return body
 
 
-def assert_replayed(answer: httpx.Response, original: httpx.Response) -> None:
-    assert (answer.status_code, answer.content) == (original.status_code, original.content)
-    assert answer.headers["Idempotency-Replayed"] == "true"
-    assert answer.headers["X-Request-Id"] != original.headers["X-Request-Id"]
+def assert_replayed(response: httpx.Response, original: httpx.Response) -> None:
+    assert (response.status_code, response.content) == (original.status_code, original.content)
+    assert response.headers["Idempotency-Replayed"] == "true"
+    assert response.headers["X-Request-Id"] != original.headers["X-Request-Id"]
 
 
 @each_post

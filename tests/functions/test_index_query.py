@@ -99,10 +99,10 @@ def test_a_model_error_is_reported_without_details(
             gateway.replies(reply)
             with with_model(settings, gateway) as client:
                 body = {"index_name": "rag_index", "query": QUESTION}
-                answer = client.post("/query", json=body, headers=people.ann.headers())
-            assert isinstance(detail(answer, status), str)
-            assert "secret" not in answer.text
-            assert status != 503 or answer.headers["retry-after"] == "7"
+                response = client.post("/query", json=body, headers=people.ann.headers())
+            assert isinstance(detail(response, status), str)
+            assert "secret" not in response.text
+            assert status != 503 or response.headers["retry-after"] == "7"
 
 
 def test_retrieval_filters_nodes_by_metadata(people: People):

@@ -52,7 +52,7 @@ def chunk_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(load_session, "CHUNKS_AT_ONCE", 16)
     monkeypatch.setattr(load_session, "MORE_CHUNKS_AT_ONCE", 64)
     monkeypatch.setattr(load_session, "BYTES_AT_ONCE", 1 << 18)
-    return 300
+    return 120
 
 
 def fill(who: Actor, index: str, chunks: int) -> None:
@@ -338,7 +338,7 @@ def test_a_database_failure_during_a_load_leaves_the_old_index(
 ):
     for number in range(3):
         title = "poison" if number == 2 else "t"
-        put(people.ann, "i", range(chunk_count // 8), external_id=str(number), title=title)
+        put(people.ann, "i", range(chunk_count // 4), external_id=str(number), title=title)
     local.persist(people.ann, "i")
     before = local.chunks(people.ann, "i")
     local.world.sql(

@@ -67,9 +67,9 @@ class Client:
                 self.texts_by_name.pop(name, None)
 
     def _post(self, address: str, body: Any) -> Any:
-        answer = self._api.post(address, json=body, headers=self._headers)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        response = self._api.post(address, json=body, headers=self._headers)
+        assert response.status_code == 200, response.text
+        return response.json()
 
 
 @pytest.mark.parametrize("operations", [20, pytest.param(250, marks=pytest.mark.long)])

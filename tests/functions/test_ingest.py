@@ -31,9 +31,9 @@ def post(services: Services) -> dict[str, Any]:
         token = services.settings.rag_worker_token
         assert token
         headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
-        answer = app.post("/functions/v1/ingest", headers=headers)
-    assert answer.status_code == 200, answer.text
-    body: dict[str, Any] = answer.json()
+        response = app.post("/functions/v1/ingest", headers=headers)
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
     return body
 
 
@@ -55,9 +55,9 @@ def test_a_collection_s_graph_setting_extracts_and_removes_its_documents(
 
     def turned(on: bool) -> bool:
         changes = {"config": {"enable_knowledge_graph": on}}
-        answer = people.alf.request("PATCH", address, changes)
-        assert answer.status_code == 200, answer.text
-        return bool(answer.json()["config"]["enable_knowledge_graph"])
+        response = people.alf.request("PATCH", address, changes)
+        assert response.status_code == 200, response.text
+        return bool(response.json()["config"]["enable_knowledge_graph"])
 
     assert turned(False) is False
     assert graph_rows(world, document) == 0

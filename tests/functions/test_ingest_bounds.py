@@ -155,8 +155,8 @@ def test_a_connected_client_and_one_behind_lambda_get_their_texts_stored(
     replies = vectors(EMBEDDED_AT_ONCE), vectors(1), vectors(EMBEDDED_AT_ONCE), vectors(1)
     with embedding(settings, *replies) as (services, _):
         with live(indexes.app, services) as url:
-            answer = httpx.post(f"{url}/index", json=body, headers=people.ann.headers())
-            assert answer.status_code == 200, answer.text
+            response = httpx.post(f"{url}/index", json=body, headers=people.ann.headers())
+            assert response.status_code == 200, response.text
         with client_of(indexes.app, services):
             headers = {"content-type": "application/json", "authorization": f"Bearer {people.bob.token()}"}
             request = event("http_api", "POST", "/index", headers=headers, body=json.dumps(body))

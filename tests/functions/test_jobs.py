@@ -21,18 +21,18 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 def jobs(actor: Actor, query: str = "") -> list[Row]:
-    answer = actor.request("GET", f"{JOBS}{query}")
-    assert answer.status_code == 200, answer.text
-    body = answer.json()
+    response = actor.request("GET", f"{JOBS}{query}")
+    assert response.status_code == 200, response.text
+    body = response.json()
     assert body["pagination"]["total"] >= len(body["data"])
     rows: list[Row] = body["data"]
     return rows
 
 
 def retry(actor: Actor, *ids: str) -> list[str]:
-    answer = actor.request("POST", RETRY, {"job_ids": ids})
-    assert answer.status_code == 202, answer.text
-    retried: list[str] = answer.json()["job_ids"]
+    response = actor.request("POST", RETRY, {"job_ids": ids})
+    assert response.status_code == 202, response.text
+    retried: list[str] = response.json()["job_ids"]
     return retried
 
 
@@ -123,16 +123,9 @@ def test_a_job_that_a_worker_claims_during_the_retry_keeps_running(people: Peopl
     assert [row["id"] for row in jobs(people.ada, "?state=running")] == [job["id"]]
 
 
-def test_only_admins_see_and_retry_jobs_and_those_of_their_org(people: People):
-    home = collection(people.ann, "docs")
-    accepted(write(people.ann, home))
+def test_an_invalid_retry_or_state_is_refused(people: People):
+    accepted(write(people.ann, collection(people.ann, "docs")))
     (job,) = jobs(people.ada)
-    for actor in (people.ann, people.bob, people.sam):
-        for refused in (
-            actor.request("GET", "/v1/jobs"),
-            actor.request("POST", "/v1/jobs/retry", {"job_ids": [job["id"]]}),
-        ):
-            assert platform_error(refused, 403)["code"] == "admin_required"
     assert retry(people.ada, NOBODYS) == []
     for ids in ([], [job["id"]] * 101, ["x"]):
         platform_error(people.ada.request("POST", RETRY, {"job_ids": ids}), 400)

@@ -126,9 +126,9 @@ def test_an_invalid_namespace_name_is_422(subtests: pytest.Subtests, people: Peo
                 ("POST", "documents", {"documents": [{"text": REFUNDS}]}), ("GET", "documents", None),
                 ("POST", "retrieve", {"query": "x"}), ("DELETE", "documents/x", None),
             ):  # fmt: skip
-                answer = people.ann.request(method, at(namespace, rest), body)
-                assert answer.status_code == 422, answer.text
-                assert answer.json()["detail"][0]["loc"] == ["path", "namespace"]
+                response = people.ann.request(method, at(namespace, rest), body)
+                assert response.status_code == 422, response.text
+                assert response.json()["detail"][0]["loc"] == ["path", "namespace"]
 
 
 DOCUMENT_IDS: list[str] = [
@@ -167,16 +167,16 @@ def test_an_id_that_no_url_can_contain_is_422(subtests: pytest.Subtests, people:
     for name in BAD_IDS:
         with subtests.test(name=name):
             body = {"documents": [{"text": REFUNDS, "document_id": name}]}
-            answer = people.ann.request("POST", at("support", "documents"), body)
-            assert answer.status_code == 422, answer.text
-            assert answer.json()["detail"][0]["loc"] == ["body", "documents", 0, "document_id"]
+            response = people.ann.request("POST", at("support", "documents"), body)
+            assert response.status_code == 422, response.text
+            assert response.json()["detail"][0]["loc"] == ["body", "documents", 0, "document_id"]
 
 
 def test_two_texts_with_one_id_are_422_and_neither_is_stored(people: People):
     body = {"documents": [{"text": REFUNDS, "document_id": "a"}, {"text": SHIPPING, "document_id": "a"}]}
-    answer = people.ann.request("POST", at("support", "documents"), body)
-    assert answer.status_code == 422
-    assert answer.json()["detail"][0]["loc"] == ["body", "documents"]
+    response = people.ann.request("POST", at("support", "documents"), body)
+    assert response.status_code == 422
+    assert response.json()["detail"][0]["loc"] == ["body", "documents"]
     assert list_page(people.ann) == {"documents": [], "total": 0}
 
 
@@ -215,9 +215,9 @@ def test_a_list_has_pages_and_the_total(people: People):
 def test_an_out_of_range_page_is_422(subtests: pytest.Subtests, people: People):
     for query in ["limit=0", "limit=1001", "limit=x", "offset=-1", "offset=2147483648"]:
         with subtests.test(query=query):
-            answer = people.ann.request("GET", at("support", f"documents?{query}"))
-            assert answer.status_code == 422
-            assert answer.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
+            response = people.ann.request("GET", at("support", f"documents?{query}"))
+            assert response.status_code == 422
+            assert response.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
 
 
 def test_an_unknown_namespace_is_empty_and_is_not_created(people: People, settings: Settings):
@@ -284,9 +284,9 @@ def test_a_malformed_query_is_422_and_names_the_field(subtests: pytest.Subtests,
             with subtests.test(route=route, field=field, value=value):
                 text = {"retrieve": "query", "query": "question"}[route]
                 place = text if field == "text" else field
-                answer = people.ann.request("POST", at("support", route), {text: "x", place: value})
-                assert answer.status_code == 422, answer.text
-                assert [fault["loc"] for fault in answer.json()["detail"]] == [["body", place]]
+                response = people.ann.request("POST", at("support", route), {text: "x", place: value})
+                assert response.status_code == 422, response.text
+                assert [fault["loc"] for fault in response.json()["detail"]] == [["body", place]]
 
 
 def test_a_query_returns_the_requested_number_of_chunks(people: People):
@@ -311,8 +311,8 @@ def test_an_empty_text_is_400_and_named(subtests: pytest.Subtests, people: Peopl
     for text in ["", "  ", "\u200b"]:
         with subtests.test(text=text):
             body = {"documents": [{"text": REFUNDS}, {"text": text}]}
-            answer = people.ann.request("POST", at("support", "documents"), body)
-            assert (answer.status_code, answer.json()) == (
+            response = people.ann.request("POST", at("support", "documents"), body)
+            assert (response.status_code, response.json()) == (
                 400, {"detail": "documents.1: A document needs a title and some text. Send both."}
             )  # fmt: skip
     assert list_page(people.ann)["total"] == 0

@@ -69,8 +69,8 @@ def test_a_missing_or_invalid_credential_is_401(subtests: pytest.Subtests, peopl
     for headers in BAD_CREDENTIALS:
         with subtests.test(headers=headers):
             for method, path in (("GET", f"{PREFIX}/namespaces"), ("DELETE", at("s", "documents/x"))):
-                answer = client().request(method, people.ann.stack.url + path, headers=headers)
-                assert (answer.status_code, answer.json()) == (
+                response = client().request(method, people.ann.stack.url + path, headers=headers)
+                assert (response.status_code, response.json()) == (
                     401,
                     {"detail": "Invalid or missing credentials"},
                 )
@@ -78,8 +78,8 @@ def test_a_missing_or_invalid_credential_is_401(subtests: pytest.Subtests, peopl
 
 def test_health_needs_no_credential_and_readiness_checks_the_database(people: People, settings: Settings):
     for path in ("/healthz", "/readyz"):
-        answer = client().get(people.ann.stack.url + path)
-        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+        response = client().get(people.ann.stack.url + path)
+        assert (response.status_code, response.json()) == (200, {"status": "ok"})
     with (
         services_with(settings, supabase_url="http://127.0.0.1:9") as services,
         client_of(knowledge.app, services) as app,

@@ -53,11 +53,11 @@ def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
                 headers=headers,
             ),
         ]
-    for answer in answers:
-        assert answer.status_code == 200
-        assert "HIDDEN" not in answer.text.upper()
-        assert '"refunds"' in answer.text
-        assert "shown" in answer.text
+    for response in answers:
+        assert response.status_code == 200
+        assert "HIDDEN" not in response.text.upper()
+        assert '"refunds"' in response.text
+        assert "shown" in response.text
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
             ]
         assert len(model.requests) == 1
         assert b"HIDDEN" not in model.requests[0].body
-    assert [answer.status_code for answer in answers] == [200] * 3
-    assert [answer for answer in answers if "HIDDEN" in answer.text] == []
+    assert [response.status_code for response in answers] == [200] * 3
+    assert [response for response in answers if "HIDDEN" in response.text] == []
 
 
 def test_a_denied_author_and_date_are_in_no_answer_and_count_as_missing(people: People, settings: Settings):

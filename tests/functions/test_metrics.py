@@ -29,9 +29,9 @@ def operated(settings: Settings) -> Iterator[TestClient]:
 
 
 def read(client: TestClient) -> str:
-    answer = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-    assert answer.status_code == 200, answer.text
-    return str(answer.text)
+    response = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert response.status_code == 200, response.text
+    return str(response.text)
 
 
 def counters(text: str) -> dict[tuple[str, str], float]:
@@ -58,8 +58,8 @@ def test_without_a_configured_token_there_are_no_metrics(settings: Settings, peo
         assert plain.status_code == 404
         assert plain.json()["error"]["code"] == "not_found"
         for bearer in (TOKEN, "None", people.ada.token()):
-            answer = client.get("/metrics", headers={"Authorization": f"Bearer {bearer}"})
-            assert (answer.status_code, answer.text) == (404, plain.text)
+            response = client.get("/metrics", headers={"Authorization": f"Bearer {bearer}"})
+            assert (response.status_code, response.text) == (404, plain.text)
 
 
 BAD_AUTHORIZATIONS: list[str | None] = [
@@ -72,11 +72,11 @@ def test_a_wrong_token_is_401(subtests: pytest.Subtests, operated: TestClient):
     for authorization in BAD_AUTHORIZATIONS:
         with subtests.test(authorization=authorization):
             headers = {} if authorization is None else {b"Authorization": authorization.encode()}
-            answer = operated.get("/metrics", headers=headers)
-            assert answer.status_code == 401
-            assert answer.json()["error"]["code"] == "unauthorized"
-            assert "rag_requests" not in answer.text
-            assert TOKEN not in answer.text
+            response = operated.get("/metrics", headers=headers)
+            assert response.status_code == 401
+            assert response.json()["error"]["code"] == "unauthorized"
+            assert "rag_requests" not in response.text
+            assert TOKEN not in response.text
 
 
 def test_no_user_and_no_api_key_reads_the_metrics(operated: TestClient, people: People):
@@ -87,11 +87,11 @@ def test_no_user_and_no_api_key_reads_the_metrics(operated: TestClient, people: 
 
 def test_the_response_is_in_prometheus_text_format(operated: TestClient, people: People):
     people.ann.rpc("rag_check_rate_limit", hit_arguments())
-    answer = operated.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    assert counters(answer.text)[("rag-search", "admitted")] >= 1
-    assert answer.text.startswith("# HELP rag_requests_total ")
-    assert "# TYPE rag_requests_total counter" in answer.text
+    response = operated.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert counters(response.text)[("rag-search", "admitted")] >= 1
+    assert response.text.startswith("# HELP rag_requests_total ")
+    assert "# TYPE rag_requests_total counter" in response.text
 
 
 def test_counters_are_complete_on_every_instance(operated: TestClient, people: People, settings: Settings):
@@ -164,8 +164,8 @@ def test_deleted_users_stay_in_the_totals(operated: TestClient, people: People, 
 def test_unsupported_methods_are_405(subtests: pytest.Subtests, operated: TestClient):
     for method in ["POST", "PUT", "DELETE"]:
         with subtests.test(method=method):
-            answer = operated.request(method, "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-            assert answer.status_code == 405
+            response = operated.request(method, "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+            assert response.status_code == 405
 
 
 @pytest.mark.usefixtures("short_pauses")
@@ -183,9 +183,9 @@ def test_without_a_signing_key_or_a_database_metrics_are_refused_without_details
         ):
             if code == "api_keys_off":
                 without_secret(services)
-            answer = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
-        assert "127.0.0.1" not in answer.text
+            response = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+        assert "127.0.0.1" not in response.text
 
 
 def without_secret(services: Services) -> None:

@@ -45,9 +45,9 @@ def test_sufficient_context_is_answered_with_citations(people: People, services:
     source = tell(
         services, people.ann, "Kettle manual", KETTLE, source_type="doc", uri="https://acme.example/k"
     )
-    answer = people.ann.answer("At how many degrees does the kettle switch off?")
-    assert answer.status_code == 200
-    body = answer.json()
+    response = people.ann.answer("At how many degrees does the kettle switch off?")
+    assert response.status_code == 200
+    body = response.json()
     assert set(body) == {
         "status",
         "query_text",
@@ -282,9 +282,9 @@ def test_an_embedding_failure_is_500_without_a_local_fallback(
         }
     )
     with deployed(wrong_key) as client:
-        answer = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
-    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "embedding_failed")
-    assert "sk-" not in answer.text
+        response = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
+    assert (response.status_code, response.json()["error"]["code"]) == (500, "embedding_failed")
+    assert "sk-" not in response.text
     (request,) = gateway.requests
     assert request.json["model"] == "text-embedding-3-small"
 
@@ -294,5 +294,5 @@ def test_a_database_outage_is_500(people: People, settings: Settings):
         update={"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
     )
     with deployed(gone) as client:
-        answer = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
-    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "database_error")
+        response = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
+    assert (response.status_code, response.json()["error"]["code"]) == (500, "database_error")

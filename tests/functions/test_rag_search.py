@@ -91,9 +91,9 @@ def test_filters_by_kind_language_and_inclusive_dates(people: People, services: 
     tell(services, people.ann, "Page", "À propos du thé.", source_type="web", lang="fr")
 
     def titles(**filters: str) -> list[str]:
-        answer = people.ann.search("tea", filters=filters)
-        assert answer.status_code == 200, answer.text
-        return [result["source_title"] for result in answer.json()["results"]]
+        response = people.ann.search("tea", filters=filters)
+        assert response.status_code == 200, response.text
+        return [result["source_title"] for result in response.json()["results"]]
 
     assert titles(source_type="email") == ["Mail"]
     assert titles(lang="fr") == ["Page"]
@@ -146,13 +146,13 @@ def test_an_invalid_field_is_400_and_named(subtests: pytest.Subtests, people: Pe
     for body, field in BAD_FIELDS:
         for route in ["/api/rag/search", "/api/rag/answer"]:
             with subtests.test(route=route, body=body):
-                answer = people.ann.post(route, body)
-                assert answer.status_code == 400, answer.text
-                error = answer.json()["error"]
-                assert answer.json()["status"] == "error"
+                response = people.ann.post(route, body)
+                assert response.status_code == 400, response.text
+                error = response.json()["error"]
+                assert response.json()["status"] == "error"
                 assert error["code"] == "invalid_request"
                 assert error["message"].startswith(f"{field}: ")
-                assert "xxx" not in answer.text
+                assert "xxx" not in response.text
 
 
 def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
@@ -175,9 +175,9 @@ def test_a_body_that_is_not_a_json_object_is_400(subtests: pytest.Subtests, peop
     for content in BAD_BODIES:
         with subtests.test(content=content):
             headers = {**people.ann.headers(), "Content-Type": "application/json"}
-            answer = httpx.post(f"{people.ann.stack.url}/api/rag/search", content=content, headers=headers)
-            assert answer.status_code == 400
-            assert answer.json()["error"]["code"] == "invalid_request"
+            response = httpx.post(f"{people.ann.stack.url}/api/rag/search", content=content, headers=headers)
+            assert response.status_code == 400
+            assert response.json()["error"]["code"] == "invalid_request"
 
 
 def test_a_body_over_256_kib_is_413_declared_or_not(people: People):
@@ -186,18 +186,20 @@ def test_a_body_over_256_kib_is_413_declared_or_not(people: People):
     declared = httpx.post(url, content=body, headers={**headers, "Content-Type": "application/json"})
     pieces = (body[start : start + 10_000] for start in range(0, len(body), 10_000))
     streamed = httpx.post(url, content=pieces, headers={**headers, "Content-Type": "application/json"})
-    for answer in (declared, streamed):
-        assert answer.status_code == 413
-        assert answer.json()["error"]["code"] == "body_too_large"
+    for response in (declared, streamed):
+        assert response.status_code == 413
+        assert response.json()["error"]["code"] == "body_too_large"
 
 
 def test_unsupported_methods_are_405(subtests: pytest.Subtests, people: People):
     for method in ["GET", "PUT", "PATCH", "DELETE"]:
         for route in ROUTES:
             with subtests.test(route=route, method=method):
-                answer = httpx.request(method, f"{people.ann.stack.url}{route}", headers=people.ann.headers())
-                assert answer.status_code == 405
-                assert answer.json()["error"]["code"] == "method_not_allowed"
+                response = httpx.request(
+                    method, f"{people.ann.stack.url}{route}", headers=people.ann.headers()
+                )
+                assert response.status_code == 405
+                assert response.json()["error"]["code"] == "method_not_allowed"
 
 
 def test_a_browser_s_preflight_is_answered_without_a_token(subtests: pytest.Subtests, people: People):
@@ -208,11 +210,11 @@ def test_a_browser_s_preflight_is_answered_without_a_token(subtests: pytest.Subt
                 "Access-Control-Request-Method": "POST",
                 "Access-Control-Request-Headers": "authorization, x-client-info, apikey, content-type",
             }
-            answer = httpx.options(f"{people.ann.stack.url}{route}", headers=preflight)
-            assert answer.status_code in (200, 204)
-            assert answer.headers["access-control-allow-origin"] == "*"
+            response = httpx.options(f"{people.ann.stack.url}{route}", headers=preflight)
+            assert response.status_code in (200, 204)
+            assert response.headers["access-control-allow-origin"] == "*"
             allowed = {
-                name.strip().lower() for name in answer.headers["access-control-allow-headers"].split(",")
+                name.strip().lower() for name in response.headers["access-control-allow-headers"].split(",")
             }
             assert {"authorization", "x-client-info", "apikey", "content-type"} <= allowed
             plain = httpx.options(f"{people.ann.stack.url}{route}")
@@ -227,9 +229,9 @@ def test_cors_headers_are_on_every_response_including_errors(people: People):
     refused = httpx.post(url, json={"query_text": "x"}, headers=origin)
     invalid = httpx.post(url, json={}, headers={**people.ann.headers(), **origin})
     assert [good.status_code, refused.status_code, invalid.status_code] == [200, 401, 400]
-    for answer in (good, refused, invalid):
-        assert answer.headers["access-control-allow-origin"] == "*"
-        exposed = answer.headers["access-control-expose-headers"].lower()
+    for response in (good, refused, invalid):
+        assert response.headers["access-control-allow-origin"] == "*"
+        exposed = response.headers["access-control-expose-headers"].lower()
         assert "x-ratelimit-remaining" in exposed
         assert "x-request-id" in exposed
 
@@ -242,18 +244,18 @@ def test_an_unexpected_exception_is_a_bare_500_with_cors_headers(
 
     rag_search.app.dependency_overrides[services_dependency] = broken
     try:
-        answer = TestClient(rag_search.app).post(
+        response = TestClient(rag_search.app).post(
             "/api/rag/search", json={"query_text": "x"}, headers={"Origin": "https://app.example"}
         )
     finally:
         rag_search.app.dependency_overrides.clear()
-    assert answer.status_code == 500
-    assert answer.json()["error"]["code"] == "internal_error"
-    assert answer.headers["access-control-allow-origin"] == "*"
+    assert response.status_code == 500
+    assert response.json()["error"]["code"] == "internal_error"
+    assert response.headers["access-control-allow-origin"] == "*"
     (line,) = [vars(record) for record in caplog.records if record.name == "rag"]
-    assert line["request_id"] == answer.headers["x-request-id"]
+    assert line["request_id"] == response.headers["x-request-id"]
     assert line["because"].startswith("RuntimeError at test_rag_search.py:")
-    assert "secret" not in answer.text + str(line)
+    assert "secret" not in response.text + str(line)
 
 
 def test_the_request_id_is_echoed_or_created(people: People):
@@ -269,10 +271,10 @@ def test_the_request_id_is_echoed_or_created(people: People):
 
 def test_the_limit_is_sixty_requests_a_minute_over_both_paths(people: People):
     answers = [people.ann.search("x") if number % 2 else people.ann.answer("x") for number in range(62)]
-    assert [answer.status_code for answer in answers] == [200] * 60 + [429] * 2
-    remaining = [int(answer.headers["x-ratelimit-remaining"]) for answer in answers]
+    assert [response.status_code for response in answers] == [200] * 60 + [429] * 2
+    remaining = [int(response.headers["x-ratelimit-remaining"]) for response in answers]
     assert remaining == [*range(59, -1, -1), 0, 0]
-    assert {answer.headers["x-ratelimit-limit"] for answer in answers} == {"60"}
+    assert {response.headers["x-ratelimit-limit"] for response in answers} == {"60"}
     refused = answers[-1]
     assert refused.json()["error"]["code"] == "rate_limited"
     assert 1 <= int(refused.headers["retry-after"]) <= 61
@@ -281,14 +283,14 @@ def test_the_limit_is_sixty_requests_a_minute_over_both_paths(people: People):
 
 
 def test_an_invalid_request_is_counted_and_has_rate_limit_headers(people: People):
-    answer = people.ann.search("")
-    assert answer.status_code == 400
-    assert answer.headers["x-ratelimit-remaining"] == "59"
+    response = people.ann.search("")
+    assert response.status_code == 400
+    assert response.headers["x-ratelimit-remaining"] == "59"
 
 
 def test_an_unknown_path_is_404(people: People):
-    answer = people.ann.post("/api/rag/other", {})
-    assert answer.status_code == 404
+    response = people.ann.post("/api/rag/other", {})
+    assert response.status_code == 404
 
 
 def test_an_unknown_filter_is_named(people: People):

@@ -81,9 +81,9 @@ def test_a_new_user_gets_a_key_of_the_user_s_own(
     app: TestClient, auth: AuthServer, stack: Stack, world: World, org: Org, path: str
 ):
     email = address()
-    answer = register(app, email.title(), path=path)
-    assert answer.status_code == 201, answer.text
-    user = RegisterResponse.model_validate_json(answer.text)
+    response = register(app, email.title(), path=path)
+    assert response.status_code == 201, response.text
+    user = RegisterResponse.model_validate_json(response.text)
     assert user.email == email
     (key,) = world.sql(
         "select owner_id::text, org_id::text, scopes from rag.api_keys where owner_id = %s", user.user_id
@@ -227,14 +227,14 @@ def test_no_log_and_no_error_has_the_password(
             app.post(PATH, headers=kind, content=f'{{"email": "a@b.c", "password": "{PASSWORD}\\ud800"}}'),
             app.post(PATH, headers=kind, content=f'{{"password": "{PASSWORD}"'),
         ]
-    assert [answer.status_code for answer in answers] == [201, 400, 400, 400, 400, 400]
-    for answer in answers:
-        assert_hidden(answer, caplog)
+    assert [response.status_code for response in answers] == [201, 400, 400, 400, 400, 400]
+    for response in answers:
+        assert_hidden(response, caplog)
     assert caplog.records
 
 
-def assert_hidden(answer: httpx.Response, caplog: pytest.LogCaptureFixture) -> None:
-    assert "7f3x" not in answer.text
+def assert_hidden(response: httpx.Response, caplog: pytest.LogCaptureFixture) -> None:
+    assert "7f3x" not in response.text
     # With the fields of each record, which the formatter writes.
     assert not [record for record in caplog.records if "7f3x" in f"{record.getMessage()} {vars(record)}"]
 
@@ -251,13 +251,13 @@ def test_an_address_is_limited_before_auth_is_asked(services: Services, auth: Au
     def statuses(client: str, count: int) -> list[int]:
         app = TestClient(administration.app, client=(client, 50_000))
         answers = [register(app) for _ in range(count)]
-        limited = [answer for answer in answers if answer.status_code == 429]
-        for answer in answers:
-            assert answer.headers["X-RateLimit-Limit"] == "10"
-        for answer in limited:
-            assert error(answer, 429)["code"] == "rate_limit_exceeded"
-            assert 3590 < int(answer.headers["Retry-After"]) <= 3601
-        return [answer.status_code for answer in answers]
+        limited = [response for response in answers if response.status_code == 429]
+        for response in answers:
+            assert response.headers["X-RateLimit-Limit"] == "10"
+        for response in limited:
+            assert error(response, 429)["code"] == "rate_limit_exceeded"
+            assert 3590 < int(response.headers["Retry-After"]) <= 3601
+        return [response.status_code for response in answers]
 
     with client_of(administration.app, services):
         assert statuses("192.0.2.1", 12) == [400] * 10 + [429] * 2

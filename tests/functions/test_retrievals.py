@@ -2,6 +2,7 @@
 
 import hashlib
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -24,9 +25,9 @@ MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 
 
 def retrieve(actor: Actor, query: str = QUESTION, path: str = PATH, **body: Any) -> Row:
-    answer = actor.post(path, {"query": query, **body})
-    assert answer.status_code == 200, answer.text
-    results: Row = answer.json()
+    response = actor.post(path, {"query": query, **body})
+    assert response.status_code == 200, response.text
+    results: Row = response.json()
     return results
 
 
@@ -230,10 +231,10 @@ def test_operators_on_metadata_apply_in_every_mode(
 ):
     for title, metadata in metadata_filters.METADATA.items():
         put(services, people.ann, "docs", title, OUTAGE, metadata=metadata)
-    for mode in MODES:
-        for metadata, expected in metadata_filters.OPERATORS:
-            with subtests.test(mode=mode, metadata=metadata):
-                assert titles(people.ann, mode=mode, metadata_filter=metadata) == set(expected.split())
+    # tests/sql/search/test_metadata_filter.py has every operator in every kind of search.
+    for mode, (metadata, expected) in zip(cycle(MODES), metadata_filters.OPERATORS):
+        with subtests.test(mode=mode, metadata=metadata):
+            assert titles(people.ann, mode=mode, metadata_filter=metadata) == set(expected.split())
 
 
 def test_an_invalid_operator_is_400_and_names_the_filter(subtests: pytest.Subtests, people: People):
@@ -259,10 +260,8 @@ def test_the_limits_of_valid_values_are_accepted(people: People):
     assert (longest["query"], longest["total_results"]) == ("x" * 1000, 0)
 
 
-def test_another_org_s_collection_is_404(subtests: pytest.Subtests, services: Services, people: People):
-    put(services, people.bob, "docs", "Theirs", OUTAGE)
-    foreign = people.bob.rpc("rag_find_collection", {"collection": "docs"}).json()[0]["id"]
-    for collection in ["nonsense", f"col_{NOBODYS}", foreign]:
+def test_a_missing_collection_is_404(subtests: pytest.Subtests, people: People):
+    for collection in ["nonsense", f"col_{NOBODYS}"]:
         with subtests.test(collection=collection):
             refused = platform_error(
                 people.ann.post(PATH, {"query": QUESTION, "collection_id": collection}), 404
@@ -271,11 +270,7 @@ def test_another_org_s_collection_is_404(subtests: pytest.Subtests, services: Se
             assert refused["details"]["collection_id"] == collection.removeprefix("col_")
 
 
-def test_rate_limit_authentication_and_method_follow_the_platform_contract(
-    settings: Settings, people: People
-):
-    refused = platform_error(people.ann.request("POST", PATH, {"query": "x"}, token="mn_live_nobody"), 401)
-    assert (refused["type"], refused["code"]) == ("authentication_error", "invalid_api_key")
+def test_rate_limit_and_method_follow_the_platform_contract(settings: Settings, people: People):
     assert people.ann.request("GET", PATH).status_code == 405
     with (
         services_with(settings, rag_rate_limit_api="1/minute") as services,
@@ -289,6 +284,6 @@ def test_rate_limit_authentication_and_method_follow_the_platform_contract(
     assert int(answers[1].headers["retry-after"]) > 0
     gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
     with services_with(settings, **gone) as services, client_of(retrievals.app, services) as client:
-        answer: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
-    assert platform_error(answer, answer.status_code)["type"] == "server_error"
-    assert answer.status_code in (500, 503)
+        response: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
+    assert platform_error(response, response.status_code)["type"] == "server_error"
+    assert response.status_code in (500, 503)

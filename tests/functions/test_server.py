@@ -87,11 +87,11 @@ def test_one_process_serves_all_functions(environment: pytest.MonkeyPatch, peopl
     with TestClient(create()) as client:
         assert client.get("/health").json()["status"] == "Healthy"
         search = client.post(SEARCH, json={"query_text": "?"}, headers=headers)
-        answer = client.post("/functions/v1/rag-answer", json={"query_text": "?"}, headers=headers)
+        response = client.post("/functions/v1/rag-answer", json={"query_text": "?"}, headers=headers)
     assert (search.status_code, len(search.json()["results"])) == (200, 1)
-    assert (answer.status_code, answer.json()["status"]) == (200, "insufficient_context")
+    assert (response.status_code, response.json()["status"]) == (200, "insufficient_context")
     # One budget: the second request was counted after the first.
-    assert [arguments.headers["X-RateLimit-Remaining"] for arguments in (search, answer)] == ["59", "58"]
+    assert [arguments.headers["X-RateLimit-Remaining"] for arguments in (search, response)] == ["59", "58"]
 
 
 def test_a_path_prefix_of_a_proxy_is_not_part_of_the_route(environment: pytest.MonkeyPatch):
@@ -105,13 +105,13 @@ def test_an_unselected_function_is_404_in_the_envelope(environment: pytest.Monke
         assert client.post(SEARCH, json={"query_text": "?"}, headers=people.ann.headers()).status_code == 200
         assert client.get("/health").status_code == 200
         for path in (ANSWER, "/functions/v1/rag-answer", "/", "/health/"):
-            answer = client.post(
+            response = client.post(
                 path, json={}, headers={"Origin": "https://app.example", "X-Request-Id": "r1"}
             )
-            assert answer.status_code == 404
-            assert answer.json()["error"]["code"] == "not_found"
-            assert answer.headers["X-Request-Id"] == "r1"
-            assert answer.headers["Access-Control-Allow-Origin"] == "*"
+            assert response.status_code == 404
+            assert response.json()["error"]["code"] == "not_found"
+            assert response.headers["X-Request-Id"] == "r1"
+            assert response.headers["Access-Control-Allow-Origin"] == "*"
 
 
 def operations_of(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -162,8 +162,8 @@ def test_the_reference_page_covers_only_the_selected_functions(environment: pyte
 
 def test_a_function_handles_wrong_methods_itself(environment: pytest.MonkeyPatch):
     with TestClient(create()) as client:
-        answer = client.get(SEARCH)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
+        response = client.get(SEARCH)
+    assert (response.status_code, response.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
 def test_functions_share_services_that_are_closed_and_recreated(

@@ -22,9 +22,9 @@ def body_of(actor: Actor, **more: Any) -> Row:
 
 
 def make(actor: Actor, **more: Any) -> Row:
-    answer = actor.request("POST", PATH, body_of(actor, **more))
-    assert answer.status_code == 201, answer.text
-    source: Row = answer.json()
+    response = actor.request("POST", PATH, body_of(actor, **more))
+    assert response.status_code == 201, response.text
+    source: Row = response.json()
     return source
 
 
@@ -89,9 +89,9 @@ BAD: dict[str, tuple[Row, str]] = {
 @pytest.mark.parametrize("why", BAD)
 def test_an_invalid_source_is_refused(people: People, why: str):
     changes, code = BAD[why]
-    answer = people.ada.request("POST", PATH, body_of(people.ada, **changes))
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code), answer.text
-    assert "s3cret" not in answer.text
+    response = people.ada.request("POST", PATH, body_of(people.ada, **changes))
+    assert (response.status_code, response.json()["error"]["code"]) == (400, code), response.text
+    assert "s3cret" not in response.text
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_credentials_are_never_readable(people: People, world: World):
     where = f"{PATH}/{source['id']}"
     other = {"access_key_id": "new s3cret", "secret_access_key": "new s3cret", "session_token": "s3cret"}
     changed = people.ada.request("PATCH", where, {"credentials": other})
-    for answer in (changed, people.ada.request("GET", where), people.ada.request("GET", PATH)):
-        assert answer.status_code == 200
-        assert "s3cret" not in answer.text
+    for response in (changed, people.ada.request("GET", where), people.ada.request("GET", PATH)):
+        assert response.status_code == 200
+        assert "s3cret" not in response.text
     for column in ("credentials", "*"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             world.as_user(people.ada, f"select {column} from rag.source_credentials")
@@ -150,8 +150,10 @@ def test_only_admins_manage_sources(people: People, world: World):
     for thief in (people.ann, people.bob, bea):
         assert thief.request("GET", PATH).json() == {"data": []}
         for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", "?documents=true"), ("POST", "/run")):
-            answer = thief.request(method, f"{PATH}/{source['id']}{path}", {} if method == "PATCH" else None)
-            assert answer.status_code == 404, answer.text
+            response = thief.request(
+                method, f"{PATH}/{source['id']}{path}", {} if method == "PATCH" else None
+            )
+            assert response.status_code == 404, response.text
     refused = people.ann.request("POST", PATH, body_of(people.ann))
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "admin_required")
     bound = people.ada.key_token(collection=source["collection_id"])

@@ -92,11 +92,11 @@ def ask(client: TestClient, path: str, actor: Actor, text: str = QUESTION) -> An
     return client.post(path, json={"query_text": text}, headers=actor.headers())
 
 
-def assert_wait_until_midnight(answer: Any) -> None:
+def assert_wait_until_midnight(response: Any) -> None:
     now = datetime.now(UTC)
     left = 86_400 - (now.hour * 3600 + now.minute * 60 + now.second)
     # The test may run at midnight.
-    assert abs(int(answer.headers["Retry-After"]) - left) < 300 or left < 300 or left > 86_100
+    assert abs(int(response.headers["Retry-After"]) - left) < 300 or left < 300 or left > 86_100
 
 
 def test_tokens_are_those_that_the_endpoints_report(people: People, world: World, paid: Services):
@@ -107,9 +107,9 @@ def test_tokens_are_those_that_the_endpoints_report(people: People, world: World
             # The second time, the embedding of the question is cached.
             assert ask(searching, "/api/rag/search", people.ann).json()["total_found"] == 1
         assert world.sql(USAGE, people.acme.id) == [("embedding", 14, 2)]
-        answer = ask(answering, "/api/rag/answer", people.ann)
-        assert answer.json()["answer"]["model"] == paid.settings.rag_llm_model
-        assert "X-Quota-Exceeded" not in answer.headers
+        response = ask(answering, "/api/rag/answer", people.ann)
+        assert response.json()["answer"]["model"] == paid.settings.rag_llm_model
+        assert "X-Quota-Exceeded" not in response.headers
     assert world.sql(USAGE, people.acme.id) == [("embedding", 14, 2), ("model", 40, 1)]
     assert world.sql(USAGE, people.bolt.id) == []
 
@@ -154,9 +154,9 @@ def test_a_stream_reports_its_usage_to_the_quota_and_not_to_a_client_without_the
             for is_wanted in (False, True):
                 options = {"stream_options": {"include_usage": True}} if is_wanted else {}
                 body = {"messages": [user()], "stream": True, **options}
-                answer = client.post("/v1/chat/completions", json=body, headers=people.ann.headers())
-                assert "Hi." in answer.text
-                assert ("usage" in answer.text) is is_wanted
+                response = client.post("/v1/chat/completions", json=body, headers=people.ann.headers())
+                assert "Hi." in response.text
+                assert ("usage" in response.text) is is_wanted
     assert world.sql(USAGE, people.acme.id) == [("model", 1998, 2)]
 
 
@@ -185,11 +185,11 @@ def test_with_both_quotas_exceeded_answers_are_extracted_by_words(
         ingest(knowing, people.ann)
         assert ask(answering, "/api/rag/answer", people.ann).json()["answer"]["model"] != "extractive"
         calls = len(gateway.requests), len(embedding_server.requests)
-        answer = ask(answering, "/api/rag/answer", people.ann)
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["X-Quota-Exceeded"] == "embedding, model"
-    assert "100 degrees" in answer.json()["answer"]["text"]
-    assert "litres" not in answer.json()["answer"]["text"]
+        response = ask(answering, "/api/rag/answer", people.ann)
+    assert response.status_code == 200, response.text
+    assert response.headers["X-Quota-Exceeded"] == "embedding, model"
+    assert "100 degrees" in response.json()["answer"]["text"]
+    assert "litres" not in response.json()["answer"]["text"]
     assert (len(gateway.requests), len(embedding_server.requests)) == calls
 
 
@@ -203,23 +203,23 @@ def test_without_model_tokens_answers_are_extracted_and_say_so(
         assert ask(answering, "/api/rag/answer", people.alf).json()["answer"]["model"] != "extractive"
         calls = len(gateway.requests)
         headers = people.ann.headers()
-        answer = ask(answering, "/api/rag/answer", people.ann)
-        assert answer.json()["answer"]["model"] == "extractive"
-        assert "100 degrees" in answer.json()["answer"]["text"]
-        assert answer.headers["X-Quota-Exceeded"] == "model"
+        response = ask(answering, "/api/rag/answer", people.ann)
+        assert response.json()["answer"]["model"] == "extractive"
+        assert "100 degrees" in response.json()["answer"]["text"]
+        assert response.headers["X-Quota-Exceeded"] == "model"
         body = {"question": QUESTION, "scope": "org", "organizationId": people.acme.id}
-        answer = cited.post("/v1/answer", json=body, headers=headers)
-        assert answer.status_code == 200, answer.text
-        assert answer.headers["X-Quota-Exceeded"] == "model"
+        response = cited.post("/v1/answer", json=body, headers=headers)
+        assert response.status_code == 200, response.text
+        assert response.headers["X-Quota-Exceeded"] == "model"
         message = {"message": QUESTION, "stream": False}
-        answer = chatting.post("/api/v1/chat", json=message, headers=headers)
-        assert (answer.status_code, answer.headers["X-Quota-Exceeded"]) == (200, "model")
-        assert answer.json()["metadata"]["model"] == "extractive"
+        response = chatting.post("/api/v1/chat", json=message, headers=headers)
+        assert (response.status_code, response.headers["X-Quota-Exceeded"]) == (200, "model")
+        assert response.json()["metadata"]["model"] == "extractive"
         # A completion without documents has nothing to extract from.
-        answer = completing.post("/v1/chat/completions", json={"messages": [user()]}, headers=headers)
-        assert answer.status_code == 429
-        assert "model tokens" in answer.text
-        assert_wait_until_midnight(answer)
+        response = completing.post("/v1/chat/completions", json={"messages": [user()]}, headers=headers)
+        assert response.status_code == 429
+        assert "model tokens" in response.text
+        assert_wait_until_midnight(response)
         assert len(gateway.requests) == calls
         # Another org has its own tokens.
         assert completing.post(
@@ -277,15 +277,15 @@ def test_without_embedding_tokens_cached_and_keyword_searches_continue(
         assert ask(searching, "/api/rag/search", people.ann).status_code == 200
         calls = len(embedding_server.requests)
         assert ask(searching, "/api/rag/search", people.ann).json()["total_found"] == 1
-        answer = ask(searching, "/api/rag/search", people.ann, "What does it hold?")
-        assert answer.status_code == 429
-        assert answer.json()["error"]["code"] == "embedding_quota_exceeded"
-        assert_wait_until_midnight(answer)
+        response = ask(searching, "/api/rag/search", people.ann, "What does it hold?")
+        assert response.status_code == 429
+        assert response.json()["error"]["code"] == "embedding_quota_exceeded"
+        assert_wait_until_midnight(response)
         assert ingest(knowing, people.ann, name="other").status_code == 429
         body = {"q": "kettle", "mode": "keyword", "scope": "org", "organizationId": people.acme.id}
         with client_of(v1_search.app, paid) as client:
-            answer = client.post("/v1/search", json=body, headers=people.ann.headers())
-        assert answer.status_code == 200, answer.text
+            response = client.post("/v1/search", json=body, headers=people.ann.headers())
+        assert response.status_code == 200, response.text
         assert len(embedding_server.requests) == calls
 
 
@@ -296,13 +296,13 @@ def test_nothing_is_embedded_for_an_org_whose_quota_is_exceeded_nor_above_the_ra
         ingest(knowing, people.ann)
         calls = len(embedding_server.requests)
         limit(world, people.acme, embedding_tokens_per_day=7)
-        answer = ask(searching, "/api/rag/search", people.ann, "What does it hold?")
-        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "embedding_quota_exceeded")
-        assert "litres" not in answer.text
-        assert answer.headers["X-RateLimit-Remaining"]
+        response = ask(searching, "/api/rag/search", people.ann, "What does it hold?")
+        assert (response.status_code, response.json()["error"]["code"]) == (429, "embedding_quota_exceeded")
+        assert "litres" not in response.text
+        assert response.headers["X-RateLimit-Remaining"]
         world.tier(people.acme, rag=1)
-        answer = ask(searching, "/api/rag/search", people.ann, "How hot is it?")
-        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "rate_limited")
+        response = ask(searching, "/api/rag/search", people.ann, "How hot is it?")
+        assert (response.status_code, response.json()["error"]["code"]) == (429, "rate_limited")
         assert len(embedding_server.requests) == calls
     assert world.sql(USAGE, people.acme.id) == [("embedding", 7, 1)]
 
@@ -310,8 +310,8 @@ def test_nothing_is_embedded_for_an_org_whose_quota_is_exceeded_nor_above_the_ra
 def test_a_request_whose_embedding_fails_is_counted(people: People, settings: Settings):
     unreachable = {"openai_api_key": "sk-embedder", "rag_embedding_url": "http://127.0.0.1:9/v1"}
     with services_with(settings, **unreachable) as services, clients(services, rag_search) as (searching,):
-        answer = ask(searching, "/api/rag/search", people.ann)
-    assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (500, "59")
+        response = ask(searching, "/api/rag/search", people.ann)
+    assert (response.status_code, response.headers["X-RateLimit-Remaining"]) == (500, "59")
 
 
 def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceeded_quota(

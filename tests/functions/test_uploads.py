@@ -54,9 +54,9 @@ def test_a_large_file_is_uploaded_processed_found_and_downloaded(
     # With nothing but the link.
     assert httpx.put(message["upload_url"], content=data).status_code == 200
 
-    answer = uploading.finish(people.ann, message["upload"])
-    assert answer.status_code == 202, answer.text
-    row = answer.json()
+    response = uploading.finish(people.ann, message["upload"])
+    assert response.status_code == 202, response.text
+    row = response.json()
     assert set(row) == FIELDS
     assert (row["status"], row["filename"], row["size_bytes"]) == ("processing", "kiln é.html", len(data))
     assert row["metadata"] == {"author": "Ann"}
@@ -92,8 +92,8 @@ def test_an_api_key_can_upload(uploading: Uploads, people: People, home: str):
     body = people.ann.post("/api/keys", {"name": "ci", "scopes": ["documents:write"]}).json()
     data = page("The kiln is hot.")
     ticket = uploading.put(people.ann, home, data, token=body["key"])
-    answer = uploading.finish(people.ann, ticket, body["key"])
-    assert answer.status_code == 202, answer.text
+    response = uploading.finish(people.ann, ticket, body["key"])
+    assert response.status_code == 202, response.text
     assert {claims["rag"]["key"] for _, _, claims in uploading.server.asked} == {body["id"]}
     assert uploading.work() == BatchResult(claimed=1, completed=1)
 
@@ -102,8 +102,8 @@ def test_a_repeated_completion_is_one_document(uploading: Uploads, people: Peopl
     ticket = uploading.put(people.ann, home, page("The kiln is hot."))
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: uploading.finish(people.ann, ticket), range(8)))
-    assert {answer.status_code for answer in answers} == {202}
-    (document,) = {answer.json()["id"] for answer in answers}
+    assert {response.status_code for response in answers} == {202}
+    (document,) = {response.json()["id"] for response in answers}
     assert world.sql(
         "select count(*) from rag.jobs where kind = 'ingestion' and document_id = %s", document
     ) == [(1,)]

@@ -272,10 +272,10 @@ def test_a_model_error_is_reported_without_its_message(
             gateway.replies(reply)
             with answering(settings, gateway) as client:
                 body = {"workspaceId": home.id, "question": QUESTION}
-                answer = client.post("/v1/answer", json=body, headers=home.actor.headers())
-            error_of(answer, status, code)
-            assert "secret" not in answer.text
-            assert answer.headers.get("retry-after") == ("7" if status == 503 else None)
+                response = client.post("/v1/answer", json=body, headers=home.actor.headers())
+            error_of(response, status, code)
+            assert "secret" not in response.text
+            assert response.headers.get("retry-after") == ("7" if status == 503 else None)
 
 
 BAD_FIELDS: list[tuple[Row, str]] = [
@@ -366,9 +366,9 @@ def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_r
 
         def once(workspace: str) -> bool:
             request = {"workspaceId": workspace, "question": QUESTION, "maxTokens": None}
-            answer = client.post("/v1/answer", json=request, headers=headers)
-            assert answer.status_code == 200, answer.text
-            return "idempotency-replayed" in answer.headers
+            response = client.post("/v1/answer", json=request, headers=headers)
+            assert response.status_code == 200, response.text
+            return "idempotency-replayed" in response.headers
 
         assert [once(own_home.id), once(own_home.id.removeprefix("ws_").upper())] == [False, True]
         outage = own_home.documents["Billing outage"].removeprefix("doc_")
@@ -385,9 +385,9 @@ def test_a_deleted_graph_source_ends_the_replay(services: Services, people: Peop
     }  # fmt: skip
 
     def once() -> httpx.Response:
-        answer = people.ann.request("POST", "/v1/answer", request, **{"Idempotency-Key": KEY})
-        assert answer.status_code == 200, answer.text
-        return answer
+        response = people.ann.request("POST", "/v1/answer", request, **{"Idempotency-Key": KEY})
+        assert response.status_code == 200, response.text
+        return response
 
     first, second = once(), once()
     titles = [result["title"] for result in first.json()["retrieval"]["results"]]
@@ -427,14 +427,14 @@ def test_twenty_concurrent_equal_requests_call_the_model_once(
     ):
         answers = list(threads.map(once, [url] * 20))
         second = once(url)
-    arguments = [answer for answer in answers if answer.status_code == 200]
-    waiting = [answer for answer in answers if answer.status_code == 409]
+    arguments = [response for response in answers if response.status_code == 200]
+    waiting = [response for response in answers if response.status_code == 409]
     assert len(arguments) + len(waiting) == 20
     assert arguments, "one is answered"
-    for answer in waiting:
-        assert answer.json()["error"]["details"]["reason"] == "request_in_progress"
-        assert int(answer.headers["retry-after"]) >= 1
-    assert {answer.text for answer in arguments} == {second.text}
+    for response in waiting:
+        assert response.json()["error"]["details"]["reason"] == "request_in_progress"
+        assert int(response.headers["retry-after"]) >= 1
+    assert {response.text for response in arguments} == {second.text}
     assert len(gateway.requests) == 1
 
 

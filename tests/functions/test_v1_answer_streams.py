@@ -71,12 +71,12 @@ def test_sentences_are_checked_as_they_are_streamed(
 ):
     gateway.replies(streams(tokens(f"{HOLDS} {INVENTED} {MISQUOTED}", size)))
     with with_model(settings, gateway) as services:
-        answer = ask(services, home)
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    final = assert_whole(events_of(answer.text))
+        response = ask(services, home)
+    assert response.headers["content-type"].startswith("text/event-stream")
+    final = assert_whole(events_of(response.text))
     assert final["answer"] == HOLDS.removesuffix(" [1].") + ". [1]"
-    assert "4 million" not in answer.text
-    assert "never have used" not in answer.text
+    assert "4 million" not in response.text
+    assert "never have used" not in response.text
     assert final["support"]["dropped"] == 2
     assert_traceable(home, final)
 
@@ -142,13 +142,13 @@ def test_a_broken_stream_ends_with_an_error_and_without_a_final_event(
 ):
     gateway.replies(streams(chunks, drop=True))
     with with_model(settings, gateway) as services:
-        answer = ask(services, home)
-    names = [name for name, _ in events_of(answer.text)]
+        response = ask(services, home)
+    names = [name for name, _ in events_of(response.text)]
     assert names == ["meta", "token", "error"]
-    error = events_of(answer.text)[-1][1]
+    error = events_of(response.text)[-1][1]
     assert error["error"]["code"] == "INTERNAL"
     assert error["requestId"]
-    assert "secret" not in answer.text
+    assert "secret" not in response.text
 
 
 def test_an_error_before_the_first_event_has_a_status(home: Workspace, services: Services):
@@ -167,6 +167,6 @@ def test_a_stored_stream_is_replayed_as_a_stream(home: Workspace, settings: Sett
 def test_a_model_refusal_is_an_error_event(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(Reply(status=400, json={"error": "secret"}))
     with with_model(settings, gateway) as services:
-        answer = ask(services, home)
-    assert [name for name, _ in events_of(answer.text)] == ["meta", "error"]
-    assert "secret" not in answer.text
+        response = ask(services, home)
+    assert [name for name, _ in events_of(response.text)] == ["meta", "error"]
+    assert "secret" not in response.text

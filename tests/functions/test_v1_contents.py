@@ -8,7 +8,7 @@ from shared.services import Services
 from tests import graph_documents
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, put, workspace_id
+from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, put, workspace_id
 
 LONG = " ".join(
     f"Sentence number {number} is about kettles and how they boil water." for number in range(120)
@@ -35,17 +35,6 @@ def test_search_results_are_read_by_their_ids(home: Workspace):
         "span": {"start": 0, "end": len(OUTAGE)},
     }  # fmt: skip
     assert body["missing"] == []
-
-
-def test_a_key_with_any_reading_scope_gets_contents(subtests: pytest.Subtests, home: Workspace):
-    """The key belongs to a member of the org."""
-    document = home.documents["Billing outage"]
-    request = {"workspaceId": home.id, "ids": [{"kind": "document", "id": document}]}
-    for scope in ("documents:read", "retrievals:read", "chat:read"):
-        with subtests.test(scope=scope):
-            key = home.actor.post("/api/keys", {"name": "reader", "scopes": [scope]}).json()["key"]
-            body = ok(home.actor.post("/v1/contents", request, token=key))
-            assert [entry["id"] for entry in body["documents"]] == [document]
 
 
 def test_chunks_and_raw_text_are_returned_on_request(own_home: Workspace):
