@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 
@@ -32,10 +33,9 @@ from shared.generation.generators import Generation, GenerationRequest, Generato
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusals import missing_note
-from shared.models.embeddings import Embedder
 from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
-from shared.retrieval.chunk_search import fuse_by_rank, has_identifier, match, match_with_judged, widen
+from shared.retrieval.chunk_search import has_identifier, match, match_with_judged, widen
 from shared.retrieval.chunk_search import similar as match_similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
@@ -51,27 +51,28 @@ from shared.types import (
     Mode,
     Principal,
     Query,
+    QueryEmbedding,
     ResultKind,
     Sampling,
     SearchResult,
     SimilarTo,
 )
 
-Matcher = Callable[[Database, Principal, list[float] | None, str, Query], SearchResult]
+Matcher = Callable[[Database, Principal, Sequence[QueryEmbedding], Query], SearchResult]
 # The least number of matches that a reranker gets.
 RERANK_CANDIDATES = 50
 
 
 def search(
-    services: Services, caller: Principal, query: Query, vector: list[float] | None = None
+    services: Services, caller: Principal, query: Query, embeddings: Sequence[QueryEmbedding] = ()
 ) -> SearchResult:
-    """The caller's best matches. `vector`: the embedding of the query's text, if it is known. Raises a
+    """The caller's best matches. `embeddings`: those of the query's text, if they are known. Raises a
     RagError."""
     started = time.perf_counter()
     result = _match_identifier(services, caller, query)
     if result is None:
         is_reranked = _is_reranked(services, query)
-        result = (_match_and_rerank if is_reranked else _match)(services, caller, query, vector)
+        result = (_match_and_rerank if is_reranked else _match)(services, caller, query, embeddings)
     return replace(result, milliseconds=milliseconds_since(started))
 
 
@@ -84,22 +85,24 @@ def confidence_query(text: str, filters: Filters, rerank: bool | None = None) ->
 
 def search_for_answer(services: Services, caller: Principal, query: Query) -> SearchResult:
     """The caller's best matches and, in `judged`, those of the confidence query, empty where nothing matches
-    the caller's. One search if both queries are the same, and else one call of the database, unless the text
-    is an identifier, or a reranker or the graph orders the matches. Raises a RagError."""
+    the caller's. One search if both queries are the same, and else one call of the database, unless the
+    query is by keywords or asks the graph. Raises a RagError."""
     judged_query = confidence_query(query.text, query.filters, query.rerank)
     if query.top_k <= judged_query.top_k and replace(query, top_k=judged_query.top_k) == judged_query:
         result = search(services, caller, judged_query)
         return replace(result, matches=result.matches[: query.top_k], judged=result.matches)
-    is_plain = not (query.asks_the_graph or _is_reranked(services, query) or is_identifier(query.text))
-    if is_plain and query.mode is not Mode.KEYWORD and query.words is None:
-        started = time.perf_counter()
-        result = _match(services, caller, query, None, match_with_judged)
-        judged = result.judged[:JUDGED_MATCHES]
-        return replace(result, judged=judged, milliseconds=milliseconds_since(started))
-    result = search(services, caller, query)
-    if not result.matches:
-        return result
-    return replace(result, judged=search(services, caller, judged_query, result.vector).matches)
+    if query.asks_the_graph or query.mode is Mode.KEYWORD or query.words is not None:
+        result = search(services, caller, query)
+        if not result.matches:
+            return result
+        return replace(result, judged=search(services, caller, judged_query, result.embeddings).matches)
+    started = time.perf_counter()
+    is_reranked = _is_reranked(services, query)
+    judged_top_k = RERANK_CANDIDATES if is_reranked else JUDGED_MATCHES
+    matcher = partial(match_with_judged, judged_top_k=judged_top_k)
+    result = (_match_and_rerank if is_reranked else _match)(services, caller, query, matcher=matcher)
+    judged = result.judged[:JUDGED_MATCHES]
+    return replace(result, judged=judged, milliseconds=milliseconds_since(started))
 
 
 def judge_search(services: Services, caller: Principal, query: Query, result: SearchResult) -> JudgedSearch:
@@ -182,19 +185,11 @@ def similar(
     started = time.perf_counter()
     reranker = services.reranker if _is_reranked(services, query) else None
     wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES)) if reranker else query
-
-    def search_with(embedder: Embedder) -> SearchResult:
-        is_embedded = subject.kind == "text" and query.mode is not Mode.KEYWORD
-        vector = _embed(services, embedder, caller, query.text) if is_embedded else None
-        with step("match"):
-            return match_similar(services.database, caller, subject, vector, embedder.model, wider, kind)
-
     # A stored subject is compared with embeddings of its own model.
-    result = (
-        _with_each_model(services, wider, search_with)
-        if subject.kind == "text"
-        else search_with(services.embedder)
-    )
+    is_text = subject.kind == "text"
+    embeddings = _embed(services, caller, query) if is_text else (QueryEmbedding(services.embedder.model),)
+    with step("match"):
+        result = match_similar(services.database, caller, subject, embeddings, wider, kind)
     if reranker:
         result = _rerank(reranker, query, result)
     matches = result.matches[: query.top_k]
@@ -256,24 +251,22 @@ def _match_identifier(services: Services, caller: Principal, query: Query) -> Se
     when the query is no identifier, or no match has it."""
     if query.mode in (Mode.SEMANTIC, Mode.KEYWORD) or not is_identifier(query.text):
         return None
-    by_word = replace(query, mode=Mode.KEYWORD, graph=query.asks_the_graph)
-
-    def search_with(embedder: Embedder) -> SearchResult:
-        with step("match"):
-            return match(services.database, caller, None, embedder.model, by_word)
-
-    result = _with_each_model(services, by_word, search_with)
+    result = _match(services, caller, replace(query, mode=Mode.KEYWORD, graph=query.asks_the_graph))
     return result if result.matches and has_identifier(result.matches[0], query.text) else None
 
 
 def _match_and_rerank(
-    services: Services, caller: Principal, query: Query, vector: list[float] | None
+    services: Services,
+    caller: Principal,
+    query: Query,
+    embeddings: Sequence[QueryEmbedding] = (),
+    matcher: Matcher = match,
 ) -> SearchResult:
     if services.reranker is None:
-        return replace(_match(services, caller, query, vector), rerank_failed=True)
+        return replace(_match(services, caller, query, embeddings, matcher), rerank_failed=True)
     # A reranker gets more matches than the caller asked for, and without their neighbours.
     wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES), neighbours=0)
-    result = _rerank(services.reranker, query, _match(services, caller, wider, vector))
+    result = _rerank(services.reranker, query, _match(services, caller, wider, embeddings, matcher))
     matches = result.matches[: query.top_k]
     if query.neighbours:
         with step("match"):
@@ -299,40 +292,25 @@ def _match(
     services: Services,
     caller: Principal,
     query: Query,
-    vector: list[float] | None,
-    match: Matcher = match,
+    embeddings: Sequence[QueryEmbedding] = (),
+    matcher: Matcher = match,
 ) -> SearchResult:
-    def search_with(embedder: Embedder) -> SearchResult:
-        own = vector if embedder is services.embedder else None
-        if query.mode is Mode.KEYWORD:
-            own = None
-        elif own is None:
-            own = _embed(services, embedder, caller, query.text)
-        with step("match"):
-            result = match(services.database, caller, own, embedder.model, query)
-        return replace(result, vector=own)
-
-    return _with_each_model(services, query, search_with)
+    embeddings = embeddings or _embed(services, caller, query)
+    with step("match"):
+        result = matcher(services.database, caller, embeddings, query)
+    return replace(result, embeddings=() if query.mode is Mode.KEYWORD else embeddings)
 
 
-def _with_each_model(
-    services: Services, query: Query, search_with: Callable[[Embedder], SearchResult]
-) -> SearchResult:
-    """The result of a search. While the deployment changes its embedding model, an org has embeddings of one
-    of two models, so that the search runs with both."""
-    result = search_with(services.embedder)
-    if services.other_embedder is None:
-        return result
-    other = search_with(services.other_embedder)
-    if not result.matches and not other.matches:
-        # An org may have gone from the other model to the first between the searches.
-        result = search_with(services.embedder)
-    return fuse_by_rank((result, other), query.top_k)
-
-
-def _embed(services: Services, embedder: Embedder, caller: Principal, text: str) -> list[float]:
+def _embed(services: Services, caller: Principal, query: Query) -> tuple[QueryEmbedding, ...]:
+    if query.mode is Mode.KEYWORD:
+        return tuple(QueryEmbedding(embedder.model) for embedder in services.embedders)
     with step("embed"):
-        return embed_query(services.database, embedder, caller, text, CACHE_SECONDS)
+        return tuple(
+            QueryEmbedding(
+                embedder.model, embed_query(services.database, embedder, caller, query.text, CACHE_SECONDS)
+            )
+            for embedder in services.embedders
+        )
 
 
 def _contains(match: Match, other: Match) -> bool:
@@ -342,10 +320,7 @@ def _contains(match: Match, other: Match) -> bool:
 
 
 def _with_exact_names(candidates: Sequence[Match], text: str) -> list[Match]:
-    """The matches; one without a similarity gets 1.0 when it has the identifier that the text is."""
-    return [
-        replace(match, similarity=1.0)
-        if match.similarity is None and is_identifier(text) and has_identifier(match, text)
-        else match
-        for match in candidates
-    ]
+    """The matches; if the text is an identifier, those that have it get the similarity 1.0."""
+    if not is_identifier(text):
+        return [*candidates]
+    return [replace(match, similarity=1.0) if has_identifier(match, text) else match for match in candidates]

@@ -96,6 +96,12 @@ class Services:
         """The embedder of the other model, while the deployment changes its model."""
         return other_embedder_for(self.settings)
 
+    @property
+    def embedders(self) -> tuple[Embedder, ...]:
+        """Those that embed a query: while the deployment changes its model, an org has embeddings of one of
+        two models."""
+        return (self.embedder, self.other_embedder) if self.other_embedder else (self.embedder,)
+
     def embedder_of_org(self, caller: PrincipalSource) -> Embedder:
         """The embedder of new documents in the caller's only org, or the token's. Raises a RagError."""
         if self.other_embedder is None:

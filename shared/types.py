@@ -337,14 +337,23 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryEmbedding:
+    """The vector of a query, of 1536 to 3072 numbers, by a model. None for a search by keywords alone."""
+
+    model: str
+    vector: list[float] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """Matches, best first.
 
     `exact`: whether the query was compared with every candidate, None for a search by words alone;
     `considered`: the number of chunks whose vectors were compared; `vector_ms`, `lexical_ms`, `graph_ms`: the
     database's time for each part of the search, 0 for an unused part; `graph`: None if unused; `reranked_by`:
-    the reranker that made the order; `rerank_failed`: the reranker failed, or there is none; `vector`: the
-    query's embedding, if any; `judged`: the matches by which confidence is judged, if they were asked for.
+    the reranker that made the order; `rerank_failed`: the reranker failed, or there is none; `embeddings`:
+    those of the query, none for keywords alone; `judged`: the matches by which confidence is judged, if they
+    were asked for.
     """
 
     matches: tuple[Match, ...]
@@ -357,8 +366,13 @@ class SearchResult:
     graph: Graph | None = None
     reranked_by: str | None = None
     rerank_failed: bool = False
-    vector: list[float] | None = field(default=None, repr=False)
+    embeddings: Sequence[QueryEmbedding] = field(default=(), repr=False)
     judged: tuple[Match, ...] = ()
+
+    @property
+    def vector(self) -> list[float] | None:
+        """The query's vector by the deployment's model, if it was embedded."""
+        return self.embeddings[0].vector if self.embeddings else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ begin
       ('guarded', 'rag_get_record(text)'),
       ('guarded', 'rag_get_record_settings(uuid)'),
       ('guarded', 'rag_label_record(text,text,uuid[])'),
-      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[])'),
+      ('guarded', 'rag_judged_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),

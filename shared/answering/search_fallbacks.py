@@ -1,10 +1,10 @@
 """Fallbacks of a search with too few matches: semantic search, no time range, the whole org."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from shared import pipeline
 from shared.generation.confidence import JUDGED_MATCHES
-from shared.retrieval.chunk_search import has_identifier
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.types import Route, Rule, SearchMode, SearchScope
 from shared.retrieval.types import Place, SearchRequest
@@ -16,6 +16,7 @@ from shared.types import (
     Mode,
     Principal,
     Query,
+    QueryEmbedding,
     ResultKind,
     SearchResult,
     SimilarTo,
@@ -48,9 +49,9 @@ class Search:
         return self.results[-1]
 
     @property
-    def vector(self) -> list[float] | None:
-        """The embedding of the request's text, None if it is not known."""
-        return self.result.vector if self.route.text == self.request.text else None
+    def embeddings(self) -> Sequence[QueryEmbedding]:
+        """Those of the request's text, empty if they are not known."""
+        return self.result.embeddings if self.route.text == self.request.text else ()
 
     def run(self) -> None:
         if self.subject is None:
@@ -64,7 +65,7 @@ class Search:
         filters = narrow_filters(self.request.filters, self.place, self.scope)
         query = pipeline.confidence_query(self.request.text, filters, self.request.rerank)
         # The result stays the last of the results.
-        self.results.insert(0, pipeline.search(self.services, self.caller, query, self.vector))
+        self.results.insert(0, pipeline.search(self.services, self.caller, query, self.embeddings))
         return self.results[0].matches
 
     def query(self) -> Query:
@@ -94,17 +95,11 @@ def extend(search: Search) -> None:
 
 
 def _search_by_meaning(search: Search) -> None:
-    route = search.route
-    if search.match_mode is not Mode.KEYWORD or search.request.mode is SearchMode.KEYWORD:
-        return
-    matches = search.result.matches
-    if route.mode is SearchMode.FAST and not matches:
+    if search.route.identifies and search.result.vector:
+        search.add_rule("identifier_not_found", "No document has this identifier: semantic search as well.")
+    if search.route.mode is SearchMode.FAST and not search.result.matches:
         search.match_mode = Mode.SEMANTIC
         search.add_rule("nothing_by_word", "No document has these words: semantic search.")
-        search.run()
-    elif route.mode is SearchMode.KEYWORD and not (matches and has_identifier(matches[0], route.text)):
-        search.match_mode = Mode.HYBRID
-        search.add_rule("identifier_not_found", "No document has this identifier: semantic search as well.")
         search.run()
 
 

@@ -4,7 +4,7 @@ If a reranker fails, the matches keep their order, and the response says so. A w
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from shared.config import Settings
 from shared.errors import ConfigurationError, RerankFailed
 from shared.models.hosted_rerankers import APIS, HostedReranker
-from shared.types import SearchResult
+from shared.types import Match, SearchResult
 
 log = logging.getLogger("rag")
 # Time-out of reranking, retries included.
@@ -35,27 +35,30 @@ class Reranker(Protocol):
 
 
 def rerank(reranker: Reranker, query_text: str, result: SearchResult) -> SearchResult:
-    """The matches sorted by relevance, which becomes their score; equal ones keep their order. So do all
-    matches after a failure of the reranker. Raises nothing."""
-    matches = result.matches
-    if not matches:
-        return replace(result, reranked_by=reranker.model)
+    """The matches, and those that are judged, sorted by relevance, which becomes their score; equal ones keep
+    their order. So do all matches after a failure of the reranker. Raises nothing."""
+    # With the title, as for embeddings: a passage alone often does not name its subject.
+    texts = {match.chunk_id: f"{match.title}\n{match.text}" for match in (*result.matches, *result.judged)}
     try:
-        # With the title, as for embeddings: a passage alone often does not name its subject.
-        scores = reranker.score(query_text, [f"{match.title}\n{match.text}" for match in matches])
+        scores = reranker.score(query_text, [*texts.values()]) if texts else []
     except RerankFailed as error:
         log.warning(
             "reranking failed (%s): the matches keep their order; check RAG_RERANK_URL and its key",
             error.log_reason,
         )
         return replace(result, rerank_failed=True)
-    order = sorted(range(len(matches)), key=scores.__getitem__, reverse=True)
-    # Clamped after sorting, so that scores outside 0..1 keep their order.
-    clamped = [min(1.0, max(0.0, score)) for score in scores]
-    ordered = tuple(
-        replace(matches[index], score=clamped[index], relevance=clamped[index]) for index in order
+    score_of = dict(zip(texts, scores, strict=True))
+    matches, judged = (_by_score(matches, score_of) for matches in (result.matches, result.judged))
+    return replace(result, matches=matches, judged=judged, reranked_by=reranker.model)
+
+
+def _by_score(matches: Sequence[Match], score_of: Mapping[str, float]) -> tuple[Match, ...]:
+    """Clamped after sorting, so that scores outside 0..1 keep their order."""
+    ordered = sorted(matches, key=lambda match: score_of[match.chunk_id], reverse=True)
+    scores = [min(1.0, max(0.0, score_of[match.chunk_id])) for match in ordered]
+    return tuple(
+        replace(match, score=score, relevance=score) for match, score in zip(ordered, scores, strict=True)
     )
-    return replace(result, matches=ordered, reranked_by=reranker.model)
 
 
 def reranker_for(settings: Settings) -> Reranker | None:

@@ -1,7 +1,7 @@
 """Calls of the SQL functions that find and order chunks."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,7 @@ from shared.errors import error_details
 from shared.graph.graph_of_rows import graph_of
 from shared.models.embeddings import vector_literal
 from shared.text.identifiers import whole_word
-from shared.types import Match, Mode, Principal, Query, ResultKind, SearchResult, SimilarTo
+from shared.types import Match, Mode, Principal, Query, QueryEmbedding, ResultKind, SearchResult, SimilarTo
 
 # Columns of a row that a match has under the same names.
 _SAME_NAMES = (
@@ -24,45 +24,61 @@ _SAME_NAMES = (
 
 
 def match(
-    database: Database, caller: Principal, vector: list[float] | None, model: str, query: Query
+    database: Database, caller: Principal, embeddings: Sequence[QueryEmbedding], query: Query
 ) -> SearchResult:
-    """The caller's top_k chunks of that embedding model, best first.
-
-    `vector` has 1536 to 3072 dimensions; None for a keyword search. Raises a RagError, NotFound for an
-    unknown collection name.
-    """
-    arguments = _arguments(query, vector, model)
-    options = _options(query)
+    """The caller's top_k chunks, best first. Raises a RagError, NotFound for an unknown collection name."""
     has_options = (query.half_life_days, query.neighbours, query.prefer) != (None, 0, ())
-    is_plain = query.mode is Mode.SEMANTIC and not has_options
-    with error_details(name=query.filters.collection):
+    is_plain = query.mode is Mode.SEMANTIC and not (has_options or query.asks_the_graph)
+
+    def call(embedding: QueryEmbedding) -> SearchResult:
+        arguments = _arguments(query, embedding) | ({} if is_plain else _options(query))
         if query.asks_the_graph:
-            result = database.call(caller, "rag_graph_search", arguments | options, idempotent=True)
-            return replace(
-                _page(result["matches"], model), graph=graph_of(result), graph_ms=result["graph_ms"]
-            )
-        function, arguments = ("rag_match", arguments) if is_plain else ("rag_search", arguments | options)
-        return _page(database.call(caller, function, arguments, idempotent=True), model)
+            result = database.call(caller, "rag_graph_search", arguments, idempotent=True)
+            page = _page(result["matches"], embedding.model)
+            return replace(page, graph=graph_of(result), graph_ms=result["graph_ms"])
+        function = "rag_match" if is_plain else "rag_search"
+        return _page(database.call(caller, function, arguments, idempotent=True), embedding.model)
+
+    return _of_each_model(call, embeddings, query)
 
 
 def match_with_judged(
-    database: Database, caller: Principal, vector: list[float] | None, model: str, query: Query
+    database: Database,
+    caller: Principal,
+    embeddings: Sequence[QueryEmbedding],
+    query: Query,
+    judged_top_k: int,
 ) -> SearchResult:
-    """`match`, with the matches by which confidence is judged: the ten best of a hybrid search with the same
+    """`match`, with the matches by which confidence is judged: the best of a hybrid search with the same
     filters, in the same call. Not for a search by keywords alone, nor in the graph."""
-    arguments = _arguments(query, vector, model) | _options(query)
-    with error_details(name=query.filters.collection):
+
+    def call(embedding: QueryEmbedding) -> SearchResult:
+        arguments = _arguments(query, embedding) | _options(query) | {"judged_top_k": judged_top_k}
         result = database.call(caller, "rag_judged_search", arguments, idempotent=True)
-    page = _page(result["matches"], model)
-    # Where the caller's search has no matches, nothing is judged.
-    return replace(page, judged=_page(result["judged"], model).matches if page.matches else ())
+        page = _page(result["matches"], embedding.model)
+        # Where the caller's search has no matches, nothing is judged.
+        return replace(page, judged=_page(result["judged"], embedding.model).matches if page.matches else ())
+
+    return _of_each_model(call, embeddings, query)
 
 
-def _arguments(query: Query, vector: list[float] | None, model: str) -> dict[str, Any]:
+def _of_each_model(
+    call: Callable[[QueryEmbedding], SearchResult], embeddings: Sequence[QueryEmbedding], query: Query
+) -> SearchResult:
+    """The results of one call for each embedding, fused. While the deployment changes its model there are
+    two, and an org may go from the second model to the first between the calls."""
+    with error_details(name=query.filters.collection):
+        results = [call(embedding) for embedding in embeddings]
+        if len(results) > 1 and not any(result.matches for result in results):
+            results[0] = call(embeddings[0])
+    return fuse_by_rank(results, query.top_k) if len(results) > 1 else results[0]
+
+
+def _arguments(query: Query, embedding: QueryEmbedding) -> dict[str, Any]:
     return {
-        "query_vector": vector and vector_literal(vector),
+        "query_vector": embedding.vector and vector_literal(embedding.vector),
         "top_k": query.top_k,
-        "filters": {**_filters(query), "model": model},
+        "filters": {**_filters(query), "model": embedding.model},
     }
 
 
@@ -80,38 +96,34 @@ def similar(
     database: Database,
     caller: Principal,
     subject: SimilarTo,
-    vector: list[float] | None,
-    model: str,
+    embeddings: Sequence[QueryEmbedding],
     query: Query,
     result: ResultKind = ResultKind.CHUNKS,
 ) -> SearchResult:
     """The top_k chunks or documents most similar to the subject, without the subject.
 
-    A text needs its `vector` unless the mode is keyword; chunks and documents have their own vectors. Uses
-    the query's filters, mode, top_k, words and prefer. Raises a RagError, NotFound for a subject that the
-    caller cannot see."""
-    arguments: dict[str, Any] = {
-        "result": result,
-        "top_k": query.top_k,
-        "filters": {**_filters(query), "model": model},
-        "mode": query.mode,
-        "prefer": query.prefer,
-    }
-    if subject.kind == "text":
-        arguments |= {
-            "query_text": query.words or subject.value,
-            "query_vector": vector and vector_literal(vector),
+    A text is compared by its embeddings, chunks and documents by their own vectors. Uses the query's filters,
+    mode, top_k, words and prefer. Raises a RagError, NotFound for a subject that the caller cannot see."""
+
+    def call(embedding: QueryEmbedding) -> SearchResult:
+        arguments = _arguments(query, embedding) | {
+            "result": result,
+            "mode": query.mode,
+            "prefer": query.prefer,
         }
-    else:
-        arguments[f"{subject.kind}_id"] = subject.value
-    with error_details(name=query.filters.collection):
-        return _page(database.call(caller, "rag_similar", arguments, idempotent=True), model)
+        if subject.kind == "text":
+            arguments["query_text"] = query.words or subject.value
+        else:
+            arguments[f"{subject.kind}_id"] = subject.value
+        return _page(database.call(caller, "rag_similar", arguments, idempotent=True), embedding.model)
+
+    return _of_each_model(call, embeddings, query)
 
 
 def fuse_by_rank(results: Sequence[SearchResult], top_k: int) -> SearchResult:
     """The best top_k matches of searches with different embedding models, whose scores cannot be compared:
     the first of each, then the second of each, and so on. A score is at most that of the match before it. The
-    vector is that of the first search, the graph that of the first with matches."""
+    graph is that of the first search with matches."""
     matches = _by_rank([result.matches for result in results])
     first = next((result for result in results if result.matches), results[0])
     return replace(
@@ -123,7 +135,6 @@ def fuse_by_rank(results: Sequence[SearchResult], top_k: int) -> SearchResult:
         vector_ms=sum(result.vector_ms for result in results),
         lexical_ms=sum(result.lexical_ms for result in results),
         graph_ms=sum(result.graph_ms for result in results),
-        vector=results[0].vector,
     )
 
 

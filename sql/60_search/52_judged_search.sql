@@ -11,7 +11,8 @@ create function public.rag_judged_search(
   filters jsonb default '{}',
   expand_context integer default 0,
   half_life_days double precision default null,
-  prefer text[] default null
+  prefer text[] default null,
+  judged_top_k integer default 10
 )
 returns json
 language plpgsql stable security invoker set search_path = ''
@@ -21,9 +22,8 @@ as $$
 #variable_conflict use_variable
 declare
   is_guarded constant boolean := rag.begin_call();
-  -- The matches that are judged, and what each leg brings for them: as in rag_search.
-  judged_matches constant integer := 10;
-  judged_pool constant integer := 20;
+  -- What each leg brings for the matches that are judged: as in rag_search.
+  judged_pool constant integer := greatest(20, 2 * least(judged_top_k, 300));
   pool integer;
   query_embedding extensions.halfvec;
   scope rag.search_scope;
@@ -39,6 +39,7 @@ begin
   -- The judged matches need text and vector, whatever the mode.
   perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days);
   perform rag.check_top_k(top_k);
+  perform rag.check_top_k(judged_top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
   query_embedding := rag.to_halfvec(query_vector, scope.model);
@@ -61,7 +62,7 @@ begin
   judged := (near.candidates)[:judged_pool];
   if rag.uses_keywords(scope) then
     judged := rag.add_keyword_leg(judged, query_embedding, query_text, scope, 'hybrid', judged_pool,
-      judged_matches);
+      judged_top_k);
     judged_ms := rag.milliseconds_since(started);
   end if;
   return json_build_object(
@@ -71,12 +72,12 @@ begin
         near.considered, vector_ms, own_ms, scope.ignored_filters) as hit),
     'judged', (
       select coalesce(json_agg(hit), '[]')
-      from rag.to_rows(rag.to_page(judged, null, null, judged_matches, 0), near.exact, near.considered, vector_ms,
+      from rag.to_rows(rag.to_page(judged, null, null, judged_top_k, 0), near.exact, near.considered, vector_ms,
         judged_ms) as hit));
 end;
 $$;
 
 comment on function public.rag_judged_search is
   'A search with the matches by which the confidence of an answer is judged. Arguments: those of rag_search; '
-  'query_vector is always needed. Returns matches: the rows of rag_search; judged: the first ten of a hybrid search '
-  'with the same filters.';
+  'query_vector is always needed. Returns matches: the rows of rag_search; judged: the first judged_top_k of a hybrid '
+  'search with the same filters.';

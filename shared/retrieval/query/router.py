@@ -36,7 +36,8 @@ def route(
 ) -> Route:
     """The request's route. `now` has a time zone."""
     rules: list[Rule] = []
-    name = identifier_in(request.text) if request.mode in (SearchMode.AUTO, SearchMode.FAST) else None
+    may_name = request.is_question and request.mode in (SearchMode.AUTO, SearchMode.FAST)
+    name = identifier_in(request.text) if may_name else None
     is_name = name is not None
     mode, match_mode = _modes(request, is_name, rules)
     scope, falls_back = _scope(request, rules)
@@ -69,7 +70,7 @@ def route(
 def _modes(request: RouterInput, is_name: bool, rules: list[Rule]) -> tuple[SearchMode, Mode]:
     if is_name:
         rules.append(Rule("identifier", "The question is an identifier: keyword search, unchanged."))
-        return SearchMode.KEYWORD, Mode.KEYWORD
+        return SearchMode.KEYWORD, Mode.HYBRID
     if request.mode is SearchMode.AUTO:
         rules.append(Rule("hybrid", "The question is not an identifier: semantic and keyword search."))
         return SearchMode.HYBRID, Mode.HYBRID

@@ -64,3 +64,8 @@ class Route:
     rerank: bool | None
     rules: tuple[Rule, ...]
     graph: bool = False
+
+    @property
+    def identifies(self) -> bool:
+        """Whether the question is an identifier. The search uses keywords alone where a document has it."""
+        return self.mode is SearchMode.KEYWORD and self.match_mode is Mode.HYBRID

@@ -10,7 +10,7 @@ from shared.models.embeddings import embed
 from shared.retrieval.chunk_search import has_identifier, similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
-from shared.types import Filters, Mode, Query, ResultKind, SimilarTo
+from shared.types import Filters, Mode, Query, QueryEmbedding, ResultKind, SimilarTo
 from tests.actors import NOBODYS, World
 from tests.conftest import People
 from tests.shared.examples import match
@@ -119,12 +119,12 @@ def test_similar_items_exclude_the_subject(
             for subject, expected in subjects.items():
                 vector = vectors[0] if subject.kind == "text" and mode is not Mode.KEYWORD else None
                 with subtests.test(mode=mode, result=result, subject=subject.kind):
-                    page = similar(services.database, ann, subject, vector, model, query, result)
+                    embeddings = (QueryEmbedding(model, vector),)
+                    page = similar(services.database, ann, subject, embeddings, query, result)
                     assert {entry.document_id for entry in page.matches} == expected
                     assert (page.vector_ms > 0) is (mode is not Mode.KEYWORD)
             with subtests.test(mode=mode, result=result, subject="unknown"):
+                subject = SimilarTo("document", NOBODYS)
                 with pytest.raises(NotFound) as missing:
-                    similar(
-                        services.database, ann, SimilarTo("document", NOBODYS), None, model, query, result
-                    )
+                    similar(services.database, ann, subject, (QueryEmbedding(model),), query, result)
                 assert missing.value.code == "subject_not_found"

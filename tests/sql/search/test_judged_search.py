@@ -53,9 +53,10 @@ def search(actor: Actor, function: str, **arguments: Any) -> Any:
     ],
 )
 def test_both_lists_are_those_of_two_searches(shelf: People, mode: str, options: dict[str, Any]):
-    both = search(shelf.ann, "rag_judged_search", mode=mode, **options)
+    judged_top_k = 10 if options["top_k"] < 25 else 50
+    both = search(shelf.ann, "rag_judged_search", mode=mode, judged_top_k=judged_top_k, **options)
     alone = search(shelf.ann, "rag_search", mode=mode, **options)
-    judged = search(shelf.ann, "rag_search", mode="hybrid", top_k=10)
+    judged = search(shelf.ann, "rag_search", mode="hybrid", top_k=judged_top_k)
     assert len(both["matches"]) == options["top_k"]
     assert without_durations(both["matches"]) == without_durations(alone)
     assert without_durations(both["judged"]) == without_durations(judged)
@@ -87,6 +88,7 @@ def test_collections_without_keywords_are_judged_by_meaning(people: People, worl
         ({"query_text": ""}, "missing_text"),
         ({"mode": "graph"}, "invalid_mode"),
         ({"top_k": 0}, "invalid_top_k"),
+        ({"judged_top_k": 301}, "invalid_top_k"),
         ({"expand_context": 11}, "invalid_expand_context"),
     ],
 )

@@ -51,7 +51,7 @@ def test_an_identifier_is_searched_by_keyword_unchanged(subtests: pytest.Subtest
         for text, name in NAMES.items():
             with subtests.test(mode=mode, text=text):
                 plan = plan_for(text, mode=mode, reranks=True)
-                assert (plan.mode, plan.match_mode) == (SearchMode.KEYWORD, Mode.KEYWORD)
+                assert (plan.mode, plan.identifies) == (SearchMode.KEYWORD, True)
                 assert (plan.text, plan.words) == (name, name)
                 assert (plan.family, plan.time_range, plan.half_life_days) == (None, None, None)
                 assert plan.rerank is False
