@@ -9,7 +9,7 @@ from local.operations import bulk_load, change_model, ingest_command, keys_comma
 from local.operations.org_data import erase_command, export_command, import_command
 from local.postgres import VERSIONS
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS
-from verify import command as verify_options
+from verify import options as verify_options
 
 
 def parser() -> argparse.ArgumentParser:

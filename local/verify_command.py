@@ -6,7 +6,6 @@ import sys
 from contextlib import nullcontext
 
 from local.stack import Stack
-from verify import command
 from verify.target_deployment import Deployment
 
 
@@ -26,6 +25,9 @@ def deployment_of(stack: Stack, url: str | None = None) -> Deployment:
 
 def run(stack: Stack, options: argparse.Namespace) -> None:
     """Exits with the status of `verify`. Raises CommandError without a running stack."""
+    # Its modules import all functions, which takes a second and reads the server's settings.
+    from verify import command
+
     stack.require_up()
     deployment = deployment_of(stack)
     key = stack.signing_key

@@ -95,7 +95,7 @@ def test_every_setting_has_a_comment_of_its_own():
 
 
 def test_the_page_of_settings_is_generated():
-    assert configuration_page.PATH.read_text() == configuration_page.page()
+    assert configuration_page.PATH.read_text() == configuration_page.page(), "run: make generated"
 
 
 def test_the_diagrams_are_generated():
@@ -104,7 +104,7 @@ def test_the_diagrams_are_generated():
 
 
 def test_the_page_of_messages_is_generated():
-    assert messages_page.PATH.read_text() == messages_page.page()
+    assert messages_page.PATH.read_text() == messages_page.page(), "run: make generated"
 
 
 def test_every_setting_in_the_pages_exists():

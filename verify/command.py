@@ -1,4 +1,4 @@
-"""Command `verify`: options, the deployment of the environment, and the files of the report."""
+"""Command `verify`: the deployment of the environment, and the files of the report."""
 
 import argparse
 import json
@@ -21,6 +21,7 @@ from shared.access.jwt_verifier import AUDIENCE
 from shared.config import CONTRACT_NAMES, Settings, read_settings
 from shared.errors import ConfigurationError, RagError
 from verify.actors import RAG_MEMBERS
+from verify.options import add_arguments
 from verify.report import Report, private_members, without_secrets
 from verify.run import PartFailed, clean, preview, verify, verify_catalogue
 from verify.target_deployment import Deployment, SetupFailed
@@ -33,30 +34,6 @@ MAX_FINDINGS_PRINTED = 20
 
 # The deployment; with True, its functions are served too.
 Target = Callable[[bool], AbstractContextManager[Deployment]]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    part = parser.add_mutually_exclusive_group()
-    part.add_argument(
-        "--catalogue", action="store_true", help="only the part that reads: catalogue and recall"
-    )
-    part.add_argument(
-        "--dry-run", action="store_true", help="check the settings and list what a run would create"
-    )
-    part.add_argument("--clean", action="store_true", help="only remove the rows of killed runs")
-    parser.add_argument(
-        "--members",
-        type=Path,
-        metavar="FILE",
-        help="SQL that adds members to your own tables (docs/verify.md)",
-    )
-    parser.add_argument(
-        "--in-use", action="store_true", help="rows that others change during the run are no difference"
-    )
-    parser.add_argument(
-        "--report", type=Path, default=Path("verify-report"), metavar="PATH",
-        help="files of the report, PATH.html and PATH.json; default %(default)s",
-    )  # fmt: skip
 
 
 def run(options: argparse.Namespace, database_url: str, target: Target, secrets: Iterable[str]) -> int:

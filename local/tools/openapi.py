@@ -1,4 +1,4 @@
-"""OpenAPI documents of the functions, written to openapi/. A test compares them, so that no response schema
+"""OpenAPI documents of the contracts, written to openapi/. A test compares them, so that no response schema
 changes unnoticed."""
 
 import json
@@ -6,20 +6,33 @@ from importlib import import_module
 
 from functions.server import SLUGS
 from local import ROOT
+from shared.api import openapi_reference
 
 FOLDER = ROOT / "openapi"
+# The functions of each contract; the last ones belong to no contract of an API.
+CONTRACTS = {
+    "rag": ("rag-search", "rag-answer"),
+    "search": ("v1-search", "v1-similar", "v1-contents", "v1-answer"),
+    "platform": (
+        "collections", "documents", "retrievals", "chat", "webhooks", "sources", "records", "administration",
+    ),
+    "index": ("indexes", "index-query", "index-snapshots", "chat-completions"),
+    "knowledge": ("knowledge",),
+    "operations": ("health", "metrics", "ingest", "api-keys", "mcp"),
+}  # fmt: skip
 
 
-def document_text(slug: str) -> str:
-    """The text of the function's OpenAPI document."""
-    document = import_module(SLUGS[slug]).app.openapi()
+def document_text(contract: str) -> str:
+    """The text of the contract's OpenAPI document. An operation's tag is its function."""
+    document = openapi_reference.merged([import_module(SLUGS[slug]).app for slug in CONTRACTS[contract]])
+    document["info"]["title"] = contract
     return json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def write() -> None:
-    """Write one file for each function and delete all others."""
+    """Write one file for each contract and delete all others."""
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob("*.json"):
         old.unlink()
-    for slug in SLUGS:
-        (FOLDER / f"{slug}.json").write_text(document_text(slug))
+    for contract in CONTRACTS:
+        (FOLDER / f"{contract}.json").write_text(document_text(contract))

@@ -1,3 +1,1 @@
-"""Authentication and limits: JWTs, API keys, signed tokens and links, rate limit, idempotency keys.
-Imports the packages above: text, clients, observability.
-"""
+"""Authentication and limits: JWTs, API keys, signed tokens and links, rate limit, idempotency keys."""

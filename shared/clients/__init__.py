@@ -1,3 +1,2 @@
 """Clients of everything outside the process: HTTP with deadlines, SSRF guard, PostgREST, Storage, object
-store. Imports text.
-"""
+store."""

@@ -1,3 +1,1 @@
-"""Confidence, generators, extractive answers, refusals; grounding/ checks answers. Imports retrieval and
-the packages above it.
-"""
+"""Confidence, generators, extractive answers, refusals; grounding/ checks answers."""

@@ -1,3 +1,1 @@
-"""Entities and relations: extraction from texts and queries, and the results of graph searches. Imports
-models and the packages above it.
-"""
+"""Entities and relations: extraction from texts and queries, and the results of graph searches."""

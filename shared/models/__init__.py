@@ -1,3 +1,1 @@
-"""Models: embeddings, rerankers, chat gateway, moderation, transcription. Imports text, clients,
-observability and access.
-"""
+"""Models: embeddings, rerankers, chat gateway, moderation, transcription."""

@@ -1,1 +1,1 @@
-"""Structured logs, OpenTelemetry export, request metrics, usage counters. Imports tracing and clients."""
+"""Structured logs, OpenTelemetry export, request metrics, usage counters."""

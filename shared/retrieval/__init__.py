@@ -1,3 +1,1 @@
-"""Retrieval: match, highlight, context text; query/ plans a search. Imports graph and the packages above
-it.
-"""
+"""Retrieval: match, highlight, context text; query/ plans a search."""

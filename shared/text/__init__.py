@@ -1,3 +1,1 @@
-"""Functions on text alone: normalization, sentences, stems, token counts, citation marks. Imports no
-other package of shared.
-"""
+"""Functions on text alone: normalization, sentences, stems, token counts, citation marks."""

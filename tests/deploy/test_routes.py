@@ -37,10 +37,11 @@ def documented() -> Iterator[tuple[str, str, str]]:
     """Slug, method and path of every request that a document describes, and of its preflight."""
     for file in sorted((ROOT / "openapi").glob("*.json")):
         for template, operations in json.loads(file.read_text())["paths"].items():
+            ((slug,),) = {tuple(operation["tags"]) for operation in operations.values()}
             (name,) = {*re.findall(r"\{(\w+)\}", template)} & {*VALUES} or {""}
             for value in VALUES.get(name, ("",)):
                 path = re.sub(r"\{\w+\}", "1", template.replace(f"{{{name}}}", value))
-                yield from ((file.stem, method, path) for method in (*operations, PREFLIGHT))
+                yield from ((slug, method, path) for method in (*operations, PREFLIGHT))
 
 
 @pytest.fixture(scope="module")

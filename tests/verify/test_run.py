@@ -26,6 +26,7 @@ from tests.actors import World, vector
 from tests.verify.test_sweep_finds import schema_change
 from verify import command, recall, temporary_rows
 from verify.actors import create_actors
+from verify.options import add_arguments
 from verify.report import Report
 from verify.row_states import changed_tables, row_states
 from verify.run import PartFailed, clean, preview, verify, verify_catalogue
@@ -313,7 +314,7 @@ def test_recall_is_measured_among_an_orgs_rows_and_a_search_that_misses_rows_is_
 
 def options(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
+    add_arguments(parser)
     return parser.parse_args(arguments)
 
 
