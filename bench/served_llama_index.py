@@ -10,11 +10,11 @@ import os
 import sys
 from typing import Any
 
-from llama_index.services import VectorStoreIndex
-from llama_index.services.embeddings import BaseEmbedding
-from llama_index.services.schema import TextNode
-from llama_index.services.vector_stores import MetadataFilter, MetadataFilters
-from llama_index.services.vector_stores.utils import node_to_metadata_dict
+from llama_index.core import VectorStoreIndex
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.utils import node_to_metadata_dict
 from llama_index.vector_stores.postgres import PGVectorStore
 from pydantic import PrivateAttr
 

@@ -6,12 +6,12 @@ import threading
 import httpx
 import pytest
 from conftest import COLLECTION, OTHERS_COLLECTION, QUESTION
-from llama_index.services import Settings
-from llama_index.services.llms import MockLLM
-from llama_index.services.postprocessor import SimilarityPostprocessor
-from llama_index.services.query_engine import RetrieverQueryEngine
-from llama_index.services.response_synthesizers import ResponseMode, get_response_synthesizer
-from llama_index.services.schema import NodeRelationship, RelatedNodeInfo
+from llama_index.core import Settings
+from llama_index.core.llms import MockLLM
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 
 from mnemosyne import AsyncMnemosyne, Mnemosyne, NotFoundError
 from mnemosyne.llama_index import (

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from llama_index.services.base.base_query_engine import BaseQueryEngine
-from llama_index.services.base.response.schema import Response
-from llama_index.services.postprocessor.types import BaseNodePostprocessor
-from llama_index.services.prompts.mixin import PromptMixinType
-from llama_index.services.retrievers import BaseRetriever
-from llama_index.services.schema import (
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.response.schema import Response
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts.mixin import PromptMixinType
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import (
     NodeRelationship,
     NodeWithScore,
     QueryBundle,
