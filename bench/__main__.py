@@ -12,11 +12,8 @@ from bench import (
     bulk_load,
     capacity,
     chart_growth,
-    chart_partitions,
     chart_peers,
     chart_tenants,
-    chunk_storage,
-    chunk_texts,
     cold_start,
     cost,
     embedding_model_change,
@@ -30,7 +27,6 @@ from bench import (
     keyword_search,
     local_model,
     match_by_tenant_size,
-    partitions,
     peers,
     platform_chat,
     playground,
@@ -41,7 +37,6 @@ from bench import (
     search_api,
     soak,
     tenant_growth,
-    vector_storage,
     worker_throughput,
 )
 from bench.bench_stack import BenchStack, start_bench_stack
@@ -61,8 +56,6 @@ STAGED: dict[str, Callable[[BenchStack], list[Figure]]] = {
 ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "match": match_by_tenant_size.measure,
     "growth": tenant_growth.measure,
-    "partitions": partitions.measure,
-    "storage": vector_storage.measure,
     "cutover": exact_vs_index.measure,
     "hybrid": keyword_search.measure,
     "ingest": keyword_index_ingestion.measure,
@@ -70,9 +63,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "work": worker_throughput.measure,
     "put": put_documents.measure,
     "post": index_ingestion.measure,
-    "bytes": chunk_storage.measure,
     "capacity": capacity.measure,
-    "texts": chunk_texts.measure,
     "bulk": bulk_load.measure,
     "index": index_api.measure,
     "request": request_path.measure,
@@ -100,7 +91,6 @@ def main() -> int:
         missed = missed or any(figure.holds is False for figure in figures_of_part)
     chart_tenants.write()
     chart_peers.write()
-    chart_partitions.write()
     chart_growth.write()
     if missed:
         console.print("Some figures fall short of their goals; they are written down as they are.")

@@ -36,19 +36,6 @@ MATCH_HEAD = (
     "| the caller's | recall | full pages | p50 | best hand-written | ratio | textbook recall | rows | p50 |",
     "|---|---|---|---|---|---|---|---|---|",
 )
-STORAGE_HEAD = (
-    "| embeddings as | table | HNSW | built in | exact, 3,000 rows | exact, 50,000 | HNSW | recall |",
-    "|---|---|---|---|---|---|---|---|",
-)
-STORAGE_FIGURES = (
-    "table",
-    "HNSW size",
-    "HNSW build",
-    "exact, 3,000 rows",
-    "exact, 50,000 rows",
-    "HNSW, 50,000 rows",
-    "recall",
-)
 CUTOVER_HEAD = (
     "| the caller's rows | exact | ef_search 40, recall | 100 | 200 | 400 |",
     "|---|---|---|---|---|---|",
@@ -115,21 +102,6 @@ def match() -> list[str]:
             f"{value['textbook p50']:.3g} ms",
         )
         rows.append(f"| {' | '.join(cells)} |")
-    return rows
-
-
-def storage() -> list[str]:
-    """A row a kind of bench/vector_storage.py; nothing when it was not measured."""
-    kinds: dict[str, dict[str, str]] = {}
-    for result in results("storage"):
-        kind, _, figure = result["name"].partition(": ")
-        cells = kinds.setdefault(kind, {})
-        cells[figure] = f"{result['value']:.3g} {result['unit']}"
-        if result["note"]:
-            cells["recall"] = result["note"].removeprefix("recall ")
-    rows = [*STORAGE_HEAD] if kinds else []
-    for kind, cells in kinds.items():
-        rows.append(f"| {' | '.join([kind, *(cells.get(figure, '') for figure in STORAGE_FIGURES)])} |")
     return rows
 
 
@@ -346,9 +318,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "support": lambda: [*SUPPORT_HEAD, *eval_support.table()],
     "match": match,
     "cutover": cutover,
-    "storage": storage,
     "growth": lambda: figures("growth", "ingest"),
-    "partitions": lambda: figures("partitions"),
     "hybrid": hybrid,
     "index": index,
     "index-figures": lambda: figures(
@@ -360,9 +330,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "put": lambda: figures("put"),
     "change": lambda: figures("change"),
     "post": lambda: figures("post"),
-    "bytes": lambda: figures("bytes"),
     "capacity": lambda: figures("capacity"),
-    "texts": lambda: figures("texts"),
     "bulk": lambda: figures("bulk"),
     "request": lambda: figures("request"),
     "peers": peers,

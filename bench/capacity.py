@@ -16,10 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from rich.console import Console
 
-from bench.chunk_storage import add_to_hnsw, sizes_in
 from bench.figures import Figure, values
 from bench.put_documents import ORG, bodies, member_call
-from bench.tenants import tenant_database
+from bench.tenants import TenantDatabase, tenant_database
 from shared.models.embeddings import DIMENSIONS
 
 GB = 1e9
@@ -29,6 +28,20 @@ OUTSIDE = 3000
 # Searches read the two indexes at random: they belong in memory, with the rows of results and connections.
 MEMORY_FACTOR, BASE_MEMORY = 1.5, 0.5 * GB
 TOKENS_OF_A_WORD = 1.35
+# Bytes by table and index.
+SIZES = """
+select tables.relname::text, coalesce(indexes.relname::text, 'rows'),
+  coalesce(pg_relation_size(indexes.oid), pg_table_size(tables.oid))
+from pg_class as tables
+cross join lateral (
+  select null::oid as oid, null::name as relname
+  union all
+  select pg_class.oid, pg_class.relname
+  from pg_index join pg_class on pg_class.oid = pg_index.indexrelid
+  where pg_index.indrelid = tables.oid) as indexes
+where tables.relnamespace = 'rag'::regnamespace and tables.relkind = 'r'
+"""
+ADD_TO_HNSW = "update rag.chunks set in_hnsw = true where not in_hnsw"
 # Supabase's instances: memory in GB and processors, as published in autumn 2025.
 INSTANCES = {
     "Micro": (1, 2), "Small": (2, 2), "Medium": (4, 2), "Large": (8, 2), "XL": (16, 4), "2XL": (32, 8),
@@ -92,20 +105,26 @@ def _bytes(load: Load, console: Console) -> dict[str, float]:
         tenants.connection.execute("truncate rag.chunks cascade")
         tenants.connection.execute("select rag.set_dimensions(%s, %s)", [tenants.model, load.dimensions])
         tenants.without_index(load.dimensions)
-        before = sizes_in(tenants)
+        before = _sizes_in(tenants)
         with member_call(tenants) as put:
             for body in bodies(load.chunks, load.words, load.dimensions):
                 put(body)
-        after = sizes_in(tenants)
-        add_to_hnsw(tenants)
+        after = _sizes_in(tenants)
+        # Without triggers: the keyword index does not change.
+        tenants.connection.execute("set session_replication_role = replica")
+        tenants.connection.execute(ADD_TO_HNSW)
         tenants.with_index(load.dimensions)
-        after["chunks", index] = sizes_in(tenants)["chunks", index]
+        after["chunks", index] = _sizes_in(tenants)["chunks", index]
     sizes = dict.fromkeys(PARTS, 0.0)
     for (table, name), size in after.items():
         part = {index: PARTS[0], KEYWORDS: PARTS[1]}.get(name, PARTS[2])
         sizes[part] += (size - before.get((table, name), 0)) / load.chunks
     console.print(f"{load}: {sum(sizes.values()):,.0f} B a chunk")
     return sizes
+
+
+def _sizes_in(tenants: TenantDatabase) -> dict[tuple[str, str], int]:
+    return {(table, part): size for table, part, size in tenants.connection.execute(SIZES)}
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import chart_growth, chart_partitions, chart_tenants
+from bench import chart_growth, chart_tenants
 from bench.bar_chart import Panel, draw_svg
 
 
-@pytest.mark.parametrize("chart", [chart_growth, chart_partitions, chart_tenants])
+@pytest.mark.parametrize("chart", [chart_growth, chart_tenants])
 def test_a_chart_shows_the_recorded_results(
     chart: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
