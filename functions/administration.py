@@ -12,11 +12,11 @@ from shared.access.orgs_statistics_and_audit_events import (
     list_usage,
     org_statistics,
 )
-from shared.api.app import create_app, lambda_handler
+from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import OptionalCaller, registration_only, with_scope
 from shared.api.contracts.platform import administration as wire
 from shared.api.contracts.platform import error_format
-from shared.api.contracts.platform.pagination import Limit, Pagination
+from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core
 from shared.api.health import check
@@ -25,9 +25,8 @@ from shared.documents import ingestion_jobs
 from shared.types import Principal, Scope
 
 # Starts without an embedder or a gateway, so that health can report their failure.
-app = create_app(
-    error_format, "administration", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503)
-)
+app = create_app(error_format, "administration", searches=False)
+routes = PlatformRoutes(app)
 
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
 AnyCaller = Annotated[Principal, with_scope(*Scope)]
@@ -36,8 +35,7 @@ UNHEALTHY: dict[int | str, dict[str, Any]] = {
 }
 
 
-@app.get("/api/v1/health", response_model=wire.Health, responses=UNHEALTHY)
-@app.get("/v1/health", response_model=wire.Health, responses=UNHEALTHY)
+@routes.get("/health", response_model=wire.Health, responses=UNHEALTHY)
 def health(caller: OptionalCaller, services: Core) -> Response:
     report = check(services, caller)
     status = 503 if report.status is State.UNHEALTHY else 200
@@ -45,59 +43,49 @@ def health(caller: OptionalCaller, services: Core) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-@app.post("/api/v1/auth/register", status_code=201, dependencies=[registration_only])
-@app.post("/v1/auth/register", status_code=201, dependencies=[registration_only])
+@routes.post("/auth/register", status_code=201, dependencies=[registration_only])
 def register(services: Core, body: wire.NewUser) -> wire.RegisteredUser:
     password = body.password.get_secret_value()
     user = registration.register(services.auth, services.verifier, services.database, body.email, password)
     return wire.RegisteredUser.of(user)
 
 
-@app.get("/api/v1/stats")
-@app.get("/v1/stats")
+@routes.get("/stats")
 def stats(caller: Admin, services: Core) -> wire.Stats:
     return wire.Stats.of(org_statistics(services.database, caller))
 
 
-@app.get("/api/v1/orgs")
-@app.get("/v1/orgs")
+@routes.get("/orgs")
 def orgs(caller: AnyCaller, services: Core) -> wire.Orgs:
     return wire.Orgs.of({"data": list_orgs(services.database, caller)})
 
 
-@app.get("/api/v1/usage")
-@app.get("/v1/usage")
+@routes.get("/usage")
 def usage(caller: Admin, services: Core, days: wire.Days = 30) -> wire.Usage:
     return wire.Usage.of({"data": list_usage(services.database, caller, days)})
 
 
-@app.get("/api/v1/members")
-@app.get("/v1/members")
+@routes.get("/members")
 def members(caller: Admin, services: Core, limit: Limit = 20, offset: Offset = 0) -> wire.Members:
     rows, total = list_members(services.database, caller, limit, offset)
-    return wire.Members(
-        data=[wire.Member(**row) for row in rows], pagination=Pagination.of(total, limit, offset)
-    )
+    return wire.Members.of([wire.Member(**row) for row in rows], total, limit, offset)
 
 
-@app.get("/api/v1/jobs")
-@app.get("/v1/jobs")
+@routes.get("/jobs")
 def jobs(
     caller: Admin, services: Core, limit: Limit = 20, offset: Offset = 0, state: wire.JobState | None = None
 ) -> wire.Jobs:
     rows, total = ingestion_jobs.list_jobs(services.database, caller, state, limit, offset)
-    return wire.Jobs(data=[wire.Job(**row) for row in rows], pagination=Pagination.of(total, limit, offset))
+    return wire.Jobs.of([wire.Job(**row) for row in rows], total, limit, offset)
 
 
-@app.post("/api/v1/jobs/retry", status_code=202)
-@app.post("/v1/jobs/retry", status_code=202)
+@routes.post("/jobs/retry", status_code=202)
 def retry_jobs(caller: Admin, services: Core, body: wire.JobIds) -> wire.RetriedJobs:
     ids = [str(job_id) for job_id in body.job_ids]
     return wire.RetriedJobs(job_ids=ingestion_jobs.retry(services.database, caller, ids))
 
 
-@app.get("/api/v1/events")
-@app.get("/v1/events")
+@routes.get("/events")
 def events(
     caller: Admin,
     services: Core,
@@ -107,9 +95,7 @@ def events(
     event: wire.EventName | None = None,
 ) -> wire.Events:
     rows, total = list_events(services.database, caller, limit, offset, namespace, event)
-    return wire.Events(
-        data=[wire.Event(**row) for row in rows], pagination=Pagination.of(total, limit, offset)
-    )
+    return wire.Events.of([wire.Event(**row) for row in rows], total, limit, offset)
 
 
 handler = lambda_handler(app)

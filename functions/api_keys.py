@@ -15,7 +15,7 @@ from shared.api.contracts import rag
 from shared.api.dependencies import Core
 from shared.types import Principal, Scope
 
-app = create_app(rag, "api-keys", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503))
+app = create_app(rag, "api-keys", searches=False)
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
 # FastAPI resolves parameters in order, so this follows the caller.

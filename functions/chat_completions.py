@@ -16,13 +16,7 @@ from shared.types import Principal, Scope
 # Each request has the whole conversation. A megabyte is about 250,000 tokens, more than most models read.
 MAX_BYTES = 1024 * 1024
 
-app = create_app(
-    wire,
-    "chat-completions",
-    errors=(400, 401, 403, 404, 413, 429, 500, 503),
-    max_body_bytes=MAX_BYTES,
-    headers=wire.CLIENT_HEADERS,
-)
+app = create_app(wire, "chat-completions", max_body_bytes=MAX_BYTES, headers=wire.CLIENT_HEADERS)
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, anonymous=True)]
 

@@ -3,41 +3,32 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import Depends
 from starlette.responses import Response
 
-from shared.api.app import create_app, lambda_handler
+from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.platform import collections as wire
 from shared.api.contracts.platform import error_format
-from shared.api.contracts.platform.pagination import Limit, Order, Pagination
+from shared.api.contracts.platform.pagination import Limit, Order
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Core
+from shared.api.dependencies import Core, id_in_path
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.lenient_row_reading import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest
 from shared.models.embeddings import model_of
-from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
-ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 503)
-app = create_app(error_format, "collections", searches=False, errors=ERRORS, headers=["idempotency-key"])
+app = create_app(error_format, "collections", searches=False, more_errors=(409,), headers=["idempotency-key"])
+routes = PlatformRoutes(app)
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE)]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE)]
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE)]
+Id = Annotated[str, id_in_path("collection")]
 
 
-async def _id_of_path(collection_id: str) -> str:
-    return id_of(collection_id, "collection")
-
-
-Id = Annotated[str, Depends(_id_of_path)]
-
-
-@app.post("/api/v1/collections", status_code=201, response_model=wire.Collection)
-@app.post("/v1/collections", status_code=201, response_model=wire.Collection)
+@routes.post("/collections", status_code=201, response_model=wire.Collection)
 def create(
     caller: Manager, services: Core, once: Once, body: wire.NewCollection
 ) -> wire.Collection | Response:
@@ -46,8 +37,7 @@ def create(
     return once.make(request, partial(_create, services, caller, body))
 
 
-@app.get("/api/v1/collections")
-@app.get("/v1/collections")
+@routes.get("/collections")
 def index(
     caller: Reader,
     services: Core,
@@ -57,34 +47,27 @@ def index(
     order: Order = "desc",
 ) -> wire.Collections:
     rows, total = collections.list_collections(services.database, caller, limit, offset, sort_by, order)
-    return wire.Collections(
-        data=list(readable(rows, partial(_to_wire, services))),
-        pagination=Pagination.of(total, limit, offset),
-    )
+    return wire.Collections.of(readable(rows, partial(_to_wire, services)), total, limit, offset)
 
 
-@app.get("/api/v1/collections/{collection_id}")
-@app.get("/v1/collections/{collection_id}")
+@routes.get("/collections/{collection_id}")
 def get(caller: Reader, services: Core, collection: Id) -> wire.Collection:
     return _to_wire(services, collections.get(services.database, caller, collection))
 
 
-@app.patch("/api/v1/collections/{collection_id}")
-@app.patch("/v1/collections/{collection_id}")
+@routes.patch("/collections/{collection_id}")
 def update(caller: Manager, services: Core, collection: Id, body: wire.CollectionChanges) -> wire.Collection:
     _require_model(services, body.config)
     return _to_wire(services, collections.update(services.database, caller, collection, body.changes()))
 
 
-@app.delete("/api/v1/collections/{collection_id}", status_code=204)
-@app.delete("/v1/collections/{collection_id}", status_code=204)
+@routes.delete("/collections/{collection_id}", status_code=204)
 def delete(caller: Manager, services: Core, collection: Id, cascade: bool = False) -> Response:
     collections.delete(services.database, caller, collection, cascade=cascade)
     return Response(status_code=204)
 
 
-@app.post("/api/v1/collections/{collection_id}/graph", status_code=202)
-@app.post("/v1/collections/{collection_id}/graph", status_code=202)
+@routes.post("/collections/{collection_id}/graph", status_code=202)
 def build_graph(
     caller: Writer, services: Core, collection: Id, body: wire.GraphBuild
 ) -> wire.GraphBuildQueued:

@@ -3,17 +3,17 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Depends, File, Form, Request, UploadFile
+from fastapi import File, Form, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
 from shared.access.download_links import LIFETIME_SECONDS, link_to, new_link
-from shared.api.app import create_app, lambda_handler
+from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import LinkCaller, with_scope
 from shared.api.contracts.platform import documents as wire
 from shared.api.contracts.platform import error_format
-from shared.api.contracts.platform.pagination import Limit, Order, Pagination
+from shared.api.contracts.platform.pagination import Limit, Order
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Core, PublicUrl
+from shared.api.dependencies import Core, PublicUrl, id_in_path
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.lenient_row_reading import readable
 from shared.documents import documents
@@ -28,25 +28,19 @@ app = create_app(
     error_format,
     "documents",
     searches=False,
-    errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
+    more_errors=(409,),
     max_body_bytes=documents.MAX_BYTES + 64 * 1024,
     too_large=documents.TOO_LARGE,
     headers=["idempotency-key"],
 )
+routes = PlatformRoutes(app)
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)]
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE)]
+Id = Annotated[str, id_in_path("document")]
 
 
-async def _id_of_path(document_id: str) -> str:
-    return id_of(document_id, "document")
-
-
-Id = Annotated[str, Depends(_id_of_path)]
-
-
-@app.post("/api/v1/documents", status_code=202, response_model=wire.Document)
-@app.post("/v1/documents", status_code=202, response_model=wire.Document)
+@routes.post("/documents", status_code=202, response_model=wire.Document)
 def upload(
     caller: Writer,
     services: Core,
@@ -63,8 +57,7 @@ def upload(
     return _add_document(services, caller, once, collection_id, new)
 
 
-@app.post("/api/v1/documents/text", status_code=202, response_model=wire.Document)
-@app.post("/v1/documents/text", status_code=202, response_model=wire.Document)
+@routes.post("/documents/text", status_code=202, response_model=wire.Document)
 def write(caller: Writer, services: Core, once: Once, body: wire.NewText) -> wire.Document | Response:
     metadata = body.metadata or {}
     title = documents.title_of(body.title, metadata) or documents.first_words(body.content)
@@ -79,8 +72,7 @@ def write(caller: Writer, services: Core, once: Once, body: wire.NewText) -> wir
     return _add_document(services, caller, once, body.collection_id, new)
 
 
-@app.post("/api/v1/documents/url", status_code=202, response_model=wire.Document)
-@app.post("/v1/documents/url", status_code=202, response_model=wire.Document)
+@routes.post("/documents/url", status_code=202, response_model=wire.Document)
 def address(
     caller: Writer, services: Core, once: Once, body: wire.NewUrlDocument
 ) -> wire.Document | Response:
@@ -93,8 +85,7 @@ def address(
     return once.make(operation, lambda: wire.Document.of(add(services.database, caller, collection, page)))
 
 
-@app.post("/api/v1/documents/upload", status_code=201)
-@app.post("/v1/documents/upload", status_code=201)
+@routes.post("/documents/upload", status_code=201)
 def begin_upload(caller: Writer, services: Core, body: wire.NewUpload) -> wire.Upload:
     fields = body.model_dump(exclude={"collection_id", "size_bytes", "content_hash"}, exclude_none=True)
     collection, new = id_of(body.collection_id, "collection"), NewUpload(b"", **fields)
@@ -103,8 +94,7 @@ def begin_upload(caller: Writer, services: Core, body: wire.NewUpload) -> wire.U
     )
 
 
-@app.post("/api/v1/documents/uploaded", status_code=202, response_model=wire.Document)
-@app.post("/v1/documents/uploaded", status_code=202, response_model=wire.Document)
+@routes.post("/documents/uploaded", status_code=202, response_model=wire.Document)
 def finish_upload(
     caller: Writer, services: Core, once: Once, body: wire.UploadTicket
 ) -> wire.Document | Response:
@@ -114,8 +104,7 @@ def finish_upload(
     return once.make(operation, lambda: wire.Document.of(uploads.finish(caller, body.upload)))
 
 
-@app.get("/api/v1/documents")
-@app.get("/v1/documents")
+@routes.get("/documents")
 def index(
     caller: Reader,
     services: Core,
@@ -131,25 +120,20 @@ def index(
     rows, total = documents.list_documents(
         services.database, caller, collection, limit, offset, status, sort_by, order, name
     )
-    return wire.Documents(
-        data=list(readable(rows, wire.Document.of)), pagination=Pagination.of(total, limit, offset)
-    )
+    return wire.Documents.of(readable(rows, wire.Document.of), total, limit, offset)
 
 
-@app.get("/api/v1/documents/{document_id}")
-@app.get("/v1/documents/{document_id}")
+@routes.get("/documents/{document_id}")
 def get(caller: Reader, services: Core, document: Id) -> wire.Document:
     return wire.Document.of(documents.get(services.database, caller, document))
 
 
-@app.get("/api/v1/documents/{document_id}/status")
-@app.get("/v1/documents/{document_id}/status")
+@routes.get("/documents/{document_id}/status")
 def status(caller: Reader, services: Core, document: Id) -> wire.DocumentStatus:
     return wire.DocumentStatus.of(documents.get(services.database, caller, document))
 
 
-@app.get("/api/v1/documents/{document_id}/url")
-@app.get("/v1/documents/{document_id}/url")
+@routes.get("/documents/{document_id}/url")
 def url(
     caller: Reader,
     services: Core,
@@ -170,8 +154,7 @@ def url(
     )
 
 
-@app.get("/api/v1/documents/{document_id}/original")
-@app.get("/v1/documents/{document_id}/original")
+@routes.get("/documents/{document_id}/original")
 def original(caller: LinkCaller, services: Core, document: Id) -> Response:
     content = documents.original(services.database, caller, document)
     if content.path is not None:
@@ -180,22 +163,19 @@ def original(caller: LinkCaller, services: Core, document: Id) -> Response:
     return Response(content.data, headers=wire.download_headers(content.filename, content.content_type))
 
 
-@app.patch("/api/v1/documents/{document_id}")
-@app.patch("/v1/documents/{document_id}")
+@routes.patch("/documents/{document_id}")
 def update(caller: Writer, services: Core, document: Id, body: wire.DocumentChanges) -> wire.Document:
     row = documents.update(services.database, caller, document, body.title, body.metadata)
     return wire.Document.of(row)
 
 
-@app.delete("/api/v1/documents/{document_id}", status_code=204)
-@app.delete("/v1/documents/{document_id}", status_code=204)
+@routes.delete("/documents/{document_id}", status_code=204)
 def delete(caller: Writer, services: Core, document: Id) -> Response:
     documents.delete(services.database, caller, document)
     return Response(status_code=204)
 
 
-@app.post("/api/v1/documents/delete")
-@app.post("/v1/documents/delete")
+@routes.post("/documents/delete")
 def delete_several(caller: Writer, services: Core, body: wire.DocumentIds) -> wire.DeletedDocuments:
     ids = [id_of(text, "document") for text in body.document_ids]
     return wire.DeletedDocuments(document_ids=documents.delete_several(services.database, caller, ids))

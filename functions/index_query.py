@@ -12,7 +12,7 @@ from shared.errors import InvalidRequest
 from shared.observability.usage_metrics_and_audit_events import timed, timed_async
 from shared.types import Filters, Mode, Principal, Query, Scope
 
-app = create_app(wire, "index-query", errors=(400, 401, 403, 404, 413, 422, 429, 500, 503))
+app = create_app(wire, "index-query", more_errors=(422,))
 
 Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, anonymous=True)]
 

@@ -17,10 +17,7 @@ from shared.observability.usage_metrics_and_audit_events import timed
 from shared.types import Principal, Scope
 
 app = create_app(
-    wire,
-    "index-snapshots",
-    errors=(400, 401, 403, 404, 409, 422, 429, 500, 503),
-    searches=False,
+    wire, "index-snapshots", errors=(400, 401, 403, 404, 409, 422, 429, 500, 503), searches=False
 )
 
 # A write scope: persist replaces an earlier snapshot.

@@ -24,7 +24,7 @@ from shared.types import Principal, Scope
 app = create_app(
     wire,
     "indexes",
-    errors=(400, 401, 403, 404, 409, 413, 422, 429, 500, 503),
+    more_errors=(409, 422),
     max_body_bytes=MAX_BYTES,
 )
 

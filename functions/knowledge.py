@@ -24,7 +24,7 @@ PREFIX = "/api/v1/knowledge"
 app = create_app(
     wire,
     "knowledge",
-    errors=(400, 401, 403, 404, 409, 413, 422, 429, 500, 501, 503),
+    more_errors=(409, 422, 501),
     max_body_bytes=MAX_BYTES,
     headers=("x-api-key",),
 )

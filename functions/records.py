@@ -8,18 +8,19 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from shared.answering import request_replay
-from shared.api.app import create_app, lambda_handler
+from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import records as wire
-from shared.api.contracts.platform.pagination import Limit, Pagination
+from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core
 from shared.observability import request_records as records
 from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
-app = create_app(error_format, "records", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
+app = create_app(error_format, "records", more_errors=(409,))
+routes = PlatformRoutes(app)
 
 Reader = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ)]
@@ -30,8 +31,7 @@ Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
 RecordId = Annotated[wire.RecordId, Path()]
 
 
-@app.get("/api/v1/records")
-@app.get("/v1/records")
+@routes.get("/records")
 def index(
     caller: Admin,
     services: Core,
@@ -53,23 +53,20 @@ def index(
         labelled=labelled,
     )
     data = [wire.ListedRecord.of(row) for row in rows]
-    return wire.Records(data=data, pagination=Pagination.of(total, limit, offset))
+    return wire.Records.of(data, total, limit, offset)
 
 
-@app.get("/api/v1/records/summary")
-@app.get("/v1/records/summary")
+@routes.get("/records/summary")
 def summary(caller: Admin, services: Core, days: wire.Days = 30) -> wire.Summary:
     return wire.Summary.of(records.summary(services.database, caller, days))
 
 
-@app.get("/api/v1/records/settings")
-@app.get("/v1/records/settings")
+@routes.get("/records/settings")
 def settings(caller: Asker, services: Core, org_id: UUID | None = None) -> wire.Settings:
     return wire.Settings.of(records.settings(services.database, caller, str(org_id) if org_id else None))
 
 
-@app.patch("/api/v1/records/settings")
-@app.patch("/v1/records/settings")
+@routes.patch("/records/settings")
 def update_settings(caller: Admin, services: Core, body: wire.NewSettings) -> wire.Settings:
     org_id = str(body.org_id) if body.org_id else None
     changed = records.update_settings(services.database, caller, org_id, body.retention_days)
@@ -77,36 +74,31 @@ def update_settings(caller: Admin, services: Core, body: wire.NewSettings) -> wi
     return wire.Settings.of(changed)
 
 
-@app.get("/api/v1/records/{record_id}")
-@app.get("/v1/records/{record_id}")
+@routes.get("/records/{record_id}")
 def get(caller: Reader, services: Core, record_id: RecordId) -> wire.Record:
     return wire.Record.of(records.get(services.database, caller, record_id))
 
 
-@app.post("/api/v1/records/{record_id}/replay")
-@app.post("/v1/records/{record_id}/replay")
+@routes.post("/records/{record_id}/replay")
 async def replay(caller: Reader, services: Core, record_id: RecordId) -> wire.Replay:
     record = await run_in_threadpool(records.get, services.database, caller, record_id)
     return wire.Replay.of(record, await request_replay.replay(services, caller, record))
 
 
-@app.post("/api/v1/records/{record_id}/feedback", status_code=204)
-@app.post("/v1/records/{record_id}/feedback", status_code=204)
+@routes.post("/records/{record_id}/feedback", status_code=204)
 def rate(caller: Asker, services: Core, record_id: RecordId, body: wire.Feedback) -> Response:
     records.rate(services.database, caller, record_id, body.rating, body.reason)
     return Response(status_code=204)
 
 
-@app.post("/api/v1/records/{record_id}/label", status_code=204)
-@app.post("/v1/records/{record_id}/label", status_code=204)
+@routes.post("/records/{record_id}/label", status_code=204)
 def label(caller: Admin, services: Core, record_id: RecordId, body: wire.Label) -> Response:
     ids = [id_of(document_id, "document") for document_id in body.document_ids]
     records.label(services.database, caller, record_id, body.verdict, ids)
     return Response(status_code=204)
 
 
-@app.delete("/api/v1/records")
-@app.delete("/v1/records")
+@routes.delete("/records")
 def delete(caller: Admin, services: Core, user_id: UUID | None = None) -> wire.Deleted:
     return wire.Deleted(deleted=records.delete(services.database, caller, str(user_id) if user_id else None))
 

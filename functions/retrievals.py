@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from shared import pipeline
-from shared.api.app import create_app, lambda_handler
+from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import retrievals as wire
@@ -13,13 +13,13 @@ from shared.graph.graph_as_text import graph_context
 from shared.text.prefixed_ids import id_of
 from shared.types import Graph, Principal, Scope
 
-app = create_app(error_format, "retrievals", errors=(400, 401, 403, 404, 413, 429, 500, 503))
+app = create_app(error_format, "retrievals")
+routes = PlatformRoutes(app)
 
 Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ)]
 
 
-@app.post("/api/v1/retrievals")
-@app.post("/v1/retrievals")
+@routes.post("/retrievals")
 def retrieve(caller: Searcher, services: Core, body: wire.Request) -> wire.Response:
     collection = id_of(body.collection_id, "collection") if body.collection_id else None
     result = pipeline.search(services, caller, body.to_request(collection))

@@ -2,36 +2,27 @@
 
 from typing import Annotated
 
-from fastapi import Depends
 from starlette.responses import Response
 
-from shared.api.app import create_app, lambda_handler
+from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import sources as wire
-from shared.api.dependencies import Core
+from shared.api.dependencies import Core, id_in_path
 from shared.documents import sources
 from shared.errors import error_details
 from shared.ingestion.sources.source import EndpointRefused
 from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
-app = create_app(
-    error_format, "sources", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503)
-)
+app = create_app(error_format, "sources", searches=False, more_errors=(409,))
+routes = PlatformRoutes(app)
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
+Id = Annotated[str, id_in_path("source")]
 
 
-async def _id_of_path(source_id: str) -> str:
-    return id_of(source_id, "source")
-
-
-Id = Annotated[str, Depends(_id_of_path)]
-
-
-@app.post("/api/v1/sources", status_code=201)
-@app.post("/v1/sources", status_code=201)
+@routes.post("/sources", status_code=201)
 def create(caller: Manager, services: Core, body: wire.NewSource) -> wire.Source:
     fields = body.model_dump(mode="json", exclude_none=True)
     fields["collection_id"] = id_of(body.collection_id, "collection")
@@ -43,34 +34,29 @@ def create(caller: Manager, services: Core, body: wire.NewSource) -> wire.Source
     return wire.Source(**sources.create(services.database, caller, fields))
 
 
-@app.get("/api/v1/sources")
-@app.get("/v1/sources")
+@routes.get("/sources")
 def index(caller: Manager, services: Core) -> wire.Sources:
     return wire.Sources(data=[wire.Source(**row) for row in sources.list_sources(services.database, caller)])
 
 
-@app.get("/api/v1/sources/{source_id}")
-@app.get("/v1/sources/{source_id}")
+@routes.get("/sources/{source_id}")
 def get(caller: Manager, services: Core, source: Id) -> wire.Source:
     return wire.Source(**sources.get(services.database, caller, source))
 
 
-@app.patch("/api/v1/sources/{source_id}")
-@app.patch("/v1/sources/{source_id}")
+@routes.patch("/sources/{source_id}")
 def update(caller: Manager, services: Core, source: Id, body: wire.SourceChanges) -> wire.Source:
     changes = body.model_dump(mode="json", exclude_none=True)
     return wire.Source(**sources.update(services.database, caller, source, changes))
 
 
-@app.delete("/api/v1/sources/{source_id}", status_code=204)
-@app.delete("/v1/sources/{source_id}", status_code=204)
+@routes.delete("/sources/{source_id}", status_code=204)
 def delete(caller: Manager, services: Core, source: Id, documents: bool = False) -> Response:
     sources.delete(services.database, caller, source, documents=documents)
     return Response(status_code=204)
 
 
-@app.post("/api/v1/sources/{source_id}/run", status_code=202)
-@app.post("/v1/sources/{source_id}/run", status_code=202)
+@routes.post("/sources/{source_id}/run", status_code=202)
 def run(caller: Manager, services: Core, source: Id) -> wire.Source:
     return wire.Source(**sources.run(services.database, caller, source))
 

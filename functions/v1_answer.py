@@ -20,12 +20,7 @@ from shared.models.chat_gateway import STREAM_SECONDS
 from shared.retrieval.workspace_lookup import locate
 from shared.types import Principal, Scope
 
-app = create_app(
-    error_format,
-    "v1-answer",
-    errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
-    headers=("x-workspace-id", "idempotency-key"),
-)
+app = create_app(error_format, "v1-answer", more_errors=(409,), headers=("x-workspace-id", "idempotency-key"))
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 

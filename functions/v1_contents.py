@@ -14,13 +14,7 @@ from shared.retrieval.query.types import SearchScope
 from shared.retrieval.workspace_lookup import locate
 from shared.types import Principal, Scope
 
-app = create_app(
-    error_format,
-    "v1-contents",
-    errors=(400, 401, 403, 404, 413, 429, 500, 503),
-    searches=False,
-    headers=("x-workspace-id",),
-)
+app = create_app(error_format, "v1-contents", searches=False, headers=("x-workspace-id",))
 
 Reader = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, Scope.DOCUMENTS_READ)]
 

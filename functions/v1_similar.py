@@ -12,9 +12,7 @@ from shared.api.contracts.search import similar as wire
 from shared.api.dependencies import Core
 from shared.types import Principal, Scope
 
-app = create_app(
-    error_format, "v1-similar", errors=(400, 401, 403, 404, 413, 429, 500, 503), headers=("x-workspace-id",)
-)
+app = create_app(error_format, "v1-similar", headers=("x-workspace-id",))
 
 Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ)]
 

@@ -2,42 +2,30 @@
 
 from typing import Annotated
 
-from fastapi import Body, Depends
+from fastapi import Body
 from starlette.responses import Response
 
-from shared.api.app import create_app, lambda_handler
+from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import webhooks as wire
-from shared.api.contracts.platform.pagination import Limit, Pagination
+from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Core
+from shared.api.dependencies import Core, id_in_path
 from shared.documents import webhooks
 from shared.errors import error_details
 from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 
-app = create_app(
-    error_format, "webhooks", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503)
-)
+app = create_app(error_format, "webhooks", searches=False, more_errors=(409,))
+routes = PlatformRoutes(app)
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
+Id = Annotated[str, id_in_path("webhook")]
+DeliveryId = Annotated[str, id_in_path("delivery")]
 
 
-async def _id_of_path(webhook_id: str) -> str:
-    return id_of(webhook_id, "webhook")
-
-
-async def _delivery_of_path(delivery_id: str) -> str:
-    return id_of(delivery_id, "delivery")
-
-
-Id = Annotated[str, Depends(_id_of_path)]
-DeliveryId = Annotated[str, Depends(_delivery_of_path)]
-
-
-@app.post("/api/v1/webhooks", status_code=201)
-@app.post("/v1/webhooks", status_code=201)
+@routes.post("/webhooks", status_code=201)
 def create(caller: Manager, services: Core, body: wire.NewWebhook) -> wire.CreatedWebhook:
     fields = body.model_dump(mode="json", exclude_none=True)
     fields["url"] = _require_public(services, body.url)
@@ -46,22 +34,19 @@ def create(caller: Manager, services: Core, body: wire.NewWebhook) -> wire.Creat
     return wire.CreatedWebhook(**webhooks.create(services.database, caller, fields))
 
 
-@app.get("/api/v1/webhooks")
-@app.get("/v1/webhooks")
+@routes.get("/webhooks")
 def index(caller: Manager, services: Core) -> wire.Webhooks:
     return wire.Webhooks(
         data=[wire.Webhook(**row) for row in webhooks.list_webhooks(services.database, caller)]
     )
 
 
-@app.get("/api/v1/webhooks/{webhook_id}")
-@app.get("/v1/webhooks/{webhook_id}")
+@routes.get("/webhooks/{webhook_id}")
 def get(caller: Manager, services: Core, webhook: Id) -> wire.Webhook:
     return wire.Webhook(**webhooks.get(services.database, caller, webhook))
 
 
-@app.patch("/api/v1/webhooks/{webhook_id}")
-@app.patch("/v1/webhooks/{webhook_id}")
+@routes.patch("/webhooks/{webhook_id}")
 def update(caller: Manager, services: Core, webhook: Id, body: wire.WebhookChanges) -> wire.Webhook:
     changes = body.model_dump(mode="json", exclude_none=True)
     if body.url is not None:
@@ -69,15 +54,13 @@ def update(caller: Manager, services: Core, webhook: Id, body: wire.WebhookChang
     return wire.Webhook(**webhooks.update(services.database, caller, webhook, changes))
 
 
-@app.delete("/api/v1/webhooks/{webhook_id}", status_code=204)
-@app.delete("/v1/webhooks/{webhook_id}", status_code=204)
+@routes.delete("/webhooks/{webhook_id}", status_code=204)
 def delete(caller: Manager, services: Core, webhook: Id) -> Response:
     webhooks.delete(services.database, caller, webhook)
     return Response(status_code=204)
 
 
-@app.post("/api/v1/webhooks/{webhook_id}/rotate", status_code=201)
-@app.post("/v1/webhooks/{webhook_id}/rotate", status_code=201)
+@routes.post("/webhooks/{webhook_id}/rotate", status_code=201)
 def rotate(
     caller: Manager, services: Core, webhook: Id, body: Annotated[wire.Rotation | None, Body()] = None
 ) -> wire.CreatedWebhook:
@@ -85,19 +68,15 @@ def rotate(
     return wire.CreatedWebhook(**webhooks.rotate(services.database, caller, webhook, overlap))
 
 
-@app.get("/api/v1/webhooks/{webhook_id}/deliveries")
-@app.get("/v1/webhooks/{webhook_id}/deliveries")
+@routes.get("/webhooks/{webhook_id}/deliveries")
 def deliveries(
     caller: Manager, services: Core, webhook: Id, limit: Limit = 20, offset: Offset = 0
 ) -> wire.Deliveries:
     rows, total = webhooks.deliveries(services.database, caller, webhook, limit, offset)
-    return wire.Deliveries(
-        data=[wire.Delivery(**row) for row in rows], pagination=Pagination.of(total, limit, offset)
-    )
+    return wire.Deliveries.of([wire.Delivery(**row) for row in rows], total, limit, offset)
 
 
-@app.post("/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/repeat", status_code=202)
-@app.post("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/repeat", status_code=202)
+@routes.post("/webhooks/{webhook_id}/deliveries/{delivery_id}/repeat", status_code=202)
 def repeat(caller: Manager, services: Core, webhook: Id, delivery: DeliveryId) -> Response:
     webhooks.repeat(services.database, caller, webhook, delivery)
     return Response(status_code=202)

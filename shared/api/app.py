@@ -1,7 +1,7 @@
 """The FastAPI app of a function: middleware, error responses, start and Lambda handler.
 
-A function's file calls `app = create_app(contract, "its-slug", errors=(...))`, adds its routes, and sets
-`handler = lambda_handler(app)`.
+A function's file calls `app = create_app(contract, "its-slug")`, adds its routes, and sets `handler =
+lambda_handler(app)`.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, nullcontext
 from functools import cache, cached_property, partial, wraps
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -69,6 +69,9 @@ NO_TELEMETRY: TelemetryConfig = {
 }
 
 
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
 class _MultilinePath(Convertor[str]):
     """Starlette's `{name:path}`, which also matches line breaks, since names may contain them."""
 
@@ -95,13 +98,16 @@ class Envelope(Protocol):
 
 # Of RFC 9110. Older versions of Python have the names of its predecessors.
 PHRASES = {413: "Content Too Large", 422: "Unprocessable Content"}
+# The error statuses of most functions.
+ERRORS = (400, 401, 403, 404, 413, 429, 500, 503)
 
 
 def create_app(
     envelope: Envelope,
     function: str,
     *,
-    errors: Collection[int],
+    errors: Collection[int] = ERRORS,
+    more_errors: Collection[int] = (),
     searches: bool = True,
     max_body_bytes: int = MAX_BODY_BYTES,
     too_large: str | None = None,
@@ -109,10 +115,12 @@ def create_app(
 ) -> FastAPI:
     """The app of a function, named by its slug, without routes. It renders errors in the envelope.
 
-    `errors` are the error statuses in its OpenAPI description. An invalid request has status 422 if they
-    contain it, else 400. `too_large` is the message for a body above the limit; `headers` are further request
-    headers of browsers. With `searches`, the start creates the services for searches and answers."""
+    `errors` and `more_errors` are the error statuses in its OpenAPI description. An invalid request has
+    status 422 if they contain it, else 400. `too_large` is the message for a body above the limit; `headers`
+    are further request headers of browsers. With `searches`, the start creates the services for searches and
+    answers."""
     configure()
+    statuses = sorted({*errors, *more_errors})
     app = FastAPI(
         title=function,
         lifespan=_start,
@@ -125,10 +133,10 @@ def create_app(
                 "model": envelope.ErrorBody,
                 "description": PHRASES.get(status, HTTPStatus(status).phrase),
             }
-            for status in errors
+            for status in statuses
         },
     )
-    invalid_status = 422 if 422 in errors else 400
+    invalid_status = 422 if 422 in statuses else 400
     if invalid_status != 422:  # which FastAPI describes by itself
         app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
     app.router.route_class = _Route
@@ -198,6 +206,23 @@ class _Route(APIRoute):
             for status, response in self.responses.items()
             if "model" in response
         }
+
+
+class PlatformRoutes:
+    """Routes under both prefixes of the platform contract, /api/v1 and /v1."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self.get, self.post = partial(self._route, "GET"), partial(self._route, "POST")
+        self.patch, self.delete = partial(self._route, "PATCH"), partial(self._route, "DELETE")
+
+    def _route(self, method: str, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        def add(handler: Handler) -> Handler:
+            for prefix in ("/v1", "/api/v1"):
+                self._app.add_api_route(f"{prefix}{path}", handler, methods=[method], **options)
+            return handler
+
+        return add
 
 
 def _described(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:

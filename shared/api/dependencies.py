@@ -1,14 +1,15 @@
-"""FastAPI dependencies: the services of the process and the base URL of links."""
+"""FastAPI dependencies: the services of the process, ids in paths, the base URL of links."""
 
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
 
 from shared.access.download_links import public_url
 from shared.config import read_settings
 from shared.observability import opentelemetry
 from shared.services import Services
+from shared.text.prefixed_ids import id_of
 
 
 @cache
@@ -37,3 +38,12 @@ async def public_url_of(request: Request, services: Core) -> str:
 
 # The base URL of links. Raises PublicUrlUnset.
 PublicUrl = Annotated[str, Depends(public_url_of)]
+
+
+def id_in_path(kind: str) -> Any:
+    """For `Annotated[str, id_in_path("document")]`: the path's `document_id`. Raises NotFound for no id."""
+
+    async def parse(text: Annotated[str, Path(alias=f"{kind}_id")]) -> str:
+        return id_of(text, kind)
+
+    return Depends(parse)

@@ -3,15 +3,15 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-from shared.api.contracts.platform.documents import ExternalId, Title
-from shared.api.contracts.shared_fields import Flag, Question, Score, WithoutNul
+from shared.api.contracts.platform.documents import ExternalId, Status, Title
+from shared.api.contracts.shared_fields import Flag, Level, Question, ResponseModel, Score, WithoutNul
 from shared.config import PRODUCT
 from shared.errors import RagError
 from shared.generation.refusal_texts import insufficient
 from shared.text.prefixed_ids import id_of
-from shared.types import Answer, Citation, Filters, Match, Mode, Query
+from shared.types import Answer, Citation, Filters, Mode, Query
 
 # Characters of a passage, and passages of a search; characters of a part of a document, and of a description.
 PASSAGE_CHARACTERS, PASSAGES, MAX_PASSAGES = 2000, 8, 20
@@ -112,30 +112,19 @@ class AddArguments(Arguments):
     private: Flag = Field(False, description="Only you and the org's admins see a private document.")
 
 
-class Passage(BaseModel):
+class Passage(ResponseModel):
     """`offset`: its first character in the document's text; `truncated`: it is longer than the text here."""
 
     document_id: str
     title: str
     uri: str | None
-    date: datetime | None
-    text: str
-    offset: int
-    truncated: bool
+    date: datetime | None = Field(validation_alias="occurred_at")
+    text: Annotated[str, AfterValidator(lambda text: text[:PASSAGE_CHARACTERS])]
+    offset: int = Field(validation_alias=AliasPath("span", 0))
+    truncated: Annotated[bool, BeforeValidator(lambda text: len(text) > PASSAGE_CHARACTERS)] = Field(
+        validation_alias="text"
+    )
     score: Score
-
-    @classmethod
-    def of(cls, match: Match) -> Self:
-        return cls(
-            document_id=match.document_id,
-            title=match.title,
-            uri=match.uri,
-            date=match.occurred_at,
-            text=match.text[:PASSAGE_CHARACTERS],
-            offset=match.span[0],
-            truncated=len(match.text) > PASSAGE_CHARACTERS,
-            score=match.score,
-        )
 
 
 class SearchResult(BaseModel):
@@ -168,7 +157,7 @@ class AnswerResult(BaseModel):
 
     answer: str
     withheld: bool
-    confidence: Literal["high", "medium", "low"]
+    confidence: Level
     reasons: list[str]
     sources: list[Source]
 
@@ -186,46 +175,28 @@ class AnswerResult(BaseModel):
 class DocumentPart(BaseModel):
     """`next_offset`: the offset of the next part, null at the end."""
 
-    document_id: str
+    document_id: str = Field(validation_alias="id")
     collection_id: str
     title: str
     uri: str | None
-    status: Literal["processing", "completed", "failed"]
+    status: Status
     text: str
     offset: int
-    total_characters: int
+    total_characters: int = Field(validation_alias="characters")
     next_offset: int | None
 
     @classmethod
     def of(cls, row: dict[str, Any], offset: int) -> Self:
         end = offset + len(row["text"])
-        return cls(
-            document_id=row["id"],
-            collection_id=row["collection_id"],
-            title=row["title"],
-            uri=row["uri"],
-            status=row["status"],
-            text=row["text"],
-            offset=offset,
-            total_characters=row["characters"],
-            next_offset=end if row["text"] and end < row["characters"] else None,
-        )
+        next_offset = end if row["text"] and end < row["characters"] else None
+        return cls(**row, offset=offset, next_offset=next_offset)
 
 
-class Collection(BaseModel):
-    collection_id: str
+class Collection(ResponseModel):
+    collection_id: str = Field(validation_alias="id")
     name: str
-    description: str | None
-    documents: int
-
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> Self:
-        return cls(
-            collection_id=row["id"],
-            name=row["name"],
-            description=row["description"] and row["description"][:DESCRIPTION_CHARACTERS],
-            documents=row["document_count"],
-        )
+    description: Annotated[str | None, AfterValidator(lambda text: text and text[:DESCRIPTION_CHARACTERS])]
+    documents: int = Field(validation_alias="document_count")
 
 
 class CollectionList(BaseModel):
@@ -237,7 +208,7 @@ class AddedDocument(BaseModel):
     """Searches find the document once its status is completed, usually within a minute."""
 
     document_id: str
-    status: Literal["processing", "completed", "failed"]
+    status: Status
 
 
 def _query(text: str, top_k: int, collection_id: str | None) -> Query:

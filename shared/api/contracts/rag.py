@@ -4,21 +4,24 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
 from shared.api.contracts.shared_fields import (
     ConfidenceDetail,
     ConfidenceThresholds,
+    Level,
     RangeEnd,
     RangeStart,
+    ResponseModel,
+    Score,
     rounded_score,
 )
 from shared.errors import RagError
 from shared.generation.cited_documents import snippet
 from shared.generation.confidence import mean_similarity
 from shared.generation.refusal_texts import RAG_INSUFFICIENT
-from shared.types import Answer, Citation, Filters, Match, Query, SearchResult
+from shared.types import Answer, Filters, Match, Query, SearchResult
 
 SourceType = Literal["transcript", "email", "doc", "faq", "web"]
 
@@ -76,6 +79,13 @@ class Request(BaseModel):
         return Query(self.query_text, 8 if self.top_k is None else self.top_k, filters, rerank=False)
 
 
+def _meta(match: Match) -> dict[str, Any]:
+    """The document's metadata with its org, date and language, as in the contract."""
+    own = {"date": match.occurred_at.isoformat() if match.occurred_at else None, "lang": match.lang}
+    fields = {name: value for name, value in own.items() if value is not None or name not in match.metadata}
+    return {**match.metadata, **fields, "org_id": match.org_id}
+
+
 class Result(BaseModel):
     chunk_id: str
     source_id: str
@@ -123,32 +133,19 @@ class SearchResponse(BaseModel):
 
 class AnswerText(BaseModel):
     text: str
-    confidence: Literal["high", "medium", "low"]
+    confidence: Level
     model: str | None
     generated_at: datetime
 
 
-class AnswerCitation(BaseModel):
-    source_id: str
-    source_type: str
-    source_title: str
-    source_uri: str | None
+class AnswerCitation(ResponseModel):
+    source_id: str = Field(validation_alias=AliasPath("match", "document_id"))
+    source_type: str = Field(validation_alias=AliasPath("match", "source_type"))
+    source_title: str = Field(validation_alias=AliasPath("match", "title"))
+    source_uri: str | None = Field(validation_alias=AliasPath("match", "uri"))
     snippet: str
-    relevance_score: float
-    meta: dict[str, Any]
-
-    @classmethod
-    def of(cls, citation: Citation) -> Self:
-        match = citation.match
-        return cls(
-            source_id=match.document_id,
-            source_type=match.source_type,
-            source_title=match.title,
-            source_uri=match.uri,
-            snippet=citation.snippet,
-            relevance_score=rounded_score(match.score),
-            meta=_meta(match),
-        )
+    relevance_score: Score = Field(validation_alias=AliasPath("match", "score"))
+    meta: Annotated[dict[str, Any], BeforeValidator(_meta)] = Field(validation_alias="match")
 
 
 class ContextUsed(BaseModel):
@@ -193,10 +190,3 @@ class AnswerResponse(BaseModel):
             processing_time_ms=answer.milliseconds,
             ignored_filters=ignored_names(request.filters),
         )
-
-
-def _meta(match: Match) -> dict[str, Any]:
-    """The document's metadata with its org, date and language, as in the contract."""
-    own = {"date": match.occurred_at.isoformat() if match.occurred_at else None, "lang": match.lang}
-    fields = {name: value for name, value in own.items() if value is not None or name not in match.metadata}
-    return {**match.metadata, **fields, "org_id": match.org_id}

@@ -13,8 +13,6 @@ from pydantic import (
     model_validator,
 )
 
-from shared.types import Judgement, Thresholds
-
 MAX_DOCUMENTS = 1000
 
 Flag = Annotated[bool, Field(strict=True)]
@@ -93,42 +91,29 @@ class ResponseModel(BaseModel):
         return cls.model_validate(source)
 
 
-class ConfidenceThresholds(BaseModel):
-    """The lowest value of each level."""
-
-    high: float
-    medium: float
-
-    @classmethod
-    def of(cls, thresholds: Thresholds) -> Self:
-        return cls(high=thresholds.high, medium=thresholds.medium)
-
-
-class ConfidenceDetail(BaseModel):
-    """`score`: the probability, 0 to 1, that the passages answer the question, without a calibration their
-    mean similarity, which `thresholds` divide into levels; `because`: the reasons; `unsupported`: sentences
-    of a model's answer that the passages do not support."""
-
-    level: Literal["high", "medium", "low"]
-    score: float
-    thresholds: ConfidenceThresholds
-    because: list[str]
-    unsupported: list[str] = []
-
-    @classmethod
-    def of(cls, judgement: Judgement) -> Self:
-        return cls(
-            level=judgement.confidence.value,
-            score=rounded_score(judgement.score),
-            thresholds=ConfidenceThresholds.of(judgement.thresholds),
-            because=list(judgement.because),
-            unsupported=list(judgement.unsupported),
-        )
-
-
 def rounded_score(value: float) -> float:
     """A score from 0 to 1 with six digits."""
     return round(min(1.0, max(0.0, value)), 6)
 
 
 Score = Annotated[float, AfterValidator(rounded_score)]
+Level = Literal["high", "medium", "low"]
+
+
+class ConfidenceThresholds(ResponseModel):
+    """The lowest value of each level."""
+
+    high: float
+    medium: float
+
+
+class ConfidenceDetail(ResponseModel):
+    """`score`: the probability, 0 to 1, that the passages answer the question, without a calibration their
+    mean similarity, which `thresholds` divide into levels; `because`: the reasons; `unsupported`: sentences
+    of a model's answer that the passages do not support."""
+
+    level: Level = Field(validation_alias="confidence")
+    score: Score
+    thresholds: ConfidenceThresholds
+    because: list[str]
+    unsupported: list[str] = []

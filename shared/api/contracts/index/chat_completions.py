@@ -16,6 +16,7 @@ from shared.answering.chat_completions.openai_request import (
 from shared.answering.chat_completions.openai_response_format import is_last_part
 from shared.api.contracts.index import indexes_and_queries
 from shared.api.contracts.index.indexes_and_queries import Node
+from shared.api.contracts.platform.error_format import error_type
 from shared.api.contracts.shared_fields import CollectionName, ConfidenceDetail, Flag
 from shared.api.sse import event
 from shared.errors import InvalidRequest, NotFound, RagError
@@ -26,13 +27,6 @@ from shared.types import JudgedSearch
 OWN_FIELDS = frozenset({"index_name", "top_k", "context_token_ratio"})
 DONE = b"data: [DONE]\n\n"
 INVALID_FORMAT = "Invalid request format: "
-# OpenAI's error types.
-ERROR_TYPES = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-}
 
 # Headers of OpenAI's clients, for CORS.
 CLIENT_HEADERS = (
@@ -68,8 +62,8 @@ def error_body(error: RagError) -> dict[str, Any]:
         if isinstance(error, InvalidRequest) and error.faults
         else str(indexes_and_queries.error_body(error)["detail"])
     )
-    kind = ERROR_TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
-    return {"detail": message, "error": {"message": message, "type": kind, "code": error.code}}
+    openai = {"message": message, "type": error_type(error), "code": error.code}
+    return {"detail": message, "error": openai}
 
 
 class StreamOptions(BaseModel):

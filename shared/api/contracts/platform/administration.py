@@ -6,8 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, Secret, StringConstraints, model_validator
 
-from shared.api.contracts.platform.documents import DocumentError
-from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.platform.documents import DocumentError, error_of
+from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import ResponseModel, WithoutNul
 
 State = Literal["healthy", "degraded", "unhealthy", "unknown", "not_configured"]
@@ -162,9 +162,8 @@ class Member(BaseModel):
     last_called_on: date | None
 
 
-class Members(BaseModel):
-    data: list[Member]
-    pagination: Pagination
+class Members(Page[Member]):
+    pass
 
 
 JobState = Literal["waiting", "running", "failed"]
@@ -193,13 +192,11 @@ class Job(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_row(cls, row: dict[str, Any]) -> dict[str, Any]:
-        error = {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
-        return {**row, "error": error, "next_attempt_at": row["due_at"]}
+        return {**row, "error": error_of(row), "next_attempt_at": row["due_at"]}
 
 
-class Jobs(BaseModel):
-    data: list[Job]
-    pagination: Pagination
+class Jobs(Page[Job]):
+    pass
 
 
 class JobIds(BaseModel):
@@ -241,6 +238,5 @@ class Event(BaseModel):
     created_at: datetime
 
 
-class Events(BaseModel):
-    data: list[Event]
-    pagination: Pagination
+class Events(Page[Event]):
+    pass

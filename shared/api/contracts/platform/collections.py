@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from shared.api.contracts.metadata import WithMetadata
-from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import Flag, WithoutNul
 from shared.models.chunk_size_and_window import (
     MAX_OVERLAP,
@@ -108,6 +108,5 @@ class Collection(BaseModel):
         return cls(**{**row, "user_id": row["created_by"], "config": config})
 
 
-class Collections(BaseModel):
-    data: list[Collection]
-    pagination: Pagination
+class Collections(Page[Collection]):
+    pass

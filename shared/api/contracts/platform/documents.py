@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from shared.access.download_links import MAX_LIFETIME_SECONDS
 from shared.api.contracts.metadata import WithMetadata, check_metadata
-from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import Flag, ResponseModel, WithoutNul
 from shared.errors import InvalidRequest
 
@@ -90,6 +90,11 @@ class DocumentError(BaseModel):
     message: str
 
 
+def error_of(row: dict[str, Any]) -> dict[str, str] | None:
+    """The error in a row, None without one."""
+    return {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
+
+
 class Document(BaseModel):
     id: str
     org_id: str
@@ -115,17 +120,15 @@ class Document(BaseModel):
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
         name = row["external_id"] or row["id"]
-        error = {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
         hashes = {
             "content_hash": f"sha256:{row['content_hash']}",
             "unique_identifier_hash": f"sha256:{hashlib.sha256(name.encode()).hexdigest()}",
         }
-        return cls(**{**row, "user_id": row["created_by"], "error": error, **hashes})
+        return cls(**{**row, "user_id": row["created_by"], "error": error_of(row), **hashes})
 
 
-class Documents(BaseModel):
-    data: list[Document]
-    pagination: Pagination
+class Documents(Page[Document]):
+    pass
 
 
 class DocumentIds(BaseModel):
@@ -166,8 +169,8 @@ class DocumentStatus(BaseModel):
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
-        error = Document.of(row).error
-        return cls(**{**row, "document_id": row["id"], "attempts": row["attempts"] or 0, "error": error})
+        fields = {"document_id": row["id"], "attempts": row["attempts"] or 0, "error": error_of(row)}
+        return cls(**{**row, **fields})
 
 
 def parse_metadata(metadata: str | None) -> dict[str, Any]:

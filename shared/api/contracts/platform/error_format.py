@@ -40,10 +40,14 @@ class ErrorBody(BaseModel):
     error: ErrorDetail
 
 
+def error_type(error: RagError) -> str:
+    """One of OpenAI's error types."""
+    return TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
+
+
 def error_body(error: RagError) -> dict[str, Any]:
-    kind = TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
     details = dict(error.details)
     code = CODES.get(error.code, error.code)
     if "missing" in details:
         code = "missing_required_field" if details.pop("missing") else "invalid_field_value"
-    return {"error": {"type": kind, "code": code, "message": str(error), "details": details}}
+    return {"error": {"type": error_type(error), "code": code, "message": str(error), "details": details}}

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field, StringConstraints
 
 from shared.answering import request_replay
-from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import ResponseModel, Score, WithoutNul
 
 Rating = Literal["up", "down"]
@@ -192,9 +192,8 @@ class ListedRecord(BaseModel):
         )
 
 
-class Records(BaseModel):
-    data: list[ListedRecord]
-    pagination: Pagination
+class Records(Page[ListedRecord]):
+    pass
 
 
 class Levels(BaseModel):

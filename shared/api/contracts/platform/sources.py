@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from shared.api.contracts.platform.documents import error_of
 from shared.api.contracts.shared_fields import Flag, WithoutNul
 
 Kind = Literal["website", "bucket"]
@@ -97,11 +98,10 @@ class Source(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_row(cls, row: dict[str, Any]) -> dict[str, Any]:
-        error = {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
         return {
             **row,
             "status": row["state"],
-            "last_run": {**row, "error": error} if row["started_at"] else None,
+            "last_run": {**row, "error": error_of(row)} if row["started_at"] else None,
             "next_run_at": row["due_at"] if row["enabled"] else None,
         }
 

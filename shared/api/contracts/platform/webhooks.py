@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import Flag
 from shared.types import WebhookMessage
 
@@ -110,9 +110,8 @@ class Delivery(BaseModel):
         return {**row, **fields, "next_attempt_at": row["due_at"] if state == "waiting" else None}
 
 
-class Deliveries(BaseModel):
-    data: list[Delivery]
-    pagination: Pagination
+class Deliveries(Page[Delivery]):
+    pass
 
 
 def message_of(row: dict[str, Any]) -> WebhookMessage:

@@ -28,7 +28,7 @@ from shared.api.contracts.search.requests_and_limits import (
 )
 from shared.api.contracts.search.results import Rationale, Result, Span, Usage, results
 from shared.api.contracts.search.search import Mode
-from shared.api.contracts.shared_fields import ConfidenceDetail, Flag
+from shared.api.contracts.shared_fields import ConfidenceDetail, Flag, Level
 from shared.api.sse import event
 from shared.errors import RagError
 from shared.types import TextDelta
@@ -159,7 +159,7 @@ class Response(WireModel):
 
     answer: str
     withheld: bool
-    confidence: Literal["high", "medium", "low"]
+    confidence: Level
     confidence_detail: ConfidenceDetail
     citations: list[Citation]
     support: Support
@@ -199,7 +199,7 @@ class Meta(WireModel):
     """The first event of a stream."""
 
     retrieval: Retrieval
-    confidence: Literal["high", "medium", "low"]
+    confidence: Level
     confidence_detail: ConfidenceDetail
     rationale: Rationale | None = None
     request_id: str
