@@ -165,7 +165,7 @@ class Runtime:
     """A bare Python with the libraries of the zip, which forks for each call. Use as a context manager."""
 
     # What takes a second to import and is not this project's.
-    LIBRARIES = ("fastapi", "httpx", "jose.jwt", "mangum", "slowapi")
+    LIBRARIES = ("fastapi", "httpx", "httpx2", "jose.jwt", "mangum", "openai", "postgrest", "slowapi")
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._folder = folder
