@@ -105,7 +105,7 @@ def on_routes(actors: Actors, objects: Objects, credentials: Credentials) -> Ite
     ]
     yield _outsiders(actors, objects, unauthenticated, {"a key of another org": credentials.foreign})
     yield _colleagues(actors, objects)
-    yield _bound(actors, objects, credentials.bound)
+    yield _bound(actors, objects, {"a key bound to another collection": credentials.bound})
 
 
 def on_sql_functions(actors: Actors, objects: Objects) -> Iterable[Group]:
@@ -131,9 +131,15 @@ def on_sql_functions(actors: Actors, objects: Objects) -> Iterable[Group]:
     }
     yield _outsiders(actors, objects, unauthenticated, foreign)
     yield _colleagues(actors, objects)
-    yield _bound(
-        actors, objects, actors.key_token(actors.admin, SCOPES, collection=objects.other_collection_id)
-    )
+    owners = {
+        "a key bound to another collection": actors.admin,
+        "the member's own key, bound to another collection": actors.member,
+    }
+    bound = {
+        name: actors.key_token(owner, SCOPES, collection=objects.other_collection_id)
+        for name, owner in owners.items()
+    }
+    yield _bound(actors, objects, bound)
 
 
 def _outsiders(
@@ -160,13 +166,14 @@ def _colleagues(actors: Actors, objects: Objects) -> Group:
     )
 
 
-def _bound(actors: Actors, objects: Objects, credential: str) -> Group:
-    """A key of the victim org's admin that belongs to another collection."""
+def _bound(actors: Actors, objects: Objects, credentials: dict[str, str]) -> Group:
+    """Keys of the victim org that belong to another collection. The rows of one user alone, such as sessions,
+    are hidden from the admin's key in any case: only the owner's shows whether the collection limits it."""
     id_names = ("collection_id", "document_id", "chunk_id")
     ids = {str(values[name]) for values in (objects.shared, objects.private) for name in id_names}
     # All objects of that collection are the admin's: a response with other users is about the whole org.
     ids |= {actors.member.id, actors.colleague.id}
-    attacks = _users({"a key bound to another collection": credential}, privately=False)
+    attacks = _users(credentials, privately=False)
     extent = Extent(outside_of_collection=objects.other_collection_id)
     return Group(tuple(attacks), (actors.marker, actors.private_marker), frozenset(ids), extent)
 
