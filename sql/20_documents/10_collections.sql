@@ -56,7 +56,6 @@ create unique index collections_name on rag.collections (org_id, owner_id, name)
 -- rag_remove_deleted_collections: collections that members deleted.
 create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
 
--- The one membership expression; every tenant table repeats it word for word (a test compares them).
 call rag.admit_members('collections');
 
 -- A collection comes into being with its first document: writing documents is enough for that.

@@ -31,7 +31,7 @@ as $$
 begin
   perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.jobs
-  set state = 'waiting', next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
+  set state = 'waiting', next_ordinal = 0, attempts = 0, due_at = now(), lease = null, finished_at = null,
     user_id = coalesce(auth.uid(), user_id)
   where jobs.org_id = requeue_extraction.org_id and jobs.id = requeue_extraction.document_id
     and jobs.kind = 'extraction';

@@ -1163,7 +1163,6 @@ create unique index collections_name on rag.collections (org_id, owner_id, name)
 -- rag_remove_deleted_collections: collections that members deleted.
 create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
 
--- The one membership expression; every tenant table repeats it word for word (a test compares them).
 call rag.admit_members('collections');
 
 -- A collection comes into being with its first document: writing documents is enough for that.
@@ -9010,7 +9009,7 @@ as $$
 begin
   perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.jobs
-  set state = 'waiting', next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
+  set state = 'waiting', next_ordinal = 0, attempts = 0, due_at = now(), lease = null, finished_at = null,
     user_id = coalesce(auth.uid(), user_id)
   where jobs.org_id = requeue_extraction.org_id and jobs.id = requeue_extraction.document_id
     and jobs.kind = 'extraction';

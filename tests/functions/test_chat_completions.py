@@ -431,11 +431,11 @@ def test_anonymous_chat_needs_a_configured_user(
     index(services, people.ann, "kettles", KETTLE)
     body = {"messages": [user()], "index_name": "kettles"}
     assert local.post(PATH, json=body).status_code == 401
-    somebody = {
+    anonymous = {
         "rag_index_anonymous_org": UUID(people.acme.id),
         "rag_index_anonymous_user": UUID(people.alf.id),
     }
-    with services_with(settings, **somebody) as opened, client_of(chat_completions.app, opened) as client:
+    with services_with(settings, **anonymous) as changed, client_of(chat_completions.app, changed) as client:
         assert KETTLE in client.post(PATH, json=body).text
         bearer = {"Authorization": "Bearer nonsense"}
         assert client.post(PATH, json=body, headers=bearer).status_code == 401

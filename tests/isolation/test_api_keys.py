@@ -151,7 +151,7 @@ def assert_powerless(library: Library, actor: Actor, token: str) -> None:
 
 
 def test_a_malformed_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
-    """Of the whole key, then of its collection: nothing is left of what its user may."""
+    """A malformed claim of the key, then of its collection, grants none of the user's rights."""
     ann = library.people.ann
     for claim in ["", "admin", 7, True, [], ["admin"], [{"scopes": ["admin"]}]]:
         with subtests.test(claim=claim):

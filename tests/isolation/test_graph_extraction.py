@@ -16,8 +16,8 @@ CLAIM = {"kind": "extraction", "max_items": 10}
 
 
 @pytest.fixture(autouse=True)
-def _nothing_to_read(no_jobs: None) -> None:
-    """That another test has left."""
+def _no_pending_extractions(no_jobs: None) -> None:
+    """Each test begins with an empty queue."""
 
 
 def worker_token(people: People) -> str:

@@ -1,4 +1,4 @@
-"""Rules of the catalogue: who executes and reads what, and how tenants are told apart.
+"""Rules of the catalogue: grants of functions and tables, and the policies that separate tenants.
 
 verify/catalogue.json has every grant and policy of the release. These rules hold of a changed release, too.
 """

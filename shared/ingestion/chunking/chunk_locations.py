@@ -34,8 +34,8 @@ class Outline:
             self._headings.append((start, end, " > ".join(title for _, title in above if title)))
 
     def location(self, start: int, end: int) -> dict[str, Any]:
-        """`page_number` and `section` of text[start:end], where known: the titles of the headings above it,
-        joined by " > ". `page_end`: the last page of a passage on several."""
+        """`page_number` of text[start:end]; `page_end`: its last page, if it is on several; `section`: the
+        titles of the headings above it, joined by " > ". Without those that the document lacks."""
         location: dict[str, Any] = {}
         first, last = (bisect_right(self._pages, at, key=itemgetter(0)) - 1 for at in (start, end - 1))
         if first >= 0:

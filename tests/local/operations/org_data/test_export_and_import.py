@@ -25,7 +25,6 @@ from verify.actors import Actors, create_actors
 from verify.victim_objects import ObjectFactory
 
 Database = psycopg.Connection[Any]
-DELETED = "a deleted collection"
 
 
 @contextmanager
