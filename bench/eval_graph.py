@@ -21,7 +21,7 @@ from bench.labelled_sets import IngestedSet, LabelledSet
 from bench.ranking import Difference, by_best_chunk, difference, measures, recalls
 from shared import pipeline
 from shared.answering.routed_search import retrieve
-from shared.retrieval.types import Place, SearchRequest
+from shared.retrieval.types import SearchArea, SearchRequest
 from shared.types import Match, Mode, Query
 
 PART = "graph_quality"
@@ -139,7 +139,7 @@ def search_of(ingested: IngestedSet, method: str) -> Search:
 
     def routed(text: str) -> SearchOutcome:
         request = SearchRequest(text, top_k=CHUNKS, rerank=False, with_highlights=False)
-        chunks = retrieve(ingested.services, ingested.reader, request, place=Place(ingested.org_id, None))
+        chunks = retrieve(ingested.services, ingested.reader, request, area=SearchArea(ingested.org_id, None))
         return SearchOutcome(chunks.matches, chunks.route.graph, chunks.graph.is_seeded)
 
     def summary(text: str) -> SearchOutcome:

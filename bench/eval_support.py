@@ -103,7 +103,7 @@ def match_of(item: Item) -> Match:
         state=None,
         labels=(),
         document_name=item.id,
-        place={},
+        location={},
         created_by="",
     )
 

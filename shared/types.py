@@ -123,12 +123,13 @@ class Match:
 
     `similarity` is the cosine to the query, clamped to 0..1, None for a query that was not embedded; `score`
     orders the list, 0..1, non-increasing; `span` is [start, end) in characters of the document's text.
-    `document_name` is the name that the caller gave the document, or its id; `place` is the position in the
-    document, as far as known (page_number, page_end, section), and `header`, the header of the chunk's table
-    or the question that it answers, which precede the chunk. `graph_sourced`: only the graph contributed it.
-    `filename` is the name of the document's file, if any; `owner_id` is the user of a private document,
-    None for one of the whole org; `created_by` is the user who created it; `relevance` is a reranker's score,
-    `word_score` that of the search by words; `model` is the embedding model of the query.
+    `document_name` is the name that the caller gave the document, or its id; `location` is where the
+    chunk stands in the document, as far as known (page_number, page_end, section), and `header`, the
+    header of the chunk's table or the question that it answers, which precede the chunk. `graph_sourced`:
+    only the graph contributed it. `filename` is the name of the document's file, if any; `owner_id` is
+    the user of a private document, None for one of the whole org; `created_by` is the user who created
+    it; `relevance` is a reranker's score, `word_score` that of the search by words; `model` is the
+    embedding model of the query.
     """
 
     chunk_id: str
@@ -151,7 +152,7 @@ class Match:
     state: str | None
     labels: tuple[str, ...]
     document_name: str
-    place: dict[str, Any]
+    location: dict[str, Any]
     created_by: str
     graph_sourced: bool = False
     filename: str | None = None
@@ -164,7 +165,7 @@ class Match:
     def header(self) -> str:
         """The header of the chunk's table (a line that begins with |), or the question that it answers; empty
         if the chunk begins outside of both."""
-        return str(self.place.get("header") or "")
+        return str(self.location.get("header") or "")
 
     @property
     def table_header(self) -> str:
@@ -174,7 +175,7 @@ class Match:
     @property
     def section_title(self) -> str:
         """The heading of the section in which the chunk begins, if known."""
-        return str(self.place.get("section") or "").rpartition(" > ")[2]
+        return str(self.location.get("section") or "").rpartition(" > ")[2]
 
 
 @dataclass(frozen=True, slots=True)

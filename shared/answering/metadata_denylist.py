@@ -32,7 +32,7 @@ def passage_of(match: Match, denied: frozenset[str]) -> Passage:
     metadata = match.metadata
     value = metadata.get("source")
     source = match.origin or (value if isinstance(value, str) else None) or match.title
-    page = match.place.get("page_number", metadata.get("page"))
+    page = match.location.get("page_number", metadata.get("page"))
     is_page = isinstance(page, str | int) and not isinstance(page, bool) and "page" not in denied
     citation = PassageSource(
         source=None if "source" in denied else source,

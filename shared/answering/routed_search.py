@@ -16,7 +16,7 @@ from shared.retrieval.highlight import highlight
 from shared.retrieval.query.document_families import KINDS, Family
 from shared.retrieval.query.router import route
 from shared.retrieval.query.types import Route, RouterInput, SearchMode
-from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
+from shared.retrieval.types import NO_FILTERS, NO_GRAPH, RoutedResult, SearchArea, SearchRequest
 from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
 from shared.tracing import current, milliseconds_since, step
@@ -35,22 +35,22 @@ def retrieve(
     request: SearchRequest,
     subject: SimilarTo | None = None,
     kind: ResultKind = ResultKind.CHUNKS,
-    place: Place | None = None,
+    area: SearchArea | None = None,
 ) -> RoutedResult:
     """The matches of the request's text, or those similar to the subject, whose text the request has.
 
-    `kind`: chunks, or documents by their best chunk. `place`: a place that is already known. Raises NotFound
+    `kind`: chunks, or documents by their best chunk. `area`: an area that is already known. Raises NotFound
     for a workspace or org that the caller cannot see, ContentFlagged, or another RagError.
     """
     started = time.perf_counter()
     with step("locate"):
-        place = place or locate(services.database, caller, request.workspace, request.org)
+        area = area or locate(services.database, caller, request.workspace, request.org)
     moderator = require_moderator(services.moderator) if request.is_moderated else None
     if moderator and moderator.flagged([request.text])[0]:
         raise ContentFlagged
     with step("route"):
-        plan = _plan(services, request, place, is_question=subject is None)
-    search = Search(services, caller, request, place, plan, subject, kind)
+        plan = _plan(services, request, area, is_question=subject is None)
+    search = Search(services, caller, request, area, plan, subject, kind)
     search.run()
     extend(search)
     matches, graph = search.result.matches, search.result.graph
@@ -83,7 +83,7 @@ def _flagged(moderator: Moderator, matches: Sequence[Match]) -> set[str]:
     return {chunk_id for chunk_id, flag in zip(texts, flags, strict=True) if flag}
 
 
-def _plan(services: Services, request: SearchRequest, place: Place, *, is_question: bool) -> Route:
+def _plan(services: Services, request: SearchRequest, area: SearchArea, *, is_question: bool) -> Route:
     reranks = services.settings.rag_rerank_enabled if request.rerank is None else request.rerank
     router_input = RouterInput(
         request.text,
@@ -91,7 +91,7 @@ def _plan(services: Services, request: SearchRequest, place: Place, *, is_questi
         request.scope,
         expands=request.expands,
         has_filters=request.filters != NO_FILTERS,
-        has_workspace=place.collection_id is not None,
+        has_workspace=area.collection_id is not None,
         # Without a reranker the order remains that of the search, which knows dates.
         reranks=reranks and services.reranker is not None,
         is_question=is_question,

@@ -7,7 +7,7 @@ from shared import pipeline
 from shared.generation.confidence import JUDGED_MATCHES
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.types import Route, Rule, SearchMode, SearchScope
-from shared.retrieval.types import Place, SearchRequest
+from shared.retrieval.types import SearchArea, SearchRequest
 from shared.services import Services
 from shared.types import (
     Confidence,
@@ -30,7 +30,7 @@ class Search:
     services: Services
     caller: Principal
     request: SearchRequest
-    place: Place
+    area: SearchArea
     route: Route
     subject: SimilarTo | None
     kind: ResultKind
@@ -62,7 +62,7 @@ class Search:
 
     def judged_matches(self) -> tuple[Match, ...]:
         """The matches of the confidence query in the scope of the last search. Raises a RagError."""
-        filters = narrow_filters(self.request.filters, self.place, self.scope)
+        filters = narrow_filters(self.request.filters, self.area, self.scope)
         query = pipeline.confidence_query(self.request.text, filters, self.request.rerank)
         # The result stays the last of the results.
         self.results.insert(0, pipeline.search(self.services, self.caller, query, self.embeddings))
@@ -74,7 +74,7 @@ class Search:
         return Query(
             route.text,
             request.top_k,
-            narrow_filters(request.filters, self.place, self.scope, self.time_range),
+            narrow_filters(request.filters, self.area, self.scope, self.time_range),
             self.match_mode,
             route.rerank,
             half_life_days=route.half_life_days if self.time_range is None else None,
@@ -139,9 +139,9 @@ def _low_recall(search: Search) -> str | None:
 
 
 def narrow_filters(
-    filters: Filters, place: Place, scope: SearchScope, time_range: TimeRange | None = None
+    filters: Filters, area: SearchArea, scope: SearchScope, time_range: TimeRange | None = None
 ) -> Filters:
-    """The filters, limited to the place and the time range; the scope org ignores the workspace."""
-    collections = () if scope is SearchScope.ORG or place.collection_id is None else (place.collection_id,)
-    filters = replace(filters, org_id=place.org_id, collection_ids=collections)
+    """The filters, limited to the area and the time range; the scope org ignores the workspace."""
+    collections = () if scope is SearchScope.ORG or area.collection_id is None else (area.collection_id,)
+    filters = replace(filters, org_id=area.org_id, collection_ids=collections)
     return replace(filters, date_from=time_range.after, date_to=time_range.before) if time_range else filters

@@ -22,10 +22,10 @@ def find_similar(
     caller cannot see, or another RagError."""
     if subject.kind == "text":
         return retrieve(services, caller, request, subject, kind)
-    place = locate(services.database, caller, request.workspace, request.org)
+    area = locate(services.database, caller, request.workspace, request.org)
     # The subject may be outside the workspace that is searched.
     ids = [(subject.kind, subject.value)]
-    contents = hydrate(services.database, caller, place, ids, chunks=False, text=True, whole_org=True)
+    contents = hydrate(services.database, caller, area, ids, chunks=False, text=True, whole_org=True)
     if contents.missing:
         raise NotFound(
             "There is no such subject. Check its id.", code="subject_not_found", details={"field": "subject"}
@@ -38,4 +38,4 @@ def find_similar(
     # A stored subject has a vector and is no question, so the router has nothing to infer.
     mode = SearchMode.NEURAL if request.mode in (SearchMode.AUTO, SearchMode.FAST) else request.mode
     request = replace(request, text=text[:SUBJECT_CHARACTERS], mode=mode, expands=False)
-    return retrieve(services, caller, request, SimilarTo(subject.kind, subject_id), kind, place)
+    return retrieve(services, caller, request, SimilarTo(subject.kind, subject_id), kind, area)

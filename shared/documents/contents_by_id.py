@@ -10,7 +10,7 @@ from shared.clients.lenient_row_reading import object_of, readable
 from shared.clients.postgrest import Database
 from shared.errors import InvalidRequest, NotFound
 from shared.graph.graph_of_rows import graph_of
-from shared.retrieval.types import Contents, Document, Kind, Place, StoredChunk
+from shared.retrieval.types import Contents, Document, Kind, SearchArea, StoredChunk
 from shared.text.prefixed_ids import id_of
 from shared.types import PrincipalSource
 
@@ -25,7 +25,7 @@ _EMPTY: dict[str, Any] = {"entities": [], "edges": [], "evidence": []}
 def hydrate(
     database: Database,
     caller: PrincipalSource,
-    place: Place,
+    area: SearchArea,
     ids: Sequence[tuple[Kind, str]],
     *,
     chunks: bool,
@@ -33,7 +33,7 @@ def hydrate(
     whole_org: bool,
     hops: int | None = None,
 ) -> Contents:
-    """The documents and chunks of these ids at that place, or, with `whole_org`, anywhere in its org. With
+    """The documents and chunks of these ids in that area, or, with `whole_org`, anywhere in its org. With
     `hops` each document has the graph of that depth around it.
 
     The result has at most 4,500,000 bytes of JSON and 1,000,000 bytes of graphs, in the order of the ids.
@@ -45,8 +45,8 @@ def hydrate(
     parsed = {(kind, sent): id_ for kind, sent in ids if (id_ := _parse_id(kind, sent))}
     ids_to_read = list(dict.fromkeys((kind, id_) for (kind, _), id_ in parsed.items()))
     arguments = {
-        "org_id": place.org_id,
-        "collection_id": None if whole_org else place.collection_id,
+        "org_id": area.org_id,
+        "collection_id": None if whole_org else area.collection_id,
         "kinds": [kind for kind, _ in ids_to_read],
         "ids": [id_ for _, id_ in ids_to_read],
         "text": text,

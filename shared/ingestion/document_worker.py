@@ -82,28 +82,28 @@ class Worker:
         ready: list[_LoadedDocument] = []
         leases = LeaseRenewer(self._jobs)
         until = time.monotonic() + READING_SECONDS
-        for place, job in enumerate(jobs):
-            if place and time.monotonic() > until:
-                total += BatchResult(postponed=self._postpone(jobs[place:]))
+        for position, job in enumerate(jobs):
+            if position and time.monotonic() > until:
+                total += BatchResult(postponed=self._postpone(jobs[position:]))
                 break
             # A lost lease is noticed when the job's turn comes.
-            leases.renew([*(item.job for item in ready), *jobs[place:]], "converting")
+            leases.renew([*(item.job for item in ready), *jobs[position:]], "converting")
             total += attempt(self._jobs, job, partial(self._prepare, job, ready))
 
         # Both before later passages are embedded and before a document is stored that waited for others.
-        def renew_from(place: int) -> None:
-            leases.renew([later.job for later in ready[place:]], "storing")
+        def renew_from(position: int) -> None:
+            leases.renew([later.job for later in ready[position:]], "storing")
 
-        def store(place: int, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
-            renew_from(place)
+        def store(position: int, item: _LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
+            renew_from(position)
             return attempt(self._jobs, item.job, partial(self._store, item, vectors))
 
         stored: list[Future[BatchResult]] = []
         with ThreadPoolExecutor(STORED_AT_ONCE) as pool:
             # The passages of later documents are embedded meanwhile.
-            for place, (item, vectors) in enumerate(self._embedded_by_model(ready, leases)):
-                renew_from(place)
-                stored.append(pool.submit(store, place, item, vectors))
+            for position, (item, vectors) in enumerate(self._embedded_by_model(ready, leases)):
+                renew_from(position)
+                stored.append(pool.submit(store, position, item, vectors))
         return sum((one.result() for one in stored), total)
 
     def _prepare(self, job: Job, ready: list[_LoadedDocument]) -> BatchResult:

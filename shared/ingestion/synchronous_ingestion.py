@@ -118,8 +118,8 @@ def store_many(
     for together in _by_chunks(rows) or [[]]:
         arguments = {"collection": collection, "documents": together, "only_present": only_present}
         rows_stored = database.call(caller, "rag_put_documents", arguments, long_timeout=True)
-        by_position = {row["place"]: StoredDocument.of(row) for row in rows_stored}
-        stored += [by_position.get(position) for position in range(1, len(together) + 1)]
+        by_number = {row["number"]: StoredDocument.of(row) for row in rows_stored}
+        stored += [by_number.get(number) for number in range(1, len(together) + 1)]
     return stored
 
 

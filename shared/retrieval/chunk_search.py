@@ -162,10 +162,10 @@ def widen(
 
 def _widened(match: Match, row: dict[str, Any]) -> Match:
     """The match with a longer text. A text that begins earlier may begin in another section and table."""
-    place = match.place
+    location = match.location
     if row["span_start"] < match.span[0]:
-        place = {name: value for name, value in place.items() if name not in ("section", "header")}
-    return replace(match, text=row["content"], span=(row["span_start"], row["span_end"]), place=place)
+        location = {name: value for name, value in location.items() if name not in ("section", "header")}
+    return replace(match, text=row["content"], span=(row["span_start"], row["span_end"]), location=location)
 
 
 def has_identifier(match: Match, identifier: str) -> bool:
@@ -204,7 +204,7 @@ def _match(row: dict[str, Any], model: str) -> Match:
         metadata=object_of(row["metadata"]),
         labels=tuple(row["labels"]),
         document_name=row["external_id"] or row["document_id"],
-        place=object_of(row["place"]),
+        location=object_of(row["location"]),
         graph_sourced=row.get("graph_sourced", False),
         filename=row.get("filename"),
         owner_id=row.get("owner_id"),

@@ -105,8 +105,9 @@ def _parts(text: str, lang: str | None, hits: Sequence[tuple[int, str]]) -> list
     rules = [_RULE.fullmatch(text, item.start, item.end) is not None for item in items]
     parts: list[_Part] = []
     next_hit = 0
-    for place, item in enumerate(items):
-        frame = item.heading or rules[place] or (_is_row(text, item) and any(rules[place + 1 : place + 2]))
+    for position, item in enumerate(items):
+        precedes_rule = any(rules[position + 1 : position + 2])
+        frame = item.heading or rules[position] or (_is_row(text, item) and precedes_rule)
         part_hits: dict[str, int] = {}
         while next_hit < len(hits) and hits[next_hit][0] < item.end:
             at, term = hits[next_hit]
@@ -133,9 +134,9 @@ def _best(text: str, parts: Sequence[_Part], weights: Mapping[str, float]) -> tu
     """The best window; frames only if no sentence has a term, the first sentences if nothing has."""
     if not parts:
         return 0, min(len(text), CHARACTERS)
-    stems = [place for place, part in enumerate(parts) if not part.frame]
-    for places in (stems, range(len(parts))):
-        windows = [_window(parts, place, weights) for place in places if parts[place].hits]
+    stems = [position for position, part in enumerate(parts) if not part.frame]
+    for positions in (stems, range(len(parts))):
+        windows = [_window(parts, position, weights) for position in positions if parts[position].hits]
         if windows:
             _, _, first, last = max(windows)
             break

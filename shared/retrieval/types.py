@@ -14,7 +14,7 @@ Kind = Literal["document", "chunk"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SearchArea:
     """A collection of an org, or with None the whole org."""
 
     org_id: str

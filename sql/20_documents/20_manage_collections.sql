@@ -151,19 +151,19 @@ begin
       select shown.*, count(*) over () as total, row_number() over (
         order by case sort_by when 'name' then shown.name end, case sort_by
           when 'created_at' then shown.created_at end, case sort_by
-          when 'document_count' then shown.document_count end, shown.id) as place
+          when 'document_count' then shown.document_count end, shown.id) as position
       from rag.collections
       cross join lateral rag.render(collections) as shown
       where collections.org_id = any (array(select rag.current_org_ids())) and collections.loading_name is null
     ), page as (
-      select placed.*, case "order" when 'desc' then -place else place end as turn
+      select placed.*, case "order" when 'desc' then -position else position end as turn
       from placed
       order by turn
       limit "limit" offset "offset"
     )
     select jsonb_build_object(
       'total', (select count(*) from placed),
-      'collections', coalesce(jsonb_agg(to_jsonb(page) - array['total', 'place', 'turn'] order by page.turn), '[]'))
+      'collections', coalesce(jsonb_agg(to_jsonb(page) - array['total', 'position', 'turn'] order by page.turn), '[]'))
     from page);
 end;
 $$;

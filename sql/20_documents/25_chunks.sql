@@ -105,10 +105,10 @@ begin
     first_bytes[block + 1] := next_byte;
     first_characters[block + 1] := characters;
   end loop;
-  select array_agg((item.body ->> 'span_start')::integer order by item.place),
-    array_agg((item.body ->> 'span_end')::integer order by item.place)
+  select array_agg((item.body ->> 'span_start')::integer order by item.position),
+    array_agg((item.body ->> 'span_end')::integer order by item.position)
   into starts, ends
-  from jsonb_array_elements(chunks) with ordinality as item (body, place);
+  from jsonb_array_elements(chunks) with ordinality as item (body, position);
   if exists (
     select from unnest(starts, ends) as span (first, last)
     where (span.first >= 0 and span.last > span.first and span.last <= characters) is not true)
@@ -125,13 +125,13 @@ begin
       convert_from(substring(bytes from first_bytes[held.first] + 1
         for first_bytes[held.last + 1] - first_bytes[held.first]), 'UTF8'),
       span.first - first_characters[held.first] + 1, span.last - span.first)
-    from unnest(starts, ends) with ordinality as span (first, last, place)
+    from unnest(starts, ends) with ordinality as span (first, last, position)
     cross join lateral (
       select width_bucket(span.first, first_characters) as first,
         width_bucket(span.last - 1, first_characters) as last
       offset 0
     ) as held
-    order by span.place);
+    order by span.position);
 end;
 $$;
 
@@ -176,12 +176,12 @@ begin
   where item.body -> 'metadata' ? 'header_start';
   headers := rag.cut_texts(content, spans);
   return array(
-    select headers[span.place]
-    from jsonb_array_elements(chunks) with ordinality as item (body, place)
-    left join jsonb_array_elements(spans) with ordinality as span (body, place)
+    select headers[span.position]
+    from jsonb_array_elements(chunks) with ordinality as item (body, position)
+    left join jsonb_array_elements(spans) with ordinality as span (body, position)
       on span.body -> 'span_start' = item.body -> 'metadata' -> 'header_start'
       and span.body -> 'span_end' = item.body -> 'metadata' -> 'header_end'
-    order by item.place);
+    order by item.position);
 end;
 $$;
 

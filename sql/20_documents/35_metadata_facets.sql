@@ -42,8 +42,8 @@ begin
   return case jsonb_typeof(value)
     when 'number' then to_jsonb(trim_scale(value::numeric))
     when 'array' then coalesce((
-      select jsonb_agg(rag.normalize_numbers(item) order by place)
-      from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
+      select jsonb_agg(rag.normalize_numbers(item) order by position)
+      from jsonb_array_elements(value) with ordinality as items (item, position)), '[]')
     when 'object' then coalesce((
       select jsonb_object_agg(entry.key, rag.normalize_numbers(entry.value)) from jsonb_each(value) as entry), '{}')
     else value

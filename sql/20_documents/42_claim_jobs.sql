@@ -44,7 +44,7 @@ comment on function rag.fail_exhausted_jobs is
   'Fail the jobs whose last lease has expired after rag.max_attempts() attempts, and the documents of ingestion jobs.';
 
 create function rag.due_jobs(kind text, max_items integer)
-returns table (org_id uuid, id uuid, is_expired boolean, place bigint)
+returns table (org_id uuid, id uuid, is_expired boolean, rank bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
@@ -111,7 +111,7 @@ begin
       select due.*
       from due
       where due.is_expired or not exists (select from due as expired where expired.is_expired)
-      order by due.place
+      order by due.rank
       limit 4 * max_items
     ) as due
     cross join lateral (
@@ -135,7 +135,7 @@ begin
     coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
   from claimed
   join due on due.org_id = claimed.org_id and due.id = claimed.id
-  order by due.place;
+  order by due.rank;
 end;
 $$;
 

@@ -90,14 +90,14 @@ begin
       select listed.id, row_number() over (
         order by case sort_by when 'title' then listed.title end, case sort_by
           when 'created_at' then listed.created_at end, case sort_by
-          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
+          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as position
       from rag.documents as listed
       where listed.org_id = home.org_id and listed.collection_id = home.id
         and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
         and (name is null or strpos(lower(listed.title), lower(name)) > 0
           or strpos(lower(listed.filename), lower(name)) > 0)
     ), page as (
-      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
+      select placed.id, case "order" when 'desc' then -placed.position else placed.position end as turn
       from placed
       order by turn
       limit "limit" offset "offset"

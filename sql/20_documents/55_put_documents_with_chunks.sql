@@ -2,24 +2,24 @@
 -- document. The functions of this project call them as their user; row security checks every row.
 
 create type rag.new_document as (
-  place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
+  number integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb, content text,
   content_hash text, embedding_model text, chunks jsonb
 );
 
-comment on type rag.new_document is 'A document to store, and its place among those of the call.';
+comment on type rag.new_document is 'A document to store, and its number among those of the call.';
 
-create type rag.stored_document as (place integer, document_id uuid, replaced boolean, chunk_count integer);
+create type rag.stored_document as (number integer, document_id uuid, replaced boolean, chunk_count integer);
 
 comment on type rag.stored_document is
-  'A stored document: its place in the call, its id, and whether it replaced another.';
+  'A stored document: its number in the call, its id, and whether it replaced another.';
 
-create function rag.stored_document(place integer, document_id uuid, replaced boolean, chunk_count integer)
+create function rag.stored_document(number integer, document_id uuid, replaced boolean, chunk_count integer)
 returns rag.stored_document
 language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
-  return (place, document_id, replaced, chunk_count);
+  return (number, document_id, replaced, chunk_count);
 end;
 $$;
 
@@ -68,13 +68,13 @@ declare
   new rag.new_document[];
 begin
   for input in
-    select item.place, item.body -> 'chunks' as chunks, fields.*
-    from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
+    select item.number, item.body -> 'chunks' as chunks, fields.*
+    from jsonb_array_elements(new_documents.documents) with ordinality as item (body, number),
       jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
         uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
         metadata jsonb, content text, embedding_model text)
   loop
-    document.place := input.place;
+    document.number := input.number;
     document.id := rag.time_ordered_id();
     document.owner_id := case when input.private then auth.uid() else home.owner_id end;
     document.external_id := input.external_id;
@@ -124,7 +124,7 @@ begin
     if not only_present then
       made := made || rag.insert_documents(home, absent);
       stored := stored || array(
-        select rag.stored_document(place => input.place, document_id => input.id, replaced => false,
+        select rag.stored_document(number => input.number, document_id => input.id, replaced => false,
           chunk_count => jsonb_array_length(input.chunks))
         from unnest(absent) as input
         where input.id = any (made));
@@ -140,15 +140,15 @@ begin
       order by documents.id
       for update);
     stored := stored || array(
-      select rag.stored_document(place => target.place, document_id => target.document_id,
+      select rag.stored_document(number => target.number, document_id => target.document_id,
         replaced => target.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
       from rag.resolve_documents(home, absent) as target
-      join unnest(absent) as input on input.place = target.place
+      join unnest(absent) as input on input.number = target.number
       where target.document_id = any (present));
     -- A document that another call deleted before it was locked is created again.
     absent := array(
       select input from unnest(absent) as input
-      where input.place not in (select entry.place from unnest(stored) as entry));
+      where input.number not in (select entry.number from unnest(stored) as entry));
     exit when only_present or absent = '{}';
   end loop;
   if not only_present and absent <> '{}' then
@@ -162,8 +162,8 @@ begin
     select rag.document_chunks(
       document_id => entry.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
     from unnest(stored) as entry
-    join unnest(new) as input on input.place = entry.place), 0);
-  return query select entry.* from unnest(stored) as entry order by entry.place;
+    join unnest(new) as input on input.number = entry.number), 0);
+  return query select entry.* from unnest(stored) as entry order by entry.number;
 end;
 $$;
 
@@ -172,14 +172,14 @@ comment on function rag.put_documents is
   'that do not exist are skipped.';
 
 create function rag.resolve_documents(home rag.collections, new rag.new_document[])
-returns table (place integer, document_id uuid)
+returns table (number integer, document_id uuid)
 language sql stable security invoker set search_path = ''
   -- Without statistics, all indexes that begin with the org cost the same, and a look-up by name might read all
   -- documents of the org. Only documents_external_id has the order of names. Postgres 16 also scans a small table for
   -- each id.
   set enable_sort = off set enable_seqscan = off
 as $$
-  select input.place, target.id
+  select input.number, target.id
   from unnest(new) as input
   cross join lateral (
     select documents.id, input.external_id
@@ -221,7 +221,7 @@ begin
       input.uri, input.lang, input.occurred_at, input.origin, input.author, input.state, input.labels,
       input.metadata, input.content, input.content_hash,
       -- Lists show them in the order in which they came.
-      now() + input.place * interval '1 microsecond', now() + input.place * interval '1 microsecond'
+      now() + input.number * interval '1 microsecond', now() + input.number * interval '1 microsecond'
     from unnest(new) as input
     order by input.external_id
     on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null do nothing
@@ -252,7 +252,7 @@ begin
     content_hash = input.content_hash, status = 'completed', error_code = null, error_message = null,
     updated_at = clock_timestamp()
   from unnest(present) as entry
-  join unnest(new) as input on input.place = entry.place
+  join unnest(new) as input on input.number = entry.number
   where renewed.org_id = replace_documents.org_id and renewed.id = entry.document_id;
 
   delete from rag.jobs

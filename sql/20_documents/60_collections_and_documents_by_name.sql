@@ -143,11 +143,11 @@ begin
   end if;
   new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
-    for place in 1..coalesce(cardinality(new), 0) loop
+    for number in 1..coalesce(cardinality(new), 0) loop
       -- By id alone: the document of that name may belong to another user.
-      new[place].id := (
-        select found.id from rag.documents_by_name(home, array[new[place].external_id]) as found);
-      new[place].external_id := null;
+      new[number].id := (
+        select found.id from rag.documents_by_name(home, array[new[number].external_id]) as found);
+      new[number].external_id := null;
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, new, rag_put_documents.only_present) as stored;
@@ -157,7 +157,7 @@ $$;
 comment on function public.rag_put_documents is
   'Store documents in the collection, which is created if it is new. A document replaces the document of its name. '
   'documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: '
-  'documents that do not exist are skipped. place counts from 1.';
+  'documents that do not exist are skipped. number counts from 1.';
 
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,

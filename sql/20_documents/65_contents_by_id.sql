@@ -53,7 +53,7 @@ begin
   return query
   select coalesce(document.content, passage.content) as content, document.shown as document,
     passage.shown as passage, requested.id
-  from unnest(kinds, ids) with ordinality as requested (kind, id, place)
+  from unnest(kinds, ids) with ordinality as requested (kind, id, position)
   left join lateral (
     select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
       'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
@@ -73,7 +73,7 @@ begin
     offset 0
   ) as passage on true
   where document.shown is not null or passage.shown is not null
-  order by requested.place;
+  order by requested.position;
 end;
 $$;
 

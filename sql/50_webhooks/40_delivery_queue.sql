@@ -40,7 +40,7 @@ comment on function rag.clear_deliveries is
   'secrets.';
 
 create function rag.due_deliveries(max_items integer)
-returns table (org_id uuid, id uuid, place bigint)
+returns table (org_id uuid, id uuid, rank bigint)
 language sql stable security invoker set search_path = ''
 as $$
   with recursive busy (org_id, webhook_id) as (
@@ -104,7 +104,7 @@ begin
   return query
   with locked as materialized (
     select deliveries.org_id, deliveries.id
-    from (select due.* from rag.due_deliveries(max_items) as due order by due.place limit 4 * max_items) as due
+    from (select due.* from rag.due_deliveries(max_items) as due order by due.rank limit 4 * max_items) as due
     cross join lateral (
       select deliveries.org_id, deliveries.id
       from rag.deliveries

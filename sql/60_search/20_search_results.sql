@@ -29,13 +29,13 @@ create type rag.result_row as (
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-  exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real,
+  exact boolean, considered integer, external_id text, location jsonb, vector_ms real, lexical_ms real,
   filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
 comment on type rag.result_row is
   'A chunk as searches return it. external_id: the caller''s name of the document; filename: the name of its file. '
-  'place: the chunk''s location in the document, as far as known (page_number, page_end, section). exact: whether '
+  'location: the chunk''s location in the document, as far as known (page_number, page_end, section). exact: whether '
   'all vectors of the scope were compared; null if none were, in a search by keywords alone. considered: the number '
   'of compared vectors; with the index, the number that it returned. vector_ms, lexical_ms: the duration of vector '
   'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
@@ -52,19 +52,19 @@ begin
     candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score,
     documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang,
     documents.occurred_at, documents.origin, documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
-    documents.external_id, located.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
+    documents.external_id, located.location, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
     documents.owner_id, documents.created_by, to_rows.ignored_filters
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
-    span_end, similarity, word_score, score, place)
+    span_end, similarity, word_score, score, position)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   -- With offset 0 the planner reads each chunk by its key.
   cross join lateral (
-    select chunks.metadata as place
+    select chunks.metadata as location
     from rag.chunks
     where chunks.org_id = candidate.org_id and chunks.id = candidate.chunk_id
     offset 0
   ) as located
-  order by candidate.place;
+  order by candidate.position;
 end;
 $$;
 

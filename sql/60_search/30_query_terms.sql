@@ -1,13 +1,13 @@
 -- Parsed keyword queries: the terms of a query, how much each weighs, and which of them are adjacent.
 
 create type rag.query_term as (
-  term text, slot integer, config oid, place integer, weight double precision, documents bigint
+  term text, slot integer, config oid, position integer, weight double precision, documents bigint
 );
 
 comment on type rag.query_term is
   'A term of a query. slot: the same for all terms of one word, which each language stems in its own way. config: '
   'the OID of the text search configuration; not a regconfig, which pg_upgrade does not support in stored types. '
-  'place: the first position of the term in the query, null for identifiers. weight: the IDF of the term times its '
+  'position: the first position of the term in the query, null for identifiers. weight: the IDF of the term times its '
   'frequency in the query. documents: the number of documents that contain the term.';
 
 create type rag.word_pair as (
@@ -57,10 +57,10 @@ begin
   ) as total;
 
   with word as (
-    select languages.config, word.lexeme as term, place,
-      count(*) over (partition by place) = cardinality(configs) as counts_everywhere
+    select languages.config, word.lexeme as term, position,
+      count(*) over (partition by position) = cardinality(configs) as counts_everywhere
     from unnest(configs) as languages (config), unnest(rag.words(languages.config, query_text)) as word,
-      unnest(word.positions) as place
+      unnest(word.positions) as position
   ), identifier as (
     select identifiers.term, count(*) as occurrences
     from rag.identifiers(query_text) as identifiers (term)
@@ -75,7 +75,7 @@ begin
     ) as joined (content)
     cross join unnest(configs) as languages (config), unnest(rag.words(languages.config, joined.content)) as word
   ), term as (
-    select word.term, min(word.place)::integer as slot, word.config, min(word.place)::integer as place,
+    select word.term, min(word.position)::integer as slot, word.config, min(word.position)::integer as position,
       count(*) - coalesce(min(part.occurrences), 0) / 2.0 as frequency
     from word
     left join part on part.config = word.config and part.term = word.term
@@ -99,7 +99,7 @@ begin
     group by counts.term
     having sum(counts.chunks) > 0
   )
-  select array_agg((found.term, found.slot, found.config, found.place, found.weight, found.documents)::rag.query_term
+  select array_agg((found.term, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term
       order by found.weight desc, found.term)
     into keywords.terms
   from (
@@ -120,15 +120,15 @@ begin
   ) as slots (weight);
 
   select array_agg((neighbours.config, neighbours.term, neighbours.next_term,
-      neighbours.next_place - neighbours.place, neighbours.weight)::rag.word_pair)
+      neighbours.next_position - neighbours.position, neighbours.weight)::rag.word_pair)
     into keywords.pairs
   from (
-    select query_term.config, query_term.term, query_term.place,
-      lead(query_term.term) over in_order as next_term, lead(query_term.place) over in_order as next_place,
+    select query_term.config, query_term.term, query_term.position,
+      lead(query_term.term) over in_order as next_term, lead(query_term.position) over in_order as next_position,
       least(query_term.weight, lead(query_term.weight) over in_order) as weight
     from unnest(keywords.terms) as query_term
-    where query_term.place is not null
-    window in_order as (partition by query_term.config order by query_term.place)
+    where query_term.position is not null
+    window in_order as (partition by query_term.config order by query_term.position)
   ) as neighbours
   where neighbours.next_term <> neighbours.term;
   return keywords;

@@ -71,7 +71,7 @@ declare
   candidates rag.candidate[];
 begin
   with candidate as (
-    select loaded.*, row_number() over (order by loaded.word_score desc, loaded.id) as word_place
+    select loaded.*, row_number() over (order by loaded.word_score desc, loaded.id) as word_position
     from rag.load_candidates(
       keywords, documents, near, query_embedding, scope, row_limit, whole_documents) as loaded
   ), close as (
@@ -82,7 +82,7 @@ begin
         array_agg(rag.text_config(coalesce(candidate.lang, settings.language))::oid) as configs
       from candidate
       where keywords.pairs is not null and settings.phrase_share > 0 and candidate.word_score > 0
-        and candidate.word_place <= phrase_limit
+        and candidate.word_position <= phrase_limit
     ) as best
     cross join rag.phrase_proximity(keywords, best.ids, best.configs, best.contents) as closeness
   ), phrased as (

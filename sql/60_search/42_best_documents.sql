@@ -6,22 +6,22 @@ language sql stable security invoker set search_path = ''
 as $$
   with placed as (
     select candidate.org_id, candidate.document_id, candidate.score,
-      row_number() over (partition by candidate.org_id, candidate.document_id order by candidate.score desc) as place
+      row_number() over (partition by candidate.org_id, candidate.document_id order by candidate.score desc) as position
     from unnest(candidates) as candidate
   ), valued as (
     select placed.org_id, placed.document_id, count(*) as chunks,
-      sum(placed.score * 0.5 ^ least(placed.place, 50)) as value
+      sum(placed.score * 0.5 ^ least(placed.position, 50)) as value
     from placed
     group by 1, 2
   ), counted as (
-    select valued.*, row_number() over in_order as place,
+    select valued.*, row_number() over in_order as position,
       sum(valued.chunks) over in_order - valued.chunks as chunks_before
     from valued
     window in_order as (order by valued.value desc, valued.document_id)
   )
   select array_agg((counted.org_id, counted.document_id)::rag.document_key)
   from counted
-  where counted.place <= 5 or counted.chunks_before < chunks_wanted;
+  where counted.position <= 5 or counted.chunks_before < chunks_wanted;
 $$;
 
 comment on function rag.best_documents is

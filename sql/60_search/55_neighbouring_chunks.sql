@@ -12,7 +12,7 @@ begin
         lag(candidate.ordinal) over of_document as before,
         lead(candidate.ordinal) over of_document as after
       from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
-        span_end, similarity, word_score, score, place)
+        span_end, similarity, word_score, score, position)
       window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     ), wide as (
       select candidate.*, around.span_end as wide_end, greatest(around.span_start,
@@ -32,7 +32,7 @@ begin
       chunk_id => wide.chunk_id,
       content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
       span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
-      word_score => wide.word_score, score => wide.score) order by wide.place)
+      word_score => wide.word_score, score => wide.score) order by wide.position)
     from wide
     join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;

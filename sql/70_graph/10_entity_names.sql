@@ -76,13 +76,13 @@ as $$
 begin
   return query
   with mine as (
-    select substr(' ' || name || ' ', place, 2) as letters, count(*) as times
-    from generate_series(1, length(name) + 1) as place
+    select substr(' ' || name || ' ', position, 2) as letters, count(*) as times
+    from generate_series(1, length(name) + 1) as position
     group by 1
   ), theirs as (
-    select other.entity, substr(' ' || other.entity || ' ', place, 2) as letters, count(*) as times
+    select other.entity, substr(' ' || other.entity || ' ', position, 2) as letters, count(*) as times
     from (select distinct unnest(others) as entity) as other
-    cross join generate_series(1, length(other.entity) + 1) as place
+    cross join generate_series(1, length(other.entity) + 1) as position
     where length(other.entity) between 0.75 * length(name) and 1.34 * length(name)
     group by 1, 2
   )
@@ -102,7 +102,7 @@ create function rag.title_names(title text)
 returns table (entity text, name text, weight real)
 language sql immutable security invoker set search_path = ''
 as $$
-  select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
+  select found.entity, (array_agg(found.name order by found.weight desc, found.position))[1], max(found.weight)
   from (
     select rag.entity_key(title), title, 1.0::real, 0
     union all
@@ -114,11 +114,11 @@ as $$
     from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
     where named.base <> title
     union all
-    select rag.entity_key(part), btrim(part), 0.6, place::integer
+    select rag.entity_key(part), btrim(part), 0.6, position::integer
     from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、')
-      with ordinality as parts (part, place)
-    where place <= 8 and part <> title
-  ) as found (entity, name, weight, place)
+      with ordinality as parts (part, position)
+    where position <= 8 and part <> title
+  ) as found (entity, name, weight, position)
   where length(found.entity) > 1
   group by found.entity;
 $$;
@@ -138,10 +138,10 @@ as $$
   cross join lateral (
     -- The file name; the folder name for common files such as README.
     select regexp_replace(address.path, '(?:^|/)(?:readme|index|codeowners|main|default)(?:\.[a-z]{1,5})?$', '', 'i')
-  ) as place (path)
+  ) as file (path)
   cross join lateral (
     -- The extension and a leading date are removed.
-    select btrim(regexp_replace(regexp_replace(translate(regexp_replace(place.path, '^.*/', ''), '_+', '  '),
+    select btrim(regexp_replace(regexp_replace(translate(regexp_replace(file.path, '^.*/', ''), '_+', '  '),
       '\.[A-Za-z][A-Za-z0-9]{0,4}$', ''), '^[0-9]{4}-?[0-9]{2}(?:-?[0-9]{2})?[- ]+', '')) as name
   ) as part;
 $$;

@@ -51,13 +51,13 @@ create function rag.subject_names(document rag.documents)
 returns table (entity text, name text, weight real)
 language sql immutable security invoker set search_path = ''
 as $$
-  select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
+  select found.entity, (array_agg(found.name order by found.weight desc, found.position))[1], max(found.weight)
   from (
-    select titled.entity, titled.name, titled.weight, 0 as place
+    select titled.entity, titled.name, titled.weight, 0 as position
     from rag.title_names(document.title) as titled
     union all
-    select rag.entity_key(named.name), named.name, 0.9::real, path.place
-    from (values (document.filename, 1), (document.external_id, 2), (document.uri, 3)) as path (path, place)
+    select rag.entity_key(named.name), named.name, 0.9::real, path.position
+    from (values (document.filename, 1), (document.external_id, 2), (document.uri, 3)) as path (path, position)
     -- Without "offset 0", each reference to the name would call the function. (The same holds below.)
     cross join lateral (select rag.path_name(path.path) where path.path is not null offset 0) as named (name)
     where named.name is not null

@@ -46,10 +46,10 @@ begin
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight,
     sound, ending)
   with listed as materialized (
-    select chunked.document_id, item.place::integer as place, listed.number, listed.entry,
+    select chunked.document_id, item.position::integer as position, listed.number, listed.entry,
       rag.name_value(listed.entry -> 'name') as name
     from unnest(insert_mentions.documents) as chunked
-    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, place)
+    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
     cross join lateral rag.list_entries(item.body, 'names') as listed
   ), named as materialized (
     select listed.*, rag.entity_key(listed.name) as entity,
@@ -58,7 +58,7 @@ begin
     from listed
     where listed.name is not null
   ), folded as materialized (
-    select named.document_id, named.place, named.entity, max(named.weight) as weight,
+    select named.document_id, named.position, named.entity, max(named.weight) as weight,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
       coalesce((array_agg(distinct surface.name) filter (where surface.name is not null))[:20], '{}') as surfaces
@@ -70,11 +70,11 @@ begin
       where listed.number <= 20
       offset 0
     ) as surface on true
-    group by named.document_id, named.place, named.entity
+    group by named.document_id, named.position, named.entity
   ), heard as materialized (
     select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
-  select stored.org_id, stored.id, insert_mentions."first" + heard.place - 1, heard.entity, stored.collection_id,
+  select stored.org_id, stored.id, insert_mentions."first" + heard.position - 1, heard.entity, stored.collection_id,
     stored.owner_id, heard.name, heard.kind, heard.surfaces, heard.weight, heard.sound, reverse(heard.sound)
   from heard
   join rag.documents as stored on stored.org_id = insert_mentions.org_id and stored.id = heard.document_id
@@ -93,18 +93,18 @@ as $$
 begin
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   with listed as materialized (
-    select chunked.document_id, item.place::integer as place, listed.entry ->> 'type' as type,
+    select chunked.document_id, item.position::integer as position, listed.entry ->> 'type' as type,
       rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
       rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
       rag.weight_value(listed.entry -> 'confidence') as confidence
     from unnest(insert_relations.documents) as chunked
-    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, place)
+    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
     cross join lateral rag.list_entries(item.body, 'relations') as listed
   ), named as materialized (
     select related.document_id, rag.names_of_document(insert_relations.org_id, related.document_id) as names
     from (select distinct listed.document_id from listed offset 0) as related
   ), stated as (
-    select listed.document_id, listed.place, listed.subject, listed.type, listed.object,
+    select listed.document_id, listed.position, listed.subject, listed.type, listed.object,
       max(listed.confidence) as confidence
     from listed
     join named on named.document_id = listed.document_id
@@ -112,7 +112,7 @@ begin
       and named.names ? listed.subject and named.names ? listed.object
     group by 1, 2, 3, 4, 5
   )
-  select stored.org_id, stored.id, insert_relations."first" + stated.place - 1, stated.subject, stated.type,
+  select stored.org_id, stored.id, insert_relations."first" + stated.position - 1, stated.subject, stated.type,
     stated.object, stored.collection_id, stored.owner_id, stated.confidence
   from stated
   join rag.documents as stored on stored.org_id = insert_relations.org_id and stored.id = stated.document_id

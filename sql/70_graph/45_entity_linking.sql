@@ -122,8 +122,8 @@ begin
       taken := array_fill(false, array[cardinality(words)]);
     end if;
     continue when true = any (taken[named.start:named.start + named.size - 1]);
-    for place in named.start..named.start + named.size - 1 loop
-      taken[place] := true;
+    for position in named.start..named.start + named.size - 1 loop
+      taken[position] := true;
     end loop;
     seeds := seeds || rag.seed_entity(org_id => named.org_id, entity => named.entity, weight => named.weight,
       start => named.start, finish => named.start + named.size - 1);

@@ -82,12 +82,12 @@ declare
 begin
   foreach at_org in array scope.org_ids loop
     open := array(
-      select rtrim(words[place]) = any (capitals) and rag.words(config, words[place]) <> ''
+      select rtrim(words[position]) = any (capitals) and rag.words(config, words[position]) <> ''
         and not exists (
           select from unnest(known) as seed
-          where seed.org_id = at_org and place between seed.start and seed.finish)
-      from generate_series(1, cardinality(words)) as place
-      order by place);
+          where seed.org_id = at_org and position between seed.start and seed.finish)
+      from generate_series(1, cardinality(words)) as position
+      order by position);
     for size in reverse least(5, cardinality(words))..1 loop
       tried := 0;
       for start in 1..cardinality(words) - size + 1 loop
@@ -99,8 +99,8 @@ begin
         exit when tried > 4;
         select alike.entity, alike.likeness into best from rag.similar_names(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
-        for place in start..start + size - 1 loop
-          open[place] := false;
+        for position in start..start + size - 1 loop
+          open[position] := false;
         end loop;
         seeds := seeds || rag.seed_entity(org_id => at_org, entity => best.entity,
           weight => 0.8 * best.likeness * rag.name_weight(best.entity, name, config, at_org, scope),

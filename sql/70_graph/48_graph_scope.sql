@@ -101,21 +101,21 @@ $$;
 comment on function rag.seeds_in_scope is
   'The seeds that a document of the scope names. For each seed a bounded number of titles and chunks is examined.';
 
-create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
+create function rag.apply_scope(candidates rag.graph_candidate[], scope rag.search_scope)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not rag.filters_documents(scope) then
-    return places;
+    return candidates;
   end if;
   return array(
-    select place
-    from unnest(places) as place
+    select candidate
+    from unnest(candidates) as candidate
     -- With offset 0 the planner looks each row up.
     cross join lateral (
       select from rag.documents
-      where documents.org_id = place.org_id and documents.id = place.document_id
+      where documents.org_id = candidate.org_id and documents.id = candidate.document_id
         and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
       offset 0
     ) as meant);

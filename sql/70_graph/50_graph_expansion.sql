@@ -134,7 +134,7 @@ $$;
 comment on function rag.chunks_naming is
   'The documents about the entities, and the chunks that name them, with the shares of a mention in the weight.';
 
-create function rag.strongest_places(places rag.graph_candidate[], scope rag.search_scope)
+create function rag.strongest_candidates(candidates rag.graph_candidate[], scope rag.search_scope)
 returns table (
   org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text, from_ordinal integer,
   to_ordinal integer
@@ -149,7 +149,7 @@ begin
   from (
     select best.*, row_number() over (partition by best.ordinal is null
       order by best.weight desc, best.document_id, best.ordinal) as turn
-    from unnest(places) as best
+    from unnest(candidates) as best
   ) as strongest
   where strongest.turn <= 16 and exists (
     select from rag.chunks
@@ -158,12 +158,12 @@ begin
 end;
 $$;
 
-comment on function rag.strongest_places is
+comment on function rag.strongest_candidates is
   'The sixteen documents and the sixteen chunks with the highest weights, with the range of ordinals to read in each: '
   'the first four chunks of a document. The bounds are columns, because under row security an index scan cannot use a '
   'bound that is computed in the condition.';
 
-create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
+create function rag.co_occurring_entities(candidates rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope)
 returns rag.neighbour[]
 language plpgsql stable security invoker set search_path = ''
@@ -171,33 +171,33 @@ as $$
 #variable_conflict use_column
 begin
   return array(
-    with place as materialized (
-      select * from rag.strongest_places(places, scope)
+    with candidate as materialized (
+      select * from rag.strongest_candidates(candidates, scope)
     ), named as materialized (
-      select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
-        place.entity as seed,
+      select candidate.org_id, candidate.document_id, found.ordinal, found.entity, candidate.weight as candidate_weight,
+        candidate.entity as seed,
         0.35 + 0.35 * found.weight as strength
-      from place
+      from candidate
       cross join lateral (
         select mentions.ordinal, mentions.entity, mentions.weight
         from rag.mentions
-        where mentions.org_id = place.org_id and mentions.document_id = place.document_id
-          and mentions.ordinal between place.from_ordinal and place.to_ordinal
+        where mentions.org_id = candidate.org_id and mentions.document_id = candidate.document_id
+          and mentions.ordinal between candidate.from_ordinal and candidate.to_ordinal
         order by mentions.ordinal, mentions.weight desc
         limit 60
       ) as found
     ), related as materialized (
-      select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
-        place.entity as seed,
+      select candidate.org_id, candidate.document_id, found.ordinal, found.entity, candidate.weight as candidate_weight,
+        candidate.entity as seed,
         0.75 + 0.25 * found.confidence as strength
-      from place
+      from candidate
       cross join lateral (
         select relations.ordinal, ends.entity, relations.confidence
         from rag.relations
         cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
           as ends (entity, other)
-        where relations.org_id = place.org_id and relations.document_id = place.document_id
-          and relations.ordinal between place.from_ordinal and place.to_ordinal
+        where relations.org_id = candidate.org_id and relations.document_id = candidate.document_id
+          and relations.ordinal between candidate.from_ordinal and candidate.to_ordinal
           and exists (
             select from unnest(seeds) as seed
             where seed.org_id = relations.org_id and seed.entity = ends.other)
@@ -205,11 +205,11 @@ begin
       ) as found
     ), way as (
       select distinct on (ways.org_id, ways.entity) ways.org_id, ways.entity,
-        ways.place_weight * ways.strength as weight, ways.seed, ways.document_id, ways.ordinal
+        ways.candidate_weight * ways.strength as weight, ways.seed, ways.document_id, ways.ordinal
       from (select * from named union all select * from related) as ways
       where not exists (
         select from unnest(seeds) as seed where seed.org_id = ways.org_id and seed.entity = ways.entity)
-      order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
+      order by ways.org_id, ways.entity, ways.candidate_weight * ways.strength desc, ways.document_id, ways.ordinal
     )
     select rag.neighbour(org_id => way.org_id, entity => way.entity, weight => way.weight, seed => way.seed,
       document_id => way.document_id, ordinal => way.ordinal)
@@ -219,24 +219,24 @@ end;
 $$;
 
 comment on function rag.co_occurring_entities is
-  'The entities that occur together with the seeds in the strongest of these places: the 48 with the highest '
+  'The entities that occur together with the seeds in the strongest of these candidates: the 48 with the highest '
   'weight, each by its best path.';
 
-create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
+create function rag.load_chunks(candidates rag.graph_candidate[], query_embedding extensions.halfvec,
   scope rag.search_scope, row_limit integer)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    with place as materialized (
+    with candidate as materialized (
       select best.*
-      from unnest(places) as best
+      from unnest(candidates) as best
       order by best.weight desc, best.document_id, best.ordinal
       limit least(2 * row_limit, 200)
     ), chunk as (
-      select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
-      from place
+      select candidate.org_id, candidate.document_id, found.ordinal, candidate.weight * found.share as weight
+      from candidate
       cross join lateral (
         select near.ordinal, case row_number() over (order by near.distance, near.ordinal)
           when 1 then 1.0 else 0.85 end as share
@@ -244,15 +244,17 @@ begin
           select chunks.ordinal, case when query_embedding is null then 0
             else (chunks.embedding operator(extensions.<=>) query_embedding) + 0 end as distance
           from rag.chunks
-          where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+          where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
             and chunks.ordinal < 32 and chunks.embedding_model = scope.model
         ) as near
         order by near.distance, near.ordinal
         limit 2
       ) as found
-      where place.ordinal is null
+      where candidate.ordinal is null
       union all
-      select place.org_id, place.document_id, place.ordinal, place.weight from place where place.ordinal is not null
+      select candidate.org_id, candidate.document_id, candidate.ordinal, candidate.weight
+      from candidate
+      where candidate.ordinal is not null
     )
     select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))),
       null)::rag.graph_candidate
@@ -264,7 +266,7 @@ end;
 $$;
 
 comment on function rag.load_chunks is
-  'The chunks of the places, highest weight first, at most `row_limit`. For a whole document: the two of its first 32 '
+  'The chunks of the candidates, highest weight first, at most `row_limit`. For a whole document: the two of its first 32 '
   'chunks that are nearest to the question.';
 
 create function rag.next_seeds(neighbours rag.neighbour[], names_of_hit rag.neighbour[], scope rag.search_scope)
@@ -328,5 +330,5 @@ $$;
 
 comment on function rag.expand_graph is
   'The chunks that the names of the question reach in `hops` hops. 1: the chunks with these names. 2: also the chunks '
-  'with names that co-occur with these or are in the best hit (an array of one place, or empty). started: the start of '
+  'with names that co-occur with these or are in the best hit (an array of one candidate, or empty). started: the start of '
   'the time limit. complete: whether all steps ran within the time limit.';

@@ -107,7 +107,7 @@ begin
       'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
       'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
     from (
-      select entity.org_id, entity.entity, entity.weight, entity.place <= cardinality(seeds) as is_seed,
+      select entity.org_id, entity.entity, entity.weight, entity.position <= cardinality(seeds) as is_seed,
         coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
         array(
           select distinct surface
@@ -115,7 +115,7 @@ begin
           where surface is not null and surface <> coalesce(text.name, title.name)
           order by surface
           limit 10) as aliases
-      from unnest(entities) with ordinality as entity (org_id, entity, weight, start, finish, place)
+      from unnest(entities) with ordinality as entity (org_id, entity, weight, start, finish, position)
       left join rag.names_in_text(entities, scope) as text
         on text.org_id = entity.org_id and text.entity = entity.entity
       left join rag.names_in_titles(entities, scope) as title
@@ -225,10 +225,10 @@ declare
 begin
   return array(
     select edge
-    from unnest(edges) with ordinality as listed (edge, place)
+    from unnest(edges) with ordinality as listed (edge, position)
     where shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'from'))
       and shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'to'))
-    order by place);
+    order by position);
 end;
 $$;
 
@@ -255,10 +255,10 @@ begin
   edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
-      select jsonb_agg(statement.id order by statement.place)
+      select jsonb_agg(statement.id order by statement.position)
       from (
-        select id, min(place) as place
-        from unnest(edges) with ordinality as edge (body, place)
+        select id, min(position) as position
+        from unnest(edges) with ordinality as edge (body, position)
         cross join lateral jsonb_array_elements_text(edge.body -> 'evidence') as id
         group by id
         order by 2, 1

@@ -11,14 +11,14 @@ begin
     with weighed as (
       select candidate.*, (1 - share) * coalesce(candidate.score, 0)
         -- An S-curve: a chunk that one good path reached counts nearly as much as one that many paths reached.
-        + share * place.weight ^ 2 / (place.weight ^ 2 + 0.06) as joined_score
+        + share * graph.weight ^ 2 / (graph.weight ^ 2 + 0.06) as joined_score
       from unnest(candidates) as candidate
       cross join (select max(reached.weight) from unnest(graph_candidates) as reached) as highest (weight)
       left join unnest(graph_candidates) as reached on reached.org_id = candidate.org_id
         and reached.document_id = candidate.document_id and reached.ordinal = candidate.ordinal
       cross join lateral (
         select coalesce(case when candidate.chunk_id = first_hit then highest.weight end, reached.weight, 0)
-      ) as place (weight)
+      ) as graph (weight)
     ), best as (
       select *, row_number() over (order by joined_score desc, chunk_id is not distinct from first_hit desc, chunk_id)
         as rank
@@ -93,15 +93,15 @@ returns double precision
 language sql stable security invoker set search_path = ''
 as $$
   with word as (
-    select place
+    select position
     from rag.settings
-    cross join unnest(rag.query_words(rag.fold_text(query_text))) with ordinality as words (word, place)
+    cross join unnest(rag.query_words(rag.fold_text(query_text))) with ordinality as words (word, position)
     where rag.words(rag.text_config(settings.language), word) <> ''
   )
   select least(1, 3 * coalesce(sum(named.weight), 0) / greatest(1, count(*)))
   from word
   left join lateral (
-    select max(seed.weight) as weight from unnest(seeds) as seed where word.place between seed.start and seed.finish
+    select max(seed.weight) as weight from unnest(seeds) as seed where word.position between seed.start and seed.finish
   ) as named on true;
 $$;
 

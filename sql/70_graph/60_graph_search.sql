@@ -9,8 +9,8 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
-    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
-      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
+    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(graph.weight, 0),
+      'graph_sourced', coalesce(graph.weight, 0) > 0 and not exists (
         select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
     from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
     left join lateral (
@@ -18,7 +18,7 @@ begin
       from unnest(graph_candidates) as found
       where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
         and found.ordinal = row_shown.ordinal
-    ) as place (weight) on true);
+    ) as graph (weight) on true);
 end;
 $$;
 

@@ -146,9 +146,9 @@ begin
     end if;
   end if;
   insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)
-  select home.org_id, home.id, home.message_count - added + item.place::integer - 1, home.owner_id, home.collection_id,
+  select home.org_id, home.id, home.message_count - added + item.position::integer - 1, home.owner_id, home.collection_id,
     item.body ->> 'role', item.body ->> 'content', coalesce(nullif(item.body -> 'details', 'null'), '{}')
-  from jsonb_array_elements(messages) with ordinality as item (body, place);
+  from jsonb_array_elements(messages) with ordinality as item (body, position);
   return jsonb_build_object('session_id', home.id, 'message_count', home.message_count);
 end;
 $$;

@@ -116,11 +116,11 @@ comment on function rag.running_load is
   'The collection of a running load, locked until the end of the transaction, so that no other call ends the load. '
   'PT404 if no load into the collection is running.';
 
-create function rag.id_at_position(place bigint)
+create function rag.id_at_position(number bigint)
 returns uuid
 language sql volatile security invoker set search_path = ''
 as $$
-  select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
+  select (lpad(to_hex(id_at_position.number), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
 $$;
 
 comment on function rag.id_at_position is
@@ -139,11 +139,11 @@ declare
 begin
   perform rag.check_json('documents', rag_load_documents.documents);
   new := rag.new_documents(home, rag_load_documents.documents);
-  for place in 1..coalesce(cardinality(new), 0) loop
-    new[place].id := rag.id_at_position("first" + place - 1);
-    new[place].owner_id := null;
+  for number in 1..coalesce(cardinality(new), 0) loop
+    new[number].id := rag.id_at_position("first" + number - 1);
+    new[number].owner_id := null;
   end loop;
-  select array_agg(kept order by kept.place) into stored from rag.put_documents(home, new) as kept;
+  select array_agg(kept order by kept.number) into stored from rag.put_documents(home, new) as kept;
   if exists (select from unnest(stored) as kept where kept.replaced) then
     raise exception 'Two documents of the snapshot have the same name. Persist the index again.'
       using errcode = 'PT400', detail = 'duplicate_document';
@@ -154,8 +154,8 @@ begin
     created_at = least(greatest(fields.created_at, 'epoch'), now()),
     updated_at = least(greatest(fields.updated_at, 'epoch'), now())
   from unnest(stored) as kept
-  join jsonb_array_elements(rag_load_documents.documents) with ordinality as item (body, place)
-    on item.place = kept.place
+  join jsonb_array_elements(rag_load_documents.documents) with ordinality as item (body, number)
+    on item.number = kept.number
   cross join jsonb_to_record(item.body) as fields (filename text, content_type text, size_bytes bigint,
     processing_info jsonb, created_at timestamptz, updated_at timestamptz)
   where loaded.org_id = home.org_id and loaded.id = kept.document_id;

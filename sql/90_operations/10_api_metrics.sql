@@ -70,8 +70,8 @@ begin
     total = present.total + excluded.total,
     buckets = array(
       select had + added
-      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
-      order by place);
+      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, position)
+      order by position);
 end;
 $$;
 

@@ -226,12 +226,12 @@ begin
     select 'rag_requests_total', jsonb_build_object('function', counted.function, 'outcome', counted.outcome),
       sum(counted.total)::double precision, sum(counted.total)::bigint, '{}'::double precision[], '{}'::bigint[]
     from (
-      select case when ranked.place <= 64 then request_counts.function else 'other' end as function,
+      select case when ranked.position <= 64 then request_counts.function else 'other' end as function,
         request_counts.outcome, request_counts.total
       from rag.request_counts
       join (
         select request_counts.function, row_number() over (order by sum(request_counts.total) desc,
-          request_counts.function) as place
+          request_counts.function) as position
         from rag.request_counts
         group by request_counts.function
       ) as ranked on ranked.function = request_counts.function
@@ -241,12 +241,12 @@ begin
     union all
     select api_metrics.name, jsonb_build_object('label', api_metrics.label), sum(api_metrics.sum),
       sum(api_metrics.total)::bigint, rag.histogram_bounds(api_metrics.name), array(
-        select sum(all_of.buckets[place])::bigint
-        from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as place
+        select sum(all_of.buckets[position])::bigint
+        from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as position
         cross join rag.api_metrics as all_of
         where all_of.name = api_metrics.name and all_of.label = api_metrics.label
-        group by place
-        order by place)
+        group by position
+        order by position)
     from rag.api_metrics
     where (select rag.reads_metrics())
     group by api_metrics.name, api_metrics.label

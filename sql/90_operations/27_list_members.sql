@@ -17,14 +17,14 @@ begin
       -- An adopter's replacement may return more.
       select members.* from rag.org_members(own) as members where members.org_id = any (own)
     ), page as (
-      select listed.*, row_number() over (order by listed.name, listed.user_id, listed.org_id) as place
+      select listed.*, row_number() over (order by listed.name, listed.user_id, listed.org_id) as position
       from listed
-      order by place
+      order by position
       limit "limit" offset "offset"
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'members', coalesce(jsonb_agg(to_jsonb(page) - 'place' || to_jsonb(called) order by page.place), '[]'))
+      'members', coalesce(jsonb_agg(to_jsonb(page) - 'position' || to_jsonb(called) order by page.position), '[]'))
     from page
     cross join lateral (
       select coalesce(sum(org_calls.total), 0) as calls, max(org_calls.day) as last_called_on

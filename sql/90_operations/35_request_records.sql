@@ -155,8 +155,8 @@ begin
     confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
   select org, auth.uid(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
     request.question, request.queries, (
-      select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.place), '[]')
-      from jsonb_array_elements(request.passages) with ordinality as item (body, place)
+      select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
+      from jsonb_array_elements(request.passages) with ordinality as item (body, position)
       cross join lateral jsonb_to_record(item.body) as passage (chunk_id uuid, document_id uuid,
         score double precision, similarity double precision, word_score double precision,
         relevance double precision, graph_sourced boolean)),

@@ -36,7 +36,7 @@ returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
   select coalesce(jsonb_agg(jsonb_build_object(
-    'rank', place, 'chunk_id', chunk_id, 'document_id', document_id, 'score', score,
+    'rank', position, 'chunk_id', chunk_id, 'document_id', document_id, 'score', score,
     'title', title, 'text', content, 'is_visible', content is not null,
     'legs', array_remove(array[
       case when similarity is not null
@@ -45,14 +45,14 @@ as $$
       case when graph_sourced then jsonb_build_object('leg', 'graph', 'rank', graph_rank, 'score', score) end,
       case when relevance is not null
         then jsonb_build_object('leg', 'reranker', 'rank', relevance_rank, 'score', relevance) end
-    ], null)) order by place), '[]')
+    ], null)) order by position), '[]')
   from (
-    select item.place, passage.*, documents.title, chunks.content,
+    select item.position, passage.*, documents.title, chunks.content,
       rank() over (order by passage.similarity desc nulls last) as similarity_rank,
       rank() over (order by passage.word_score desc nulls last) as word_rank,
       rank() over (order by passage.graph_sourced desc nulls last, passage.score desc) as graph_rank,
       rank() over (order by passage.relevance desc nulls last) as relevance_rank
-    from jsonb_array_elements(record.passages) with ordinality as item (body, place)
+    from jsonb_array_elements(record.passages) with ordinality as item (body, position)
     cross join lateral jsonb_to_record(item.body) as passage (chunk_id uuid, document_id uuid,
       score double precision, similarity double precision, word_score double precision, relevance double precision,
       graph_sourced boolean)
@@ -84,8 +84,8 @@ begin
       'queries', (
         -- A model may have rewritten the others from passages or earlier answers.
         select jsonb_agg(case when item.query ->> 'text' = present.question then item.query
-          else item.query - 'words' || '{"text": null}' end order by item.place)
-        from jsonb_array_elements(present.queries) with ordinality as item (query, place))) end;
+          else item.query - 'words' || '{"text": null}' end order by item.position)
+        from jsonb_array_elements(present.queries) with ordinality as item (query, position))) end;
 end;
 $$;
 

@@ -88,14 +88,14 @@ begin
     ), page as (
       select listed.*, row_number() over (
         order by case when rag_list_records.sort_by = 'milliseconds' then listed.milliseconds end desc,
-          listed.created_at desc, listed.id) as place
+          listed.created_at desc, listed.id) as position
       from listed
-      order by place
+      order by position
       limit "limit" offset "offset"
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'records', coalesce(jsonb_agg(to_jsonb(page) - 'place' order by page.place), '[]'))
+      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position' order by page.position), '[]'))
     from page);
 end;
 $$;

@@ -1528,19 +1528,19 @@ begin
       select shown.*, count(*) over () as total, row_number() over (
         order by case sort_by when 'name' then shown.name end, case sort_by
           when 'created_at' then shown.created_at end, case sort_by
-          when 'document_count' then shown.document_count end, shown.id) as place
+          when 'document_count' then shown.document_count end, shown.id) as position
       from rag.collections
       cross join lateral rag.render(collections) as shown
       where collections.org_id = any (array(select rag.current_org_ids())) and collections.loading_name is null
     ), page as (
-      select placed.*, case "order" when 'desc' then -place else place end as turn
+      select placed.*, case "order" when 'desc' then -position else position end as turn
       from placed
       order by turn
       limit "limit" offset "offset"
     )
     select jsonb_build_object(
       'total', (select count(*) from placed),
-      'collections', coalesce(jsonb_agg(to_jsonb(page) - array['total', 'place', 'turn'] order by page.turn), '[]'))
+      'collections', coalesce(jsonb_agg(to_jsonb(page) - array['total', 'position', 'turn'] order by page.turn), '[]'))
     from page);
 end;
 $$;
@@ -1871,10 +1871,10 @@ begin
     first_bytes[block + 1] := next_byte;
     first_characters[block + 1] := characters;
   end loop;
-  select array_agg((item.body ->> 'span_start')::integer order by item.place),
-    array_agg((item.body ->> 'span_end')::integer order by item.place)
+  select array_agg((item.body ->> 'span_start')::integer order by item.position),
+    array_agg((item.body ->> 'span_end')::integer order by item.position)
   into starts, ends
-  from jsonb_array_elements(chunks) with ordinality as item (body, place);
+  from jsonb_array_elements(chunks) with ordinality as item (body, position);
   if exists (
     select from unnest(starts, ends) as span (first, last)
     where (span.first >= 0 and span.last > span.first and span.last <= characters) is not true)
@@ -1891,13 +1891,13 @@ begin
       convert_from(substring(bytes from first_bytes[held.first] + 1
         for first_bytes[held.last + 1] - first_bytes[held.first]), 'UTF8'),
       span.first - first_characters[held.first] + 1, span.last - span.first)
-    from unnest(starts, ends) with ordinality as span (first, last, place)
+    from unnest(starts, ends) with ordinality as span (first, last, position)
     cross join lateral (
       select width_bucket(span.first, first_characters) as first,
         width_bucket(span.last - 1, first_characters) as last
       offset 0
     ) as held
-    order by span.place);
+    order by span.position);
 end;
 $$;
 
@@ -1942,12 +1942,12 @@ begin
   where item.body -> 'metadata' ? 'header_start';
   headers := rag.cut_texts(content, spans);
   return array(
-    select headers[span.place]
-    from jsonb_array_elements(chunks) with ordinality as item (body, place)
-    left join jsonb_array_elements(spans) with ordinality as span (body, place)
+    select headers[span.position]
+    from jsonb_array_elements(chunks) with ordinality as item (body, position)
+    left join jsonb_array_elements(spans) with ordinality as span (body, position)
       on span.body -> 'span_start' = item.body -> 'metadata' -> 'header_start'
       and span.body -> 'span_end' = item.body -> 'metadata' -> 'header_end'
-    order by item.place);
+    order by item.position);
 end;
 $$;
 
@@ -2050,8 +2050,8 @@ begin
   return case jsonb_typeof(value)
     when 'number' then to_jsonb(trim_scale(value::numeric))
     when 'array' then coalesce((
-      select jsonb_agg(rag.normalize_numbers(item) order by place)
-      from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
+      select jsonb_agg(rag.normalize_numbers(item) order by position)
+      from jsonb_array_elements(value) with ordinality as items (item, position)), '[]')
     when 'object' then coalesce((
       select jsonb_object_agg(entry.key, rag.normalize_numbers(entry.value)) from jsonb_each(value) as entry), '{}')
     else value
@@ -2362,7 +2362,7 @@ comment on function rag.fail_exhausted_jobs is
   'Fail the jobs whose last lease has expired after rag.max_attempts() attempts, and the documents of ingestion jobs.';
 
 create function rag.due_jobs(kind text, max_items integer)
-returns table (org_id uuid, id uuid, is_expired boolean, place bigint)
+returns table (org_id uuid, id uuid, is_expired boolean, rank bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
@@ -2429,7 +2429,7 @@ begin
       select due.*
       from due
       where due.is_expired or not exists (select from due as expired where expired.is_expired)
-      order by due.place
+      order by due.rank
       limit 4 * max_items
     ) as due
     cross join lateral (
@@ -2453,7 +2453,7 @@ begin
     coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
   from claimed
   join due on due.org_id = claimed.org_id and due.id = claimed.id
-  order by due.place;
+  order by due.rank;
 end;
 $$;
 
@@ -2854,14 +2854,14 @@ begin
       select listed.id, row_number() over (
         order by case sort_by when 'title' then listed.title end, case sort_by
           when 'created_at' then listed.created_at end, case sort_by
-          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
+          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as position
       from rag.documents as listed
       where listed.org_id = home.org_id and listed.collection_id = home.id
         and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
         and (name is null or strpos(lower(listed.title), lower(name)) > 0
           or strpos(lower(listed.filename), lower(name)) > 0)
     ), page as (
-      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
+      select placed.id, case "order" when 'desc' then -placed.position else placed.position end as turn
       from placed
       order by turn
       limit "limit" offset "offset"
@@ -3295,24 +3295,24 @@ comment on function rag.insert_chunks is
 -- document. The functions of this project call them as their user; row security checks every row.
 
 create type rag.new_document as (
-  place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
+  number integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb, content text,
   content_hash text, embedding_model text, chunks jsonb
 );
 
-comment on type rag.new_document is 'A document to store, and its place among those of the call.';
+comment on type rag.new_document is 'A document to store, and its number among those of the call.';
 
-create type rag.stored_document as (place integer, document_id uuid, replaced boolean, chunk_count integer);
+create type rag.stored_document as (number integer, document_id uuid, replaced boolean, chunk_count integer);
 
 comment on type rag.stored_document is
-  'A stored document: its place in the call, its id, and whether it replaced another.';
+  'A stored document: its number in the call, its id, and whether it replaced another.';
 
-create function rag.stored_document(place integer, document_id uuid, replaced boolean, chunk_count integer)
+create function rag.stored_document(number integer, document_id uuid, replaced boolean, chunk_count integer)
 returns rag.stored_document
 language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
-  return (place, document_id, replaced, chunk_count);
+  return (number, document_id, replaced, chunk_count);
 end;
 $$;
 
@@ -3361,13 +3361,13 @@ declare
   new rag.new_document[];
 begin
   for input in
-    select item.place, item.body -> 'chunks' as chunks, fields.*
-    from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
+    select item.number, item.body -> 'chunks' as chunks, fields.*
+    from jsonb_array_elements(new_documents.documents) with ordinality as item (body, number),
       jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
         uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
         metadata jsonb, content text, embedding_model text)
   loop
-    document.place := input.place;
+    document.number := input.number;
     document.id := rag.time_ordered_id();
     document.owner_id := case when input.private then auth.uid() else home.owner_id end;
     document.external_id := input.external_id;
@@ -3417,7 +3417,7 @@ begin
     if not only_present then
       made := made || rag.insert_documents(home, absent);
       stored := stored || array(
-        select rag.stored_document(place => input.place, document_id => input.id, replaced => false,
+        select rag.stored_document(number => input.number, document_id => input.id, replaced => false,
           chunk_count => jsonb_array_length(input.chunks))
         from unnest(absent) as input
         where input.id = any (made));
@@ -3433,15 +3433,15 @@ begin
       order by documents.id
       for update);
     stored := stored || array(
-      select rag.stored_document(place => target.place, document_id => target.document_id,
+      select rag.stored_document(number => target.number, document_id => target.document_id,
         replaced => target.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
       from rag.resolve_documents(home, absent) as target
-      join unnest(absent) as input on input.place = target.place
+      join unnest(absent) as input on input.number = target.number
       where target.document_id = any (present));
     -- A document that another call deleted before it was locked is created again.
     absent := array(
       select input from unnest(absent) as input
-      where input.place not in (select entry.place from unnest(stored) as entry));
+      where input.number not in (select entry.number from unnest(stored) as entry));
     exit when only_present or absent = '{}';
   end loop;
   if not only_present and absent <> '{}' then
@@ -3455,8 +3455,8 @@ begin
     select rag.document_chunks(
       document_id => entry.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
     from unnest(stored) as entry
-    join unnest(new) as input on input.place = entry.place), 0);
-  return query select entry.* from unnest(stored) as entry order by entry.place;
+    join unnest(new) as input on input.number = entry.number), 0);
+  return query select entry.* from unnest(stored) as entry order by entry.number;
 end;
 $$;
 
@@ -3465,14 +3465,14 @@ comment on function rag.put_documents is
   'that do not exist are skipped.';
 
 create function rag.resolve_documents(home rag.collections, new rag.new_document[])
-returns table (place integer, document_id uuid)
+returns table (number integer, document_id uuid)
 language sql stable security invoker set search_path = ''
   -- Without statistics, all indexes that begin with the org cost the same, and a look-up by name might read all
   -- documents of the org. Only documents_external_id has the order of names. Postgres 16 also scans a small table for
   -- each id.
   set enable_sort = off set enable_seqscan = off
 as $$
-  select input.place, target.id
+  select input.number, target.id
   from unnest(new) as input
   cross join lateral (
     select documents.id, input.external_id
@@ -3514,7 +3514,7 @@ begin
       input.uri, input.lang, input.occurred_at, input.origin, input.author, input.state, input.labels,
       input.metadata, input.content, input.content_hash,
       -- Lists show them in the order in which they came.
-      now() + input.place * interval '1 microsecond', now() + input.place * interval '1 microsecond'
+      now() + input.number * interval '1 microsecond', now() + input.number * interval '1 microsecond'
     from unnest(new) as input
     order by input.external_id
     on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null do nothing
@@ -3545,7 +3545,7 @@ begin
     content_hash = input.content_hash, status = 'completed', error_code = null, error_message = null,
     updated_at = clock_timestamp()
   from unnest(present) as entry
-  join unnest(new) as input on input.place = entry.place
+  join unnest(new) as input on input.number = entry.number
   where renewed.org_id = replace_documents.org_id and renewed.id = entry.document_id;
 
   delete from rag.jobs
@@ -3780,11 +3780,11 @@ begin
   end if;
   new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
-    for place in 1..coalesce(cardinality(new), 0) loop
+    for number in 1..coalesce(cardinality(new), 0) loop
       -- By id alone: the document of that name may belong to another user.
-      new[place].id := (
-        select found.id from rag.documents_by_name(home, array[new[place].external_id]) as found);
-      new[place].external_id := null;
+      new[number].id := (
+        select found.id from rag.documents_by_name(home, array[new[number].external_id]) as found);
+      new[number].external_id := null;
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, new, rag_put_documents.only_present) as stored;
@@ -3794,7 +3794,7 @@ $$;
 comment on function public.rag_put_documents is
   'Store documents in the collection, which is created if it is new. A document replaces the document of its name. '
   'documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: '
-  'documents that do not exist are skipped. place counts from 1.';
+  'documents that do not exist are skipped. number counts from 1.';
 
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
@@ -3937,7 +3937,7 @@ begin
   return query
   select coalesce(document.content, passage.content) as content, document.shown as document,
     passage.shown as passage, requested.id
-  from unnest(kinds, ids) with ordinality as requested (kind, id, place)
+  from unnest(kinds, ids) with ordinality as requested (kind, id, position)
   left join lateral (
     select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
       'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
@@ -3957,7 +3957,7 @@ begin
     offset 0
   ) as passage on true
   where document.shown is not null or passage.shown is not null
-  order by requested.place;
+  order by requested.position;
 end;
 $$;
 
@@ -5377,7 +5377,7 @@ comment on function rag.clear_deliveries is
   'secrets.';
 
 create function rag.due_deliveries(max_items integer)
-returns table (org_id uuid, id uuid, place bigint)
+returns table (org_id uuid, id uuid, rank bigint)
 language sql stable security invoker set search_path = ''
 as $$
   with recursive busy (org_id, webhook_id) as (
@@ -5441,7 +5441,7 @@ begin
   return query
   with locked as materialized (
     select deliveries.org_id, deliveries.id
-    from (select due.* from rag.due_deliveries(max_items) as due order by due.place limit 4 * max_items) as due
+    from (select due.* from rag.due_deliveries(max_items) as due order by due.rank limit 4 * max_items) as due
     cross join lateral (
       select deliveries.org_id, deliveries.id
       from rag.deliveries
@@ -6936,13 +6936,13 @@ create type rag.result_row as (
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-  exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real,
+  exact boolean, considered integer, external_id text, location jsonb, vector_ms real, lexical_ms real,
   filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
 comment on type rag.result_row is
   'A chunk as searches return it. external_id: the caller''s name of the document; filename: the name of its file. '
-  'place: the chunk''s location in the document, as far as known (page_number, page_end, section). exact: whether '
+  'location: the chunk''s location in the document, as far as known (page_number, page_end, section). exact: whether '
   'all vectors of the scope were compared; null if none were, in a search by keywords alone. considered: the number '
   'of compared vectors; with the index, the number that it returned. vector_ms, lexical_ms: the duration of vector '
   'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
@@ -6959,19 +6959,19 @@ begin
     candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score,
     documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang,
     documents.occurred_at, documents.origin, documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
-    documents.external_id, located.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
+    documents.external_id, located.location, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
     documents.owner_id, documents.created_by, to_rows.ignored_filters
   from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
-    span_end, similarity, word_score, score, place)
+    span_end, similarity, word_score, score, position)
   join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   -- With offset 0 the planner reads each chunk by its key.
   cross join lateral (
-    select chunks.metadata as place
+    select chunks.metadata as location
     from rag.chunks
     where chunks.org_id = candidate.org_id and chunks.id = candidate.chunk_id
     offset 0
   ) as located
-  order by candidate.place;
+  order by candidate.position;
 end;
 $$;
 
@@ -7321,13 +7321,13 @@ comment on function public.rag_match is
 -- Parsed keyword queries: the terms of a query, how much each weighs, and which of them are adjacent.
 
 create type rag.query_term as (
-  term text, slot integer, config oid, place integer, weight double precision, documents bigint
+  term text, slot integer, config oid, position integer, weight double precision, documents bigint
 );
 
 comment on type rag.query_term is
   'A term of a query. slot: the same for all terms of one word, which each language stems in its own way. config: '
   'the OID of the text search configuration; not a regconfig, which pg_upgrade does not support in stored types. '
-  'place: the first position of the term in the query, null for identifiers. weight: the IDF of the term times its '
+  'position: the first position of the term in the query, null for identifiers. weight: the IDF of the term times its '
   'frequency in the query. documents: the number of documents that contain the term.';
 
 create type rag.word_pair as (
@@ -7377,10 +7377,10 @@ begin
   ) as total;
 
   with word as (
-    select languages.config, word.lexeme as term, place,
-      count(*) over (partition by place) = cardinality(configs) as counts_everywhere
+    select languages.config, word.lexeme as term, position,
+      count(*) over (partition by position) = cardinality(configs) as counts_everywhere
     from unnest(configs) as languages (config), unnest(rag.words(languages.config, query_text)) as word,
-      unnest(word.positions) as place
+      unnest(word.positions) as position
   ), identifier as (
     select identifiers.term, count(*) as occurrences
     from rag.identifiers(query_text) as identifiers (term)
@@ -7395,7 +7395,7 @@ begin
     ) as joined (content)
     cross join unnest(configs) as languages (config), unnest(rag.words(languages.config, joined.content)) as word
   ), term as (
-    select word.term, min(word.place)::integer as slot, word.config, min(word.place)::integer as place,
+    select word.term, min(word.position)::integer as slot, word.config, min(word.position)::integer as position,
       count(*) - coalesce(min(part.occurrences), 0) / 2.0 as frequency
     from word
     left join part on part.config = word.config and part.term = word.term
@@ -7419,7 +7419,7 @@ begin
     group by counts.term
     having sum(counts.chunks) > 0
   )
-  select array_agg((found.term, found.slot, found.config, found.place, found.weight, found.documents)::rag.query_term
+  select array_agg((found.term, found.slot, found.config, found.position, found.weight, found.documents)::rag.query_term
       order by found.weight desc, found.term)
     into keywords.terms
   from (
@@ -7440,15 +7440,15 @@ begin
   ) as slots (weight);
 
   select array_agg((neighbours.config, neighbours.term, neighbours.next_term,
-      neighbours.next_place - neighbours.place, neighbours.weight)::rag.word_pair)
+      neighbours.next_position - neighbours.position, neighbours.weight)::rag.word_pair)
     into keywords.pairs
   from (
-    select query_term.config, query_term.term, query_term.place,
-      lead(query_term.term) over in_order as next_term, lead(query_term.place) over in_order as next_place,
+    select query_term.config, query_term.term, query_term.position,
+      lead(query_term.term) over in_order as next_term, lead(query_term.position) over in_order as next_position,
       least(query_term.weight, lead(query_term.weight) over in_order) as weight
     from unnest(keywords.terms) as query_term
-    where query_term.place is not null
-    window in_order as (partition by query_term.config order by query_term.place)
+    where query_term.position is not null
+    window in_order as (partition by query_term.config order by query_term.position)
   ) as neighbours
   where neighbours.next_term <> neighbours.term;
   return keywords;
@@ -7784,7 +7784,7 @@ declare
   candidates rag.candidate[];
 begin
   with candidate as (
-    select loaded.*, row_number() over (order by loaded.word_score desc, loaded.id) as word_place
+    select loaded.*, row_number() over (order by loaded.word_score desc, loaded.id) as word_position
     from rag.load_candidates(
       keywords, documents, near, query_embedding, scope, row_limit, whole_documents) as loaded
   ), close as (
@@ -7795,7 +7795,7 @@ begin
         array_agg(rag.text_config(coalesce(candidate.lang, settings.language))::oid) as configs
       from candidate
       where keywords.pairs is not null and settings.phrase_share > 0 and candidate.word_score > 0
-        and candidate.word_place <= phrase_limit
+        and candidate.word_position <= phrase_limit
     ) as best
     cross join rag.phrase_proximity(keywords, best.ids, best.configs, best.contents) as closeness
   ), phrased as (
@@ -7832,22 +7832,22 @@ language sql stable security invoker set search_path = ''
 as $$
   with placed as (
     select candidate.org_id, candidate.document_id, candidate.score,
-      row_number() over (partition by candidate.org_id, candidate.document_id order by candidate.score desc) as place
+      row_number() over (partition by candidate.org_id, candidate.document_id order by candidate.score desc) as position
     from unnest(candidates) as candidate
   ), valued as (
     select placed.org_id, placed.document_id, count(*) as chunks,
-      sum(placed.score * 0.5 ^ least(placed.place, 50)) as value
+      sum(placed.score * 0.5 ^ least(placed.position, 50)) as value
     from placed
     group by 1, 2
   ), counted as (
-    select valued.*, row_number() over in_order as place,
+    select valued.*, row_number() over in_order as position,
       sum(valued.chunks) over in_order - valued.chunks as chunks_before
     from valued
     window in_order as (order by valued.value desc, valued.document_id)
   )
   select array_agg((counted.org_id, counted.document_id)::rag.document_key)
   from counted
-  where counted.place <= 5 or counted.chunks_before < chunks_wanted;
+  where counted.position <= 5 or counted.chunks_before < chunks_wanted;
 $$;
 
 comment on function rag.best_documents is
@@ -8202,7 +8202,7 @@ begin
         lag(candidate.ordinal) over of_document as before,
         lead(candidate.ordinal) over of_document as after
       from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
-        span_end, similarity, word_score, score, place)
+        span_end, similarity, word_score, score, position)
       window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     ), wide as (
       select candidate.*, around.span_end as wide_end, greatest(around.span_start,
@@ -8222,7 +8222,7 @@ begin
       chunk_id => wide.chunk_id,
       content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
       span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
-      word_score => wide.word_score, score => wide.score) order by wide.place)
+      word_score => wide.word_score, score => wide.score) order by wide.position)
     from wide
     join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;
@@ -8475,13 +8475,13 @@ as $$
 begin
   return query
   with mine as (
-    select substr(' ' || name || ' ', place, 2) as letters, count(*) as times
-    from generate_series(1, length(name) + 1) as place
+    select substr(' ' || name || ' ', position, 2) as letters, count(*) as times
+    from generate_series(1, length(name) + 1) as position
     group by 1
   ), theirs as (
-    select other.entity, substr(' ' || other.entity || ' ', place, 2) as letters, count(*) as times
+    select other.entity, substr(' ' || other.entity || ' ', position, 2) as letters, count(*) as times
     from (select distinct unnest(others) as entity) as other
-    cross join generate_series(1, length(other.entity) + 1) as place
+    cross join generate_series(1, length(other.entity) + 1) as position
     where length(other.entity) between 0.75 * length(name) and 1.34 * length(name)
     group by 1, 2
   )
@@ -8501,7 +8501,7 @@ create function rag.title_names(title text)
 returns table (entity text, name text, weight real)
 language sql immutable security invoker set search_path = ''
 as $$
-  select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
+  select found.entity, (array_agg(found.name order by found.weight desc, found.position))[1], max(found.weight)
   from (
     select rag.entity_key(title), title, 1.0::real, 0
     union all
@@ -8513,11 +8513,11 @@ as $$
     from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
     where named.base <> title
     union all
-    select rag.entity_key(part), btrim(part), 0.6, place::integer
+    select rag.entity_key(part), btrim(part), 0.6, position::integer
     from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、')
-      with ordinality as parts (part, place)
-    where place <= 8 and part <> title
-  ) as found (entity, name, weight, place)
+      with ordinality as parts (part, position)
+    where position <= 8 and part <> title
+  ) as found (entity, name, weight, position)
   where length(found.entity) > 1
   group by found.entity;
 $$;
@@ -8537,10 +8537,10 @@ as $$
   cross join lateral (
     -- The file name; the folder name for common files such as README.
     select regexp_replace(address.path, '(?:^|/)(?:readme|index|codeowners|main|default)(?:\.[a-z]{1,5})?$', '', 'i')
-  ) as place (path)
+  ) as file (path)
   cross join lateral (
     -- The extension and a leading date are removed.
-    select btrim(regexp_replace(regexp_replace(translate(regexp_replace(place.path, '^.*/', ''), '_+', '  '),
+    select btrim(regexp_replace(regexp_replace(translate(regexp_replace(file.path, '^.*/', ''), '_+', '  '),
       '\.[A-Za-z][A-Za-z0-9]{0,4}$', ''), '^[0-9]{4}-?[0-9]{2}(?:-?[0-9]{2})?[- ]+', '')) as name
   ) as part;
 $$;
@@ -8602,13 +8602,13 @@ create function rag.subject_names(document rag.documents)
 returns table (entity text, name text, weight real)
 language sql immutable security invoker set search_path = ''
 as $$
-  select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
+  select found.entity, (array_agg(found.name order by found.weight desc, found.position))[1], max(found.weight)
   from (
-    select titled.entity, titled.name, titled.weight, 0 as place
+    select titled.entity, titled.name, titled.weight, 0 as position
     from rag.title_names(document.title) as titled
     union all
-    select rag.entity_key(named.name), named.name, 0.9::real, path.place
-    from (values (document.filename, 1), (document.external_id, 2), (document.uri, 3)) as path (path, place)
+    select rag.entity_key(named.name), named.name, 0.9::real, path.position
+    from (values (document.filename, 1), (document.external_id, 2), (document.uri, 3)) as path (path, position)
     -- Without "offset 0", each reference to the name would call the function. (The same holds below.)
     cross join lateral (select rag.path_name(path.path) where path.path is not null offset 0) as named (name)
     where named.name is not null
@@ -8883,10 +8883,10 @@ begin
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight,
     sound, ending)
   with listed as materialized (
-    select chunked.document_id, item.place::integer as place, listed.number, listed.entry,
+    select chunked.document_id, item.position::integer as position, listed.number, listed.entry,
       rag.name_value(listed.entry -> 'name') as name
     from unnest(insert_mentions.documents) as chunked
-    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, place)
+    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
     cross join lateral rag.list_entries(item.body, 'names') as listed
   ), named as materialized (
     select listed.*, rag.entity_key(listed.name) as entity,
@@ -8895,7 +8895,7 @@ begin
     from listed
     where listed.name is not null
   ), folded as materialized (
-    select named.document_id, named.place, named.entity, max(named.weight) as weight,
+    select named.document_id, named.position, named.entity, max(named.weight) as weight,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
       coalesce((array_agg(distinct surface.name) filter (where surface.name is not null))[:20], '{}') as surfaces
@@ -8907,11 +8907,11 @@ begin
       where listed.number <= 20
       offset 0
     ) as surface on true
-    group by named.document_id, named.place, named.entity
+    group by named.document_id, named.position, named.entity
   ), heard as materialized (
     select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
-  select stored.org_id, stored.id, insert_mentions."first" + heard.place - 1, heard.entity, stored.collection_id,
+  select stored.org_id, stored.id, insert_mentions."first" + heard.position - 1, heard.entity, stored.collection_id,
     stored.owner_id, heard.name, heard.kind, heard.surfaces, heard.weight, heard.sound, reverse(heard.sound)
   from heard
   join rag.documents as stored on stored.org_id = insert_mentions.org_id and stored.id = heard.document_id
@@ -8930,18 +8930,18 @@ as $$
 begin
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   with listed as materialized (
-    select chunked.document_id, item.place::integer as place, listed.entry ->> 'type' as type,
+    select chunked.document_id, item.position::integer as position, listed.entry ->> 'type' as type,
       rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
       rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
       rag.weight_value(listed.entry -> 'confidence') as confidence
     from unnest(insert_relations.documents) as chunked
-    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, place)
+    cross join lateral jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
     cross join lateral rag.list_entries(item.body, 'relations') as listed
   ), named as materialized (
     select related.document_id, rag.names_of_document(insert_relations.org_id, related.document_id) as names
     from (select distinct listed.document_id from listed offset 0) as related
   ), stated as (
-    select listed.document_id, listed.place, listed.subject, listed.type, listed.object,
+    select listed.document_id, listed.position, listed.subject, listed.type, listed.object,
       max(listed.confidence) as confidence
     from listed
     join named on named.document_id = listed.document_id
@@ -8949,7 +8949,7 @@ begin
       and named.names ? listed.subject and named.names ? listed.object
     group by 1, 2, 3, 4, 5
   )
-  select stored.org_id, stored.id, insert_relations."first" + stated.place - 1, stated.subject, stated.type,
+  select stored.org_id, stored.id, insert_relations."first" + stated.position - 1, stated.subject, stated.type,
     stated.object, stored.collection_id, stored.owner_id, stated.confidence
   from stated
   join rag.documents as stored on stored.org_id = insert_relations.org_id and stored.id = stated.document_id
@@ -9454,8 +9454,8 @@ begin
       taken := array_fill(false, array[cardinality(words)]);
     end if;
     continue when true = any (taken[named.start:named.start + named.size - 1]);
-    for place in named.start..named.start + named.size - 1 loop
-      taken[place] := true;
+    for position in named.start..named.start + named.size - 1 loop
+      taken[position] := true;
     end loop;
     seeds := seeds || rag.seed_entity(org_id => named.org_id, entity => named.entity, weight => named.weight,
       start => named.start, finish => named.start + named.size - 1);
@@ -9617,12 +9617,12 @@ declare
 begin
   foreach at_org in array scope.org_ids loop
     open := array(
-      select rtrim(words[place]) = any (capitals) and rag.words(config, words[place]) <> ''
+      select rtrim(words[position]) = any (capitals) and rag.words(config, words[position]) <> ''
         and not exists (
           select from unnest(known) as seed
-          where seed.org_id = at_org and place between seed.start and seed.finish)
-      from generate_series(1, cardinality(words)) as place
-      order by place);
+          where seed.org_id = at_org and position between seed.start and seed.finish)
+      from generate_series(1, cardinality(words)) as position
+      order by position);
     for size in reverse least(5, cardinality(words))..1 loop
       tried := 0;
       for start in 1..cardinality(words) - size + 1 loop
@@ -9634,8 +9634,8 @@ begin
         exit when tried > 4;
         select alike.entity, alike.likeness into best from rag.similar_names(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
-        for place in start..start + size - 1 loop
-          open[place] := false;
+        for position in start..start + size - 1 loop
+          open[position] := false;
         end loop;
         seeds := seeds || rag.seed_entity(org_id => at_org, entity => best.entity,
           weight => 0.8 * best.likeness * rag.name_weight(best.entity, name, config, at_org, scope),
@@ -9755,21 +9755,21 @@ $$;
 comment on function rag.seeds_in_scope is
   'The seeds that a document of the scope names. For each seed a bounded number of titles and chunks is examined.';
 
-create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
+create function rag.apply_scope(candidates rag.graph_candidate[], scope rag.search_scope)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not rag.filters_documents(scope) then
-    return places;
+    return candidates;
   end if;
   return array(
-    select place
-    from unnest(places) as place
+    select candidate
+    from unnest(candidates) as candidate
     -- With offset 0 the planner looks each row up.
     cross join lateral (
       select from rag.documents
-      where documents.org_id = place.org_id and documents.id = place.document_id
+      where documents.org_id = candidate.org_id and documents.id = candidate.document_id
         and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
       offset 0
     ) as meant);
@@ -9914,7 +9914,7 @@ $$;
 comment on function rag.chunks_naming is
   'The documents about the entities, and the chunks that name them, with the shares of a mention in the weight.';
 
-create function rag.strongest_places(places rag.graph_candidate[], scope rag.search_scope)
+create function rag.strongest_candidates(candidates rag.graph_candidate[], scope rag.search_scope)
 returns table (
   org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text, from_ordinal integer,
   to_ordinal integer
@@ -9929,7 +9929,7 @@ begin
   from (
     select best.*, row_number() over (partition by best.ordinal is null
       order by best.weight desc, best.document_id, best.ordinal) as turn
-    from unnest(places) as best
+    from unnest(candidates) as best
   ) as strongest
   where strongest.turn <= 16 and exists (
     select from rag.chunks
@@ -9938,12 +9938,12 @@ begin
 end;
 $$;
 
-comment on function rag.strongest_places is
+comment on function rag.strongest_candidates is
   'The sixteen documents and the sixteen chunks with the highest weights, with the range of ordinals to read in each: '
   'the first four chunks of a document. The bounds are columns, because under row security an index scan cannot use a '
   'bound that is computed in the condition.';
 
-create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
+create function rag.co_occurring_entities(candidates rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope)
 returns rag.neighbour[]
 language plpgsql stable security invoker set search_path = ''
@@ -9951,33 +9951,33 @@ as $$
 #variable_conflict use_column
 begin
   return array(
-    with place as materialized (
-      select * from rag.strongest_places(places, scope)
+    with candidate as materialized (
+      select * from rag.strongest_candidates(candidates, scope)
     ), named as materialized (
-      select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
-        place.entity as seed,
+      select candidate.org_id, candidate.document_id, found.ordinal, found.entity, candidate.weight as candidate_weight,
+        candidate.entity as seed,
         0.35 + 0.35 * found.weight as strength
-      from place
+      from candidate
       cross join lateral (
         select mentions.ordinal, mentions.entity, mentions.weight
         from rag.mentions
-        where mentions.org_id = place.org_id and mentions.document_id = place.document_id
-          and mentions.ordinal between place.from_ordinal and place.to_ordinal
+        where mentions.org_id = candidate.org_id and mentions.document_id = candidate.document_id
+          and mentions.ordinal between candidate.from_ordinal and candidate.to_ordinal
         order by mentions.ordinal, mentions.weight desc
         limit 60
       ) as found
     ), related as materialized (
-      select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
-        place.entity as seed,
+      select candidate.org_id, candidate.document_id, found.ordinal, found.entity, candidate.weight as candidate_weight,
+        candidate.entity as seed,
         0.75 + 0.25 * found.confidence as strength
-      from place
+      from candidate
       cross join lateral (
         select relations.ordinal, ends.entity, relations.confidence
         from rag.relations
         cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
           as ends (entity, other)
-        where relations.org_id = place.org_id and relations.document_id = place.document_id
-          and relations.ordinal between place.from_ordinal and place.to_ordinal
+        where relations.org_id = candidate.org_id and relations.document_id = candidate.document_id
+          and relations.ordinal between candidate.from_ordinal and candidate.to_ordinal
           and exists (
             select from unnest(seeds) as seed
             where seed.org_id = relations.org_id and seed.entity = ends.other)
@@ -9985,11 +9985,11 @@ begin
       ) as found
     ), way as (
       select distinct on (ways.org_id, ways.entity) ways.org_id, ways.entity,
-        ways.place_weight * ways.strength as weight, ways.seed, ways.document_id, ways.ordinal
+        ways.candidate_weight * ways.strength as weight, ways.seed, ways.document_id, ways.ordinal
       from (select * from named union all select * from related) as ways
       where not exists (
         select from unnest(seeds) as seed where seed.org_id = ways.org_id and seed.entity = ways.entity)
-      order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
+      order by ways.org_id, ways.entity, ways.candidate_weight * ways.strength desc, ways.document_id, ways.ordinal
     )
     select rag.neighbour(org_id => way.org_id, entity => way.entity, weight => way.weight, seed => way.seed,
       document_id => way.document_id, ordinal => way.ordinal)
@@ -9999,24 +9999,24 @@ end;
 $$;
 
 comment on function rag.co_occurring_entities is
-  'The entities that occur together with the seeds in the strongest of these places: the 48 with the highest '
+  'The entities that occur together with the seeds in the strongest of these candidates: the 48 with the highest '
   'weight, each by its best path.';
 
-create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
+create function rag.load_chunks(candidates rag.graph_candidate[], query_embedding extensions.halfvec,
   scope rag.search_scope, row_limit integer)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    with place as materialized (
+    with candidate as materialized (
       select best.*
-      from unnest(places) as best
+      from unnest(candidates) as best
       order by best.weight desc, best.document_id, best.ordinal
       limit least(2 * row_limit, 200)
     ), chunk as (
-      select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
-      from place
+      select candidate.org_id, candidate.document_id, found.ordinal, candidate.weight * found.share as weight
+      from candidate
       cross join lateral (
         select near.ordinal, case row_number() over (order by near.distance, near.ordinal)
           when 1 then 1.0 else 0.85 end as share
@@ -10024,15 +10024,17 @@ begin
           select chunks.ordinal, case when query_embedding is null then 0
             else (chunks.embedding operator(extensions.<=>) query_embedding) + 0 end as distance
           from rag.chunks
-          where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+          where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
             and chunks.ordinal < 32 and chunks.embedding_model = scope.model
         ) as near
         order by near.distance, near.ordinal
         limit 2
       ) as found
-      where place.ordinal is null
+      where candidate.ordinal is null
       union all
-      select place.org_id, place.document_id, place.ordinal, place.weight from place where place.ordinal is not null
+      select candidate.org_id, candidate.document_id, candidate.ordinal, candidate.weight
+      from candidate
+      where candidate.ordinal is not null
     )
     select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))),
       null)::rag.graph_candidate
@@ -10044,7 +10046,7 @@ end;
 $$;
 
 comment on function rag.load_chunks is
-  'The chunks of the places, highest weight first, at most `row_limit`. For a whole document: the two of its first 32 '
+  'The chunks of the candidates, highest weight first, at most `row_limit`. For a whole document: the two of its first 32 '
   'chunks that are nearest to the question.';
 
 create function rag.next_seeds(neighbours rag.neighbour[], names_of_hit rag.neighbour[], scope rag.search_scope)
@@ -10108,7 +10110,7 @@ $$;
 
 comment on function rag.expand_graph is
   'The chunks that the names of the question reach in `hops` hops. 1: the chunks with these names. 2: also the chunks '
-  'with names that co-occur with these or are in the best hit (an array of one place, or empty). started: the start of '
+  'with names that co-occur with these or are in the best hit (an array of one candidate, or empty). started: the start of '
   'the time limit. complete: whether all steps ran within the time limit.';
 
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
@@ -10220,7 +10222,7 @@ begin
       'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
       'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
     from (
-      select entity.org_id, entity.entity, entity.weight, entity.place <= cardinality(seeds) as is_seed,
+      select entity.org_id, entity.entity, entity.weight, entity.position <= cardinality(seeds) as is_seed,
         coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
         array(
           select distinct surface
@@ -10228,7 +10230,7 @@ begin
           where surface is not null and surface <> coalesce(text.name, title.name)
           order by surface
           limit 10) as aliases
-      from unnest(entities) with ordinality as entity (org_id, entity, weight, start, finish, place)
+      from unnest(entities) with ordinality as entity (org_id, entity, weight, start, finish, position)
       left join rag.names_in_text(entities, scope) as text
         on text.org_id = entity.org_id and text.entity = entity.entity
       left join rag.names_in_titles(entities, scope) as title
@@ -10338,10 +10340,10 @@ declare
 begin
   return array(
     select edge
-    from unnest(edges) with ordinality as listed (edge, place)
+    from unnest(edges) with ordinality as listed (edge, position)
     where shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'from'))
       and shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'to'))
-    order by place);
+    order by position);
 end;
 $$;
 
@@ -10368,10 +10370,10 @@ begin
   edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
-      select jsonb_agg(statement.id order by statement.place)
+      select jsonb_agg(statement.id order by statement.position)
       from (
-        select id, min(place) as place
-        from unnest(edges) with ordinality as edge (body, place)
+        select id, min(position) as position
+        from unnest(edges) with ordinality as edge (body, position)
         cross join lateral jsonb_array_elements_text(edge.body -> 'evidence') as id
         group by id
         order by 2, 1
@@ -10418,14 +10420,14 @@ begin
     with weighed as (
       select candidate.*, (1 - share) * coalesce(candidate.score, 0)
         -- An S-curve: a chunk that one good path reached counts nearly as much as one that many paths reached.
-        + share * place.weight ^ 2 / (place.weight ^ 2 + 0.06) as joined_score
+        + share * graph.weight ^ 2 / (graph.weight ^ 2 + 0.06) as joined_score
       from unnest(candidates) as candidate
       cross join (select max(reached.weight) from unnest(graph_candidates) as reached) as highest (weight)
       left join unnest(graph_candidates) as reached on reached.org_id = candidate.org_id
         and reached.document_id = candidate.document_id and reached.ordinal = candidate.ordinal
       cross join lateral (
         select coalesce(case when candidate.chunk_id = first_hit then highest.weight end, reached.weight, 0)
-      ) as place (weight)
+      ) as graph (weight)
     ), best as (
       select *, row_number() over (order by joined_score desc, chunk_id is not distinct from first_hit desc, chunk_id)
         as rank
@@ -10500,15 +10502,15 @@ returns double precision
 language sql stable security invoker set search_path = ''
 as $$
   with word as (
-    select place
+    select position
     from rag.settings
-    cross join unnest(rag.query_words(rag.fold_text(query_text))) with ordinality as words (word, place)
+    cross join unnest(rag.query_words(rag.fold_text(query_text))) with ordinality as words (word, position)
     where rag.words(rag.text_config(settings.language), word) <> ''
   )
   select least(1, 3 * coalesce(sum(named.weight), 0) / greatest(1, count(*)))
   from word
   left join lateral (
-    select max(seed.weight) as weight from unnest(seeds) as seed where word.place between seed.start and seed.finish
+    select max(seed.weight) as weight from unnest(seeds) as seed where word.position between seed.start and seed.finish
   ) as named on true;
 $$;
 
@@ -10567,8 +10569,8 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
-    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
-      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
+    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(graph.weight, 0),
+      'graph_sourced', coalesce(graph.weight, 0) > 0 and not exists (
         select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
     from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
     left join lateral (
@@ -10576,7 +10578,7 @@ begin
       from unnest(graph_candidates) as found
       where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
         and found.ordinal = row_shown.ordinal
-    ) as place (weight) on true);
+    ) as graph (weight) on true);
 end;
 $$;
 
@@ -11101,9 +11103,9 @@ begin
     end if;
   end if;
   insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)
-  select home.org_id, home.id, home.message_count - added + item.place::integer - 1, home.owner_id, home.collection_id,
+  select home.org_id, home.id, home.message_count - added + item.position::integer - 1, home.owner_id, home.collection_id,
     item.body ->> 'role', item.body ->> 'content', coalesce(nullif(item.body -> 'details', 'null'), '{}')
-  from jsonb_array_elements(messages) with ordinality as item (body, place);
+  from jsonb_array_elements(messages) with ordinality as item (body, position);
   return jsonb_build_object('session_id', home.id, 'message_count', home.message_count);
 end;
 $$;
@@ -11517,11 +11519,11 @@ comment on function rag.running_load is
   'The collection of a running load, locked until the end of the transaction, so that no other call ends the load. '
   'PT404 if no load into the collection is running.';
 
-create function rag.id_at_position(place bigint)
+create function rag.id_at_position(number bigint)
 returns uuid
 language sql volatile security invoker set search_path = ''
 as $$
-  select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
+  select (lpad(to_hex(id_at_position.number), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
 $$;
 
 comment on function rag.id_at_position is
@@ -11540,11 +11542,11 @@ declare
 begin
   perform rag.check_json('documents', rag_load_documents.documents);
   new := rag.new_documents(home, rag_load_documents.documents);
-  for place in 1..coalesce(cardinality(new), 0) loop
-    new[place].id := rag.id_at_position("first" + place - 1);
-    new[place].owner_id := null;
+  for number in 1..coalesce(cardinality(new), 0) loop
+    new[number].id := rag.id_at_position("first" + number - 1);
+    new[number].owner_id := null;
   end loop;
-  select array_agg(kept order by kept.place) into stored from rag.put_documents(home, new) as kept;
+  select array_agg(kept order by kept.number) into stored from rag.put_documents(home, new) as kept;
   if exists (select from unnest(stored) as kept where kept.replaced) then
     raise exception 'Two documents of the snapshot have the same name. Persist the index again.'
       using errcode = 'PT400', detail = 'duplicate_document';
@@ -11555,8 +11557,8 @@ begin
     created_at = least(greatest(fields.created_at, 'epoch'), now()),
     updated_at = least(greatest(fields.updated_at, 'epoch'), now())
   from unnest(stored) as kept
-  join jsonb_array_elements(rag_load_documents.documents) with ordinality as item (body, place)
-    on item.place = kept.place
+  join jsonb_array_elements(rag_load_documents.documents) with ordinality as item (body, number)
+    on item.number = kept.number
   cross join jsonb_to_record(item.body) as fields (filename text, content_type text, size_bytes bigint,
     processing_info jsonb, created_at timestamptz, updated_at timestamptz)
   where loaded.org_id = home.org_id and loaded.id = kept.document_id;
@@ -11732,8 +11734,8 @@ begin
     total = present.total + excluded.total,
     buckets = array(
       select had + added
-      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
-      order by place);
+      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, position)
+      order by position);
 end;
 $$;
 
@@ -11969,12 +11971,12 @@ begin
     select 'rag_requests_total', jsonb_build_object('function', counted.function, 'outcome', counted.outcome),
       sum(counted.total)::double precision, sum(counted.total)::bigint, '{}'::double precision[], '{}'::bigint[]
     from (
-      select case when ranked.place <= 64 then request_counts.function else 'other' end as function,
+      select case when ranked.position <= 64 then request_counts.function else 'other' end as function,
         request_counts.outcome, request_counts.total
       from rag.request_counts
       join (
         select request_counts.function, row_number() over (order by sum(request_counts.total) desc,
-          request_counts.function) as place
+          request_counts.function) as position
         from rag.request_counts
         group by request_counts.function
       ) as ranked on ranked.function = request_counts.function
@@ -11984,12 +11986,12 @@ begin
     union all
     select api_metrics.name, jsonb_build_object('label', api_metrics.label), sum(api_metrics.sum),
       sum(api_metrics.total)::bigint, rag.histogram_bounds(api_metrics.name), array(
-        select sum(all_of.buckets[place])::bigint
-        from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as place
+        select sum(all_of.buckets[position])::bigint
+        from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as position
         cross join rag.api_metrics as all_of
         where all_of.name = api_metrics.name and all_of.label = api_metrics.label
-        group by place
-        order by place)
+        group by position
+        order by position)
     from rag.api_metrics
     where (select rag.reads_metrics())
     group by api_metrics.name, api_metrics.label
@@ -12145,14 +12147,14 @@ begin
       -- An adopter's replacement may return more.
       select members.* from rag.org_members(own) as members where members.org_id = any (own)
     ), page as (
-      select listed.*, row_number() over (order by listed.name, listed.user_id, listed.org_id) as place
+      select listed.*, row_number() over (order by listed.name, listed.user_id, listed.org_id) as position
       from listed
-      order by place
+      order by position
       limit "limit" offset "offset"
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'members', coalesce(jsonb_agg(to_jsonb(page) - 'place' || to_jsonb(called) order by page.place), '[]'))
+      'members', coalesce(jsonb_agg(to_jsonb(page) - 'position' || to_jsonb(called) order by page.position), '[]'))
     from page
     cross join lateral (
       select coalesce(sum(org_calls.total), 0) as calls, max(org_calls.day) as last_called_on
@@ -12830,8 +12832,8 @@ begin
     confidence, score, because, answer, model, prompt, prompt_tokens, completion_tokens, milliseconds, expires_at)
   select org, auth.uid(), coalesce(rag.bound_collection(), request.collection_id), request.request_id, request.function,
     request.question, request.queries, (
-      select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.place), '[]')
-      from jsonb_array_elements(request.passages) with ordinality as item (body, place)
+      select coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(passage)) order by item.position), '[]')
+      from jsonb_array_elements(request.passages) with ordinality as item (body, position)
       cross join lateral jsonb_to_record(item.body) as passage (chunk_id uuid, document_id uuid,
         score double precision, similarity double precision, word_score double precision,
         relevance double precision, graph_sourced boolean)),
@@ -12905,7 +12907,7 @@ returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
   select coalesce(jsonb_agg(jsonb_build_object(
-    'rank', place, 'chunk_id', chunk_id, 'document_id', document_id, 'score', score,
+    'rank', position, 'chunk_id', chunk_id, 'document_id', document_id, 'score', score,
     'title', title, 'text', content, 'is_visible', content is not null,
     'legs', array_remove(array[
       case when similarity is not null
@@ -12914,14 +12916,14 @@ as $$
       case when graph_sourced then jsonb_build_object('leg', 'graph', 'rank', graph_rank, 'score', score) end,
       case when relevance is not null
         then jsonb_build_object('leg', 'reranker', 'rank', relevance_rank, 'score', relevance) end
-    ], null)) order by place), '[]')
+    ], null)) order by position), '[]')
   from (
-    select item.place, passage.*, documents.title, chunks.content,
+    select item.position, passage.*, documents.title, chunks.content,
       rank() over (order by passage.similarity desc nulls last) as similarity_rank,
       rank() over (order by passage.word_score desc nulls last) as word_rank,
       rank() over (order by passage.graph_sourced desc nulls last, passage.score desc) as graph_rank,
       rank() over (order by passage.relevance desc nulls last) as relevance_rank
-    from jsonb_array_elements(record.passages) with ordinality as item (body, place)
+    from jsonb_array_elements(record.passages) with ordinality as item (body, position)
     cross join lateral jsonb_to_record(item.body) as passage (chunk_id uuid, document_id uuid,
       score double precision, similarity double precision, word_score double precision, relevance double precision,
       graph_sourced boolean)
@@ -12953,8 +12955,8 @@ begin
       'queries', (
         -- A model may have rewritten the others from passages or earlier answers.
         select jsonb_agg(case when item.query ->> 'text' = present.question then item.query
-          else item.query - 'words' || '{"text": null}' end order by item.place)
-        from jsonb_array_elements(present.queries) with ordinality as item (query, place))) end;
+          else item.query - 'words' || '{"text": null}' end order by item.position)
+        from jsonb_array_elements(present.queries) with ordinality as item (query, position))) end;
 end;
 $$;
 
@@ -13117,14 +13119,14 @@ begin
     ), page as (
       select listed.*, row_number() over (
         order by case when rag_list_records.sort_by = 'milliseconds' then listed.milliseconds end desc,
-          listed.created_at desc, listed.id) as place
+          listed.created_at desc, listed.id) as position
       from listed
-      order by place
+      order by position
       limit "limit" offset "offset"
     )
     select jsonb_build_object(
       'total', (select count(*) from listed),
-      'records', coalesce(jsonb_agg(to_jsonb(page) - 'place' order by page.place), '[]'))
+      'records', coalesce(jsonb_agg(to_jsonb(page) - 'position' order by page.position), '[]'))
     from page);
 end;
 $$;

@@ -42,7 +42,7 @@ def match(
             "state": None,
             "labels": (),
             "document_name": document,
-            "place": {},
+            "location": {},
             "created_by": "user",
             **fields,
         }

@@ -153,7 +153,7 @@ def _extract_sentences(
     if not draft.sentences:
         best = highlight(matches[0], request.search.text)
         return [CheckResult(escape_marks(best.text), Verdict.SUPPORTED, (Evidence(0, best.start, best.end),))]
-    places = {match.chunk_id: place for place, match in enumerate(matches)}
+    positions = {match.chunk_id: position for position, match in enumerate(matches)}
     budget = request.max_tokens
     checked: list[CheckResult] = []
     for previous, sentence in zip([None, *draft.sentences], draft.sentences, strict=False):
@@ -161,7 +161,7 @@ def _extract_sentences(
         if budget < 0 and checked:
             break
         space = " " if previous and previous.number == sentence.number else "\n\n"
-        evidence = Evidence(places[sentence.match.chunk_id], sentence.start, sentence.end)
+        evidence = Evidence(positions[sentence.match.chunk_id], sentence.start, sentence.end)
         text = escape_marks(sentence.text)
         checked.append(CheckResult(text, Verdict.SUPPORTED, (evidence,), before=space if previous else ""))
     return checked

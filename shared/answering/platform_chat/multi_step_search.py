@@ -77,10 +77,10 @@ class SubQueryResults:
         may be too small for all."""
         matches_by_id: dict[str, Match] = {}
         lists = [result.matches for result in self.by_query.values()]
-        for place in range(max(map(len, lists), default=0)):
+        for rank in range(max(map(len, lists), default=0)):
             for matches in lists:
-                if place < len(matches):
-                    matches_by_id.setdefault(matches[place].chunk_id, matches[place])
+                if rank < len(matches):
+                    matches_by_id.setdefault(matches[rank].chunk_id, matches[rank])
         return tuple(matches_by_id.values())
 
 

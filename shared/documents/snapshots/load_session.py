@@ -114,7 +114,7 @@ class LoadSession:
         )
         self._loaded += len(self._documents)
         self._documents, self._chunks, self._bytes = [], 0, 0
-        return str(max(stored, key=lambda row: row["place"])["document_id"])
+        return str(max(stored, key=lambda row: row["number"])["document_id"])
 
     def _with_entities(self, title: str, text: str, chunks: list[Row]) -> list[Row]:
         """The chunks with their entities, which a snapshot does not have."""

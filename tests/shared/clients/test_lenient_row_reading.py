@@ -26,8 +26,9 @@ def logged() -> Iterator[list[str]]:
 
 
 def test_a_number_that_python_cannot_read_becomes_null(logged: list[str]):
-    text = f'[{{"chunk_id": "a", "place": {{"page": {LONG}, "end": 2}}}}, {{"chunk_id": "b", "place": {{}}}}]'
-    expected = [{"chunk_id": "a", "place": {"page": None, "end": 2}}, {"chunk_id": "b", "place": {}}]
+    first = f'{{"chunk_id": "a", "location": {{"page": {LONG}, "end": 2}}}}'
+    text = f'[{first}, {{"chunk_id": "b", "location": {{}}}}]'
+    expected = [{"chunk_id": "a", "location": {"page": None, "end": 2}}, {"chunk_id": "b", "location": {}}]
     assert json_of(text.encode()) == expected
     text = f'{{"total": 2, "documents": [{{"id": "c", "info": [-{LONG}]}}, {{"id": "d", "info": [1]}}]}}'
     expected_page = {"total": 2, "documents": [{"id": "c", "info": [None]}, {"id": "d", "info": [1]}]}

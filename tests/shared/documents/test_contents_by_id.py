@@ -7,7 +7,7 @@ import pytest
 
 from shared.documents.contents_by_id import hydrate
 from shared.errors import Forbidden, InvalidRequest
-from shared.retrieval.types import Contents, Kind, Place
+from shared.retrieval.types import Contents, Kind, SearchArea
 from shared.services import Services
 from shared.types import Graph, Principal
 from tests import graph_documents
@@ -21,7 +21,7 @@ Ids = list[tuple[Kind, str]]
 def read_contents(services: Services, people: People, ids: Ids, **more: Any) -> Contents:
     """What ann finds anywhere in her org."""
     request = {"chunks": False, "text": True, "whole_org": True, **more}
-    return hydrate(services.database, people.ann.principal, Place(people.acme.id, None), ids, **request)
+    return hydrate(services.database, people.ann.principal, SearchArea(people.acme.id, None), ids, **request)
 
 
 def chunk_of(world: World, document_id: str, ordinal: int = 0) -> str:
@@ -104,9 +104,9 @@ def test_a_workspace_returns_its_own_documents_and_the_org_all(
     ids: Ids = [("document", inside), ("document", outside), ("chunk", chunk_of(world, outside))]
 
     def of(*, whole_org: bool) -> Contents:
-        place = Place(people.acme.id, home)
+        area = SearchArea(people.acme.id, home)
         return hydrate(
-            services.database, people.ann.principal, place, ids, chunks=True, text=True, whole_org=whole_org
+            services.database, people.ann.principal, area, ids, chunks=True, text=True, whole_org=whole_org
         )
 
     assert of(whole_org=False).missing == (outside, ids[2][1])
@@ -158,7 +158,7 @@ def test_a_key_without_a_reading_scope_is_refused(services: Services, people: Pe
     key = Principal(people.ann.id, people.ann.key_token(scopes=["documents:write", "collections:manage"]))
     with pytest.raises(Forbidden) as refused:
         hydrate(
-            services.database, key, Place(people.acme.id, None), [("document", document)],
+            services.database, key, SearchArea(people.acme.id, None), [("document", document)],
             chunks=True, text=True, whole_org=True,
         )  # fmt: skip
     assert refused.value.code == "missing_scope"

@@ -247,7 +247,7 @@ def test_a_match_over_the_whole_budget_is_skipped_for_one_that_fits(api: StandIn
 
 
 def test_the_header_of_a_divided_table_precedes_its_rows(api: StandIn):
-    row = match("| Leuven | closed |", place={"header": "| Depot | Sunday |"})
+    row = match("| Leuven | closed |", location={"header": "| Depot | Sunday |"})
     assert excerpts(request_for(api, row)) == ["| Depot | Sunday |\n| Leuven | closed |"]
 
 

@@ -105,10 +105,10 @@ def test_an_item_that_begins_with_a_question_is_a_heading_and_its_answer():
 
 
 def test_a_passage_continues_its_table_its_answer_and_its_section():
-    table = match(place={"header": "| Depot | Monday | Sunday |", "section": "Depots > Opening hours"})
+    table = match(location={"header": "| Depot | Monday | Sunday |", "section": "Depots > Opening hours"})
     before = table.section_title, table.header
     (row,) = statements("| Leuven | 08:00 | closed |", "en", frozenset(), *before)
     assert (row.heading, row.text) == ("Opening hours", "Leuven: Monday 08:00, Sunday closed.")
-    question = match(place={"header": "**When does it open?**"}).header
+    question = match(location={"header": "**When does it open?**"}).header
     (sentence,) = statements("The depot opens at 08:00 on weekdays.", "en", frozenset(), before=question)
     assert sentence.heading == "When does it open?"

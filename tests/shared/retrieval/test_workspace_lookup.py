@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from shared.errors import InvalidRequest, NotFound
-from shared.retrieval.types import Place
+from shared.retrieval.types import SearchArea
 from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
 from shared.types import Principal
@@ -44,9 +44,9 @@ def missing(services: Services, caller: Principal, *question: str | None) -> tup
 def test_a_member_finds_a_workspace_and_an_org_by_id(services: Services, people: People, made: Made):
     home = made(people.acme.id)
     ann = people.ann.principal
-    assert locate(services.database, ann, f"WS_{home.upper()}", None) == Place(people.acme.id, home)
-    assert locate(services.database, ann, home, f"org_{people.acme.id}") == Place(people.acme.id, home)
-    assert locate(services.database, ann, None, people.acme.id) == Place(people.acme.id, None)
+    assert locate(services.database, ann, f"WS_{home.upper()}", None) == SearchArea(people.acme.id, home)
+    assert locate(services.database, ann, home, f"org_{people.acme.id}") == SearchArea(people.acme.id, home)
+    assert locate(services.database, ann, None, people.acme.id) == SearchArea(people.acme.id, None)
 
 
 def test_a_member_of_two_orgs_finds_each_workspace_in_its_org(services: Services, people: People, made: Made):

@@ -44,7 +44,7 @@ def refusal(answer: Any) -> tuple[int, str]:
 
 def test_several_documents_are_stored_in_one_call_and_reported_by_position(people: People, world: World):
     rows = put(people.ann, new("b", "text b", 1, 2), new(None, "text none", 3), new("a", "text a"))
-    assert [(row["place"], row["replaced"], row["chunk_count"]) for row in rows] == [
+    assert [(row["number"], row["replaced"], row["chunk_count"]) for row in rows] == [
         (1, False, 2), (2, False, 1), (3, False, 0),
     ]  # fmt: skip
     by_name = {row["document_id"]: row["content"] for row in people.ann.match(vector(1))}
@@ -74,7 +74,7 @@ def test_one_invalid_document_stores_none(people: People, world: World):
 def test_an_update_creates_no_document(people: People):
     put(people.ann, new("a", "old", 1))
     rows = put(people.ann, new("b", "new", 2), new("a", "new", 3), only_present=True)
-    assert [(row["place"], row["replaced"]) for row in rows] == [(2, True)]
+    assert [(row["number"], row["replaced"]) for row in rows] == [(2, True)]
     assert [row["name"] for row in listed(people.ann)["documents"]] == ["a"]
     absent = {"collection": "nowhere", "documents": [], "only_present": True}
     assert refusal(people.ann.rpc("rag_put_documents", absent)) == (404, "collection_not_found")

@@ -366,7 +366,7 @@ def test_writes_without_statistics_read_only_their_own_rows(unanalyzed: World):
     )
     inputs = Jsonb([{"external_id": str(number), "title": "T", "content": "x"} for number in range(1, 51)])
     resolving = (
-        "select resolved.place from rag.collections as home "
+        "select resolved.number from rag.collections as home "
         "cross join rag.resolve_documents(home, rag.new_documents(home, %s)) as resolved where home.id = %s"
     )
     places: list[Any] = []

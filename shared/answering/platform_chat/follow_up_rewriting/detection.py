@@ -59,23 +59,24 @@ def _is_fragment(text: str, grammar: Grammar, language: Language) -> bool:
 
 def _unresolved(text: str, grammar: Grammar) -> Iterator[bool]:
     """For each referring word of the question: whether its referent is missing."""
-    nouns = _places(grammar.noun, text)
-    boundaries = _places(grammar.boundary, text)
+    nouns = _positions(grammar.noun, text)
+    boundaries = _positions(grammar.boundary, text)
     yield grammar.drops_subject and not nouns
     # A clause before the main one may refer forward.
     first_end = boundaries[0] if boundaries and grammar.subordinator.match(text) else 0
 
     # From this position, a noun is in an earlier clause.
-    later = min((place for place in boundaries if place > min(nouns, default=len(text))), default=len(text))
+    first_noun = min(nouns, default=len(text))
+    later = min((position for position in boundaries if position > first_noun), default=len(text))
 
-    def in_another_clause(place: int) -> bool:
-        return place > later or place < first_end < max(nouns, default=0)
+    def in_another_clause(position: int) -> bool:
+        return position > later or position < first_end < max(nouns, default=0)
 
-    for place in _places(grammar.pronoun, text):
-        yield not in_another_clause(place)
-    for place in _places(grammar.incomplete, text):
-        yield not (in_another_clause(place) or place > min(nouns, default=place))
+    for position in _positions(grammar.pronoun, text):
+        yield not in_another_clause(position)
+    for position in _positions(grammar.incomplete, text):
+        yield not (in_another_clause(position) or position > min(nouns, default=position))
 
 
-def _places(pattern: re.Pattern[str], text: str) -> list[int]:
+def _positions(pattern: re.Pattern[str], text: str) -> list[int]:
     return [match.start() for match in pattern.finditer(text)]

@@ -9,7 +9,7 @@ from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, ResponseModel, Score, WithoutNul
 from shared.types import Filters, Match, Mode, Query, SearchResult
 
-PLACE = ("page_number", "page_end", "section")
+LOCATION = ("page_number", "page_end", "section")
 ModeName = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 Text = Annotated[
     str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=1000), WithoutNul
@@ -98,7 +98,7 @@ class Result(BaseModel):
             metadata=ResultMetadata(graph_sourced=match.graph_sourced),
             document=ResultDocument.of(match),
             document_metadata={**match.metadata, "title": match.title, **file},
-            chunk_metadata={name: match.place[name] for name in PLACE if name in match.place},
+            chunk_metadata={name: match.location[name] for name in LOCATION if name in match.location},
         )
 
 

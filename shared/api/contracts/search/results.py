@@ -36,7 +36,7 @@ class Result(ResponsePart):
     source: str | None = Field(None, validation_alias="origin")
     occurred_at: datetime | None = None
     author: str | None = None
-    section_label: str | None = Field(None, validation_alias=AliasPath("place", "section"))
+    section_label: str | None = Field(None, validation_alias=AliasPath("location", "section"))
     highlight: str | None = None
     highlight_span: Span | None = None
     url: str | None = Field(None, validation_alias="uri")

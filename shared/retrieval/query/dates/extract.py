@@ -25,11 +25,11 @@ def time_range(text: str, now: datetime) -> TimeRange | None:
     text, now = text[:MAX_LENGTH], now.astimezone(UTC)
     times = list(TIME_EXPRESSION.finditer(text))
     doubted = 0
-    for place, time in enumerate(times):
+    for position, time in enumerate(times):
         if time.start() < doubted:
             continue
         try:
-            span = _between(text, times[place : place + 2], now) or _single(text, times[place:], now)
+            span = _between(text, times[position : position + 2], now) or _single(text, times[position:], now)
         except (ValueError, OverflowError):
             # The calendar lacks the day, such as 30 February.
             continue

@@ -57,12 +57,12 @@ ONWARD = re.compile(
 POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 
 
-def before(text: str, place: int) -> tuple[int, Side, bool, str]:
-    """For the time at `place`: the start with its preposition, the side, whether an article precedes it, and
-    the preposition."""
-    window = max(0, place - _MAX_CHARACTERS)
-    match = _HEAD.search(text[window:place])
+def before(text: str, position: int) -> tuple[int, Side, bool, str]:
+    """For the time at `position`: the start with its preposition, the side, whether an article precedes
+    it, and the preposition."""
+    window = max(0, position - _MAX_CHARACTERS)
+    match = _HEAD.search(text[window:position])
     if match is None or not match.group():
-        return place, Side.NONE, False, ""
+        return position, Side.NONE, False, ""
     word = " ".join((match["side"] or "").lower().split())
     return window + match.start(), _SIDES.get(word, Side.NONE), match["the"] is not None, word

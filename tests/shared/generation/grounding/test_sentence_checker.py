@@ -254,5 +254,5 @@ def test_a_row_of_a_divided_table_is_read_with_its_header():
     row = "| Leuven | 410 | closed |"
     sentence = "In 2025, Leuven had revenue of 410 and was closed on Sunday."
     header = {"header": "| Depot | Revenue 2025 | Sunday |"}
-    assert Checker([match(row, "Depots", place=header)]).check(sentence).verdict is Verdict.SUPPORTED
+    assert Checker([match(row, "Depots", location=header)]).check(sentence).verdict is Verdict.SUPPORTED
     assert Checker([match(row, "Depots")]).check(sentence).verdict is Verdict.UNSUPPORTED
