@@ -15,7 +15,7 @@ from fastapi import FastAPI, Header
 
 from functions import rag_answer, rag_search
 from shared.api.dependencies import get_services
-from shared.observability.request_records import RequestRecorder
+from shared.observability.request_record_store import RequestRecorder
 
 VECTOR: list[float] = json.loads(os.environ["BENCH_VECTOR"])
 POSTGREST = os.environ["BENCH_POSTGREST"]

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from shared import pipeline
-from shared.answering import request_records
+from shared.answering import request_recording
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts.index import indexes_and_queries as wire
@@ -22,7 +22,7 @@ async def query(caller: Asker, services: Core, body: wire.QueryRequest) -> wire.
     async with timed_async(services.database, caller, "query"):
         search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
         answer = await pipeline.answer(services, caller, search_query, body.sampling())
-        await request_records.record_answer(services, caller, search_query, answer)
+        await request_recording.record_answer(services, caller, search_query, answer)
         return wire.QueryResponse.of(body.query, answer)
 
 

@@ -7,8 +7,8 @@ from fastapi import Path
 from starlette.responses import JSONResponse, Response
 
 from shared.access.concurrent_ingestion_limit import Guard
-from shared.answering import knowledge_namespaces as knowledge
-from shared.answering.knowledge_namespaces import NewText
+from shared.answering import knowledge
+from shared.answering.knowledge import NewText
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import in_either_header, refreshing_caller, with_scope
 from shared.api.contracts import knowledge as wire

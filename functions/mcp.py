@@ -6,7 +6,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from shared import pipeline
-from shared.answering import request_records
+from shared.answering import request_recording
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import with_scope
 from shared.api.contracts import mcp as wire
@@ -57,7 +57,7 @@ async def answer(services: Services, caller: Principal, arguments: wire.AnswerAr
     """Answer a question from the documents alone, with numbered sources and a confidence."""
     query = arguments.to_query()
     result = await pipeline.answer(services, caller, query)
-    await request_records.record_answer(services, caller, query, result)
+    await request_recording.record_answer(services, caller, query, result)
     return wire.AnswerResult.of(query.text, result)
 
 

@@ -15,7 +15,7 @@ from shared.api.contracts.platform import records as wire
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core
-from shared.observability import request_records as records
+from shared.observability import request_record_store as records
 from shared.text.prefixed_ids import id_of
 from shared.types import Principal, Scope
 

@@ -50,7 +50,7 @@ from shared.models.embeddings import (
 from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
-from shared.observability.request_records import RequestRecorder
+from shared.observability.request_record_store import RequestRecorder
 from shared.types import Principal, PrincipalSource
 
 log = logging.getLogger("rag")

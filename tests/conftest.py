@@ -27,7 +27,7 @@ from shared.clients import http_client, postgrest, read_replica
 from shared.config import Settings
 from shared.models import chat_gateway, embedder_window, query_embedding_cache, reranking
 from shared.models.embeddings import Embedder, local_embedder
-from shared.observability import request_records
+from shared.observability import request_record_store
 from shared.services import Services
 from tests.actors import Actor, Org, World, client
 from tests.databases import LONG_TIME_OUTS, ProcessStack, Run
@@ -116,7 +116,7 @@ def _long_time_outs() -> Iterator[None]:
             (query_embedding_cache, "CACHE_TIMEOUT_SECONDS"),
             (embedder_window, "SECONDS"),
             (chat_gateway, "LIST_SECONDS"),
-            (request_records, "CALL_SECONDS"),
+            (request_record_store, "CALL_SECONDS"),
             (health_probes, "CHECK_SECONDS"),
             (services_module, "CALIBRATION_TIMEOUT_SECONDS"),
             (api_key_authenticator, "LOOK_UP_WAIT_SECONDS"),

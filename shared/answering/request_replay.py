@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.answering import rag_rule
 from shared.answering.platform_chat.multi_step_search import SubQueryResults, median
-from shared.answering.request_records import queries
+from shared.answering.request_recording import queries
 from shared.errors import Conflict
 from shared.services import Services
 from shared.types import Judgement, Match, Principal, Query, SearchResult

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from shared.answering.knowledge_namespaces import retrieve
+from shared.answering.knowledge import retrieve
 from shared.errors import RagError
 from shared.services import Services
 from shared.text.citation_marks import mark, tool_passage

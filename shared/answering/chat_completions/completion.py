@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.answering import request_records
+from shared.answering import request_recording
 from shared.answering.chat_completions import openai_response_format as response
 from shared.answering.chat_completions.openai_request import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
@@ -60,11 +60,11 @@ class _PreparedRequest:
 
     def answered_request(
         self, text: str, sources: JudgedSearch | None, usage: Usage | None
-    ) -> request_records.AnsweredRequest | None:
+    ) -> request_recording.AnsweredRequest | None:
         """The record; None for a reply without a search, or one that is recorded already."""
         if self.query is None or sources is None or self.answer is not None:
             return None
-        return request_records.AnsweredRequest(
+        return request_recording.AnsweredRequest(
             self.query.text,
             [self.query],
             sources.matches,
@@ -99,7 +99,7 @@ async def complete(
         if (refusal := prepared.refusal_for(text)) is not None:
             answer = response.with_text(answer, refusal)
         if answered := prepared.answered_request(text, sources, usage_in(answer)):
-            await run_in_threadpool(request_records.record, services, caller, answered)
+            await run_in_threadpool(request_recording.record, services, caller, answered)
         return answer, sources
 
 
@@ -145,7 +145,7 @@ async def _extract(
     services: Services, caller: Principal, conversation: Conversation, query: Query
 ) -> _PreparedRequest:
     answer = await pipeline.answer(services, caller, query)
-    await request_records.record_answer(services, caller, query, answer)
+    await request_recording.record_answer(services, caller, query, answer)
     if answer.draft:
         text, usage = answer.draft.text, answer.draft.usage
     else:
@@ -202,7 +202,7 @@ async def _complete_parts(
     timer.outcome = "success"
     counted = usage_in({"usage": usage}) if usage else None
     if answered := prepared.answered_request(text, sources, counted):
-        await run_in_threadpool(request_records.record, services, caller, answered)
+        await run_in_threadpool(request_recording.record, services, caller, answered)
 
 
 async def _with_last_part(replies: AsyncGenerator[Body]) -> AsyncGenerator[Body]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.answering import request_records
+from shared.answering import request_recording
 from shared.answering.cited.sentence_composer import Composer
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone
 from shared.answering.routed_search import retrieve
@@ -70,7 +70,7 @@ async def answer(
         yield citation
     composed = composer.answer()
     generation_ms, total_ms = milliseconds_since(generation_start), milliseconds_since(started)
-    answered = request_records.of_generated(
+    answered = request_recording.of_generated(
         question,
         [retrieval.result.query],
         matches,
@@ -78,7 +78,7 @@ async def answer(
         None if withheld else composed.text,
         generated,
     )
-    await run_in_threadpool(request_records.record, services, caller, answered)
+    await run_in_threadpool(request_recording.record, services, caller, answered)
     yield AnswerDone(
         retrieval,
         composed,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.answering import request_records
+from shared.answering import request_recording
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_question
@@ -123,7 +123,7 @@ def _turn_done(
     usage = state.usage + (state.query_model.usage if state.query_model else Usage())
     session_id = _save(state, usage)
     withheld = judgement.confidence is Confidence.LOW
-    answered = request_records.of_generated(
+    answered = request_recording.of_generated(
         state.turn.question,
         state.queries,
         state.results.by_score(),
@@ -133,7 +133,7 @@ def _turn_done(
         usage if state.services.chat_gateway else None,
     )
     total_ms = milliseconds_since(started)
-    is_recorded = request_records.record(state.services, state.caller, answered)
+    is_recorded = request_recording.record(state.services, state.caller, answered)
     return TurnDone(
         turn=state.turn,
         search_query=state.question,

@@ -71,7 +71,7 @@ class TurnDone:
     """The answered turn. `search_query`: the rewritten question; `sub_queries`: those of deep reasoning;
     `withheld`: confidence was low, and no model was called; `retrieval_tokens`: those of the passages;
     `is_saved`: false if the session was deleted or the database failed; `session_id`: NIL without a
-    session; `is_recorded`: the request has a record (request_records.py)."""
+    session; `is_recorded`: the request has a record (request_recording.py)."""
 
     turn: Turn
     search_query: str

@@ -10,7 +10,7 @@ import openai
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from shared.answering.knowledge_namespaces import NewText, ingest
+from shared.answering.knowledge import NewText, ingest
 from shared.answering.search_knowledge_tool import NAME, SearchKnowledge, ToolResult
 from shared.api.prometheus import exposition
 from shared.config import Settings

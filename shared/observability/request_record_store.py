@@ -3,9 +3,11 @@
 The database decides whether an org records requests (rag.orgs.record_days)."""
 
 import logging
-import time
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any
+
+from cachetools import TTLCache
 
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
@@ -23,8 +25,9 @@ class RequestRecorder:
     """Writes records. Safe to use from many threads."""
 
     def __init__(self) -> None:
-        # By orgs, or by user where the orgs are unknown: the time until which nothing is recorded.
-        self._off: dict[tuple[str, ...], float] = {}
+        # Orgs that record nothing, or the user where the orgs are unknown.
+        self._off: TTLCache[tuple[str, ...], bool] = TTLCache(MAX_ORGS, OFF_SECONDS)
+        self._lock = Lock()
 
     def record(
         self,
@@ -40,16 +43,16 @@ class RequestRecorder:
                 return False
             principal = caller if isinstance(caller, Principal) else caller()
             key = tuple(org_ids) or (principal.user_id,)
-            if time.monotonic() < self._off.get(key, 0.0):
-                return False
+            with self._lock:
+                if key in self._off:
+                    return False
             with deadline(CALL_SECONDS):
                 is_stored = database.call(
                     principal, "rag_record_request", {"record": {**row(), "org_ids": list(org_ids)}}
                 )
             if is_stored is False:
-                if len(self._off) >= MAX_ORGS:
-                    self._off.clear()
-                self._off[key] = time.monotonic() + OFF_SECONDS
+                with self._lock:
+                    self._off[key] = True
             return is_stored is True
         except Exception as error:
             reason = error.log_reason if isinstance(error, RagError) else type(error).__name__
@@ -58,7 +61,8 @@ class RequestRecorder:
 
     def reset(self) -> None:
         """Ask the database about each org again, after a change of a setting."""
-        self._off.clear()
+        with self._lock:
+            self._off.clear()
 
 
 def get(database: Database, caller: Principal, record_id: str) -> Row:

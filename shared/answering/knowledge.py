@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
-from shared.answering import request_records
+from shared.answering import request_recording
 from shared.answering.metadata_denylist import TITLE_KEYS, denied_keys, passage_of, redaction, without_keys
 from shared.clients.lenient_row_reading import object_of, readable
 from shared.documents import named_collections
@@ -174,7 +174,7 @@ async def query(
         try:
             searched = await run_in_threadpool(_search_and_judge, services, caller, search_query, denied)
             answer = await pipeline.write_answer(services, search_query, searched)
-            await request_records.record_answer(services, caller, search_query, answer)
+            await request_recording.record_answer(services, caller, search_query, answer)
         except RagError:
             await run_in_threadpool(record_event, services.database, caller, event, namespace)
             raise
