@@ -370,9 +370,7 @@ def test_another_key_s_quota_cannot_be_spent(library: Library, world: World):
         assert world.as_user(actor, statement, key["id"]) == []
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(
-            people.ann,
-            "insert into rag.rate_limits values (%s, 'api', 3600, now(), 1000)",
-            key["id"],
+            people.ann, "insert into rag.rate_limits values (%s, 'api', 3600, now(), 1000)", key["id"]
         )
 
 

@@ -6,12 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.actors import World
-from tests.isolation.victim_documents import (
-    HTTP_ROUTES,
-    Library,
-    assert_refused,
-    every_http_route,
-)
+from tests.isolation.victim_documents import HTTP_ROUTES, Library, assert_refused, every_http_route
 
 
 def test_a_client_error_reveals_nothing(subtests: pytest.Subtests, shared_library: Library):
@@ -44,9 +39,7 @@ def test_a_client_error_reveals_nothing(subtests: pytest.Subtests, shared_librar
             headers = {**shared_library.people.ann.headers(), "Content-Type": "application/json"}
             for route in HTTP_ROUTES:
                 assert_refused(
-                    shared_library.client.post(route, content=content, headers=headers),
-                    400,
-                    shared_library,
+                    shared_library.client.post(route, content=content, headers=headers), 400, shared_library
                 )
 
 

@@ -29,12 +29,7 @@ def ingest_plan(actor: Actor, namespace: str = "vault", **more: Any) -> None:
 
 
 def call(
-    actor: Actor,
-    namespace: str,
-    route: tuple[str, str, Any],
-    *,
-    token: str | None = None,
-    **headers: str,
+    actor: Actor, namespace: str, route: tuple[str, str, Any], *, token: str | None = None, **headers: str
 ) -> httpx.Response:
     method, rest, body = route
     return actor.request(method, at(namespace, rest), body, token=token, **headers)

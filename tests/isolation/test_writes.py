@@ -7,12 +7,7 @@ import pytest
 from shared.services import Services
 from tests.actors import Actor, World, put_arguments, vector
 from tests.conftest import People
-from tests.isolation.victim_documents import (
-    QUESTION,
-    SECRETS,
-    Library,
-    store,
-)
+from tests.isolation.victim_documents import QUESTION, SECRETS, Library, store
 
 
 @pytest.mark.parametrize("name", ["org_id", "document_id", "owner_id", "collection_id", "id", "chunk_id"])

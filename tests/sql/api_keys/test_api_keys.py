@@ -420,8 +420,7 @@ def test_an_exchange_records_its_time_and_a_refused_one_does_not(people: People,
 
 
 @pytest.mark.parametrize(
-    "change",
-    ["revoked_at = now()", "expires_at = now() - interval '1 day'", "expires_at = now()"],
+    "change", ["revoked_at = now()", "expires_at = now() - interval '1 day'", "expires_at = now()"]
 )
 def test_an_ended_key_cannot_be_exchanged(people: People, world: World, change: str):
     digest = fresh()

@@ -93,11 +93,7 @@ def test_a_session_is_opened_with_its_latest_messages(people: People):
     session = save_session(people.ann, None, *map(message, range(200)))
     row = open_session(people.ann, session)
     assert row["messages"] == [message(number) for number in range(100, 200)]
-    assert (row["session_id"], row["org_id"], row["collection_id"]) == (
-        session,
-        people.acme.id,
-        None,
-    )
+    assert (row["session_id"], row["org_id"], row["collection_id"]) == (session, people.acme.id, None)
     assert (row["title"], row["message_count"]) == ("How?", 200)
     assert open_session(people.ann, session, history=2)["messages"] == [message(198), message(199)]
     assert open_session(people.ann, session, history=0)["messages"] == []

@@ -72,10 +72,7 @@ def test_scores_are_bm25_over_the_visible_documents(world: World, seed: int):
     people, draw = library.people, library.draw
     with passages.deployed_with(world, phrase_share=0):
         for person in (people.ann, people.alf, people.ada, people.bob, people.kim) * 3:
-            words, model = (
-                draw.choices(WORDS, k=draw.randint(1, 4)),
-                draw.choice(["another model", MODEL]),
-            )
+            words, model = (draw.choices(WORDS, k=draw.randint(1, 4)), draw.choice(["another model", MODEL]))
             filters: dict[str, Any] = {"model": model}
             visible = library.seen(person)
             if draw.random() < 0.5:

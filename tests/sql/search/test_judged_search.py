@@ -46,11 +46,7 @@ def search(actor: Actor, function: str, **arguments: Any) -> Any:
 @pytest.mark.parametrize("mode", ["semantic", "hybrid", "hierarchical"])
 @pytest.mark.parametrize(
     "options",
-    [
-        {"top_k": 3},
-        {"top_k": 25},
-        {"top_k": 8, "half_life_days": 30, "prefer": ["faq"], "expand_context": 1},
-    ],
+    [{"top_k": 3}, {"top_k": 25}, {"top_k": 8, "half_life_days": 30, "prefer": ["faq"], "expand_context": 1}],
 )
 def test_both_lists_are_those_of_two_searches(shelf: People, mode: str, options: dict[str, Any]):
     judged_top_k = 10 if options["top_k"] < 25 else 50

@@ -101,9 +101,7 @@ def org_of(actor: Actor) -> str:
 
 
 @pytest.mark.parametrize(
-    "filters",
-    [{}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}],
-    ids=str,
+    "filters", [{}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}], ids=str
 )
 def test_an_exact_match_of_a_small_org_reads_only_that_org(crowd: Crowd, filters: dict[str, Any]):
     world, ann, _ = crowd

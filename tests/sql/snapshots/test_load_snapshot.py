@@ -147,10 +147,7 @@ def test_a_document_that_changed_during_persist_is_not_continued(people: People)
 
 def test_pages_have_every_document_once(people: People, world: World):
     """Of one moment, too: the id decides then."""
-    world.sql(
-        "insert into rag.collections (org_id, name) values (%s, 'many')",
-        people.acme.id,
-    )
+    world.sql("insert into rag.collections (org_id, name) values (%s, 'many')", people.acme.id)
     world.sql(
         "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
         "select org_id, id, 't', 'c', repeat('0', 64) from rag.collections, generate_series(1, 4500) "
