@@ -57,11 +57,9 @@ def test_a_token_without_a_user_finds_nothing_through_postgrest(
 def test_a_scheme_other_than_bearer_is_refused_over_http(shared_library: Library, route: str):
     token = shared_library.people.ann.token()
     for headers in (
-        {"Authorization": token},
-        {"Authorization": f"Basic {token}"},
-        {"apikey": token},
+        {"Authorization": token}, {"Authorization": f"Basic {token}"}, {"apikey": token},
         {"Cookie": token},
-    ):
+    ):  # fmt: skip
         assert_refused(shared_library.ask(route, headers), 401, shared_library)
 
 

@@ -140,12 +140,9 @@ def web(services: Services, people: People) -> Web:
 def test_a_name_shared_with_another_org_reveals_nothing(web: Web):
     people = web.people
     for actor, visible in (
-        (people.ann, {"acme", "ann"}),
-        (people.ada, {"acme", "ann"}),
-        (people.alf, {"acme"}),
-        (people.bob, {"bolt"}),
-        (people.kim, {"acme"}),
-    ):
+        (people.ann, {"acme", "ann"}), (people.ada, {"acme", "ann"}), (people.alf, {"acme"}),
+        (people.bob, {"bolt"}), (people.kim, {"acme"}),
+    ):  # fmt: skip
         results = web.seen(actor)
         if actor is people.kim:
             # She belongs to both, and PostgREST was told of none.

@@ -12,17 +12,9 @@ from tests.isolation.victim_documents import (
 )
 
 INJECTIONS = [
-    "' or true --",
-    "x' or '1'='1",
-    "'; drop table rag.chunks; --",
-    "'; reset role; --",
-    "$scope$ or true --",
-    "($2).lang) or (true",
-    "%",
-    "*",
-    "\\",
-    '"',
-]
+    "' or true --", "x' or '1'='1", "'; drop table rag.chunks; --", "'; reset role; --",
+    "$scope$ or true --", "($2).lang) or (true", "%", "*", "\\", '"',
+]  # fmt: skip
 
 
 @every_route

@@ -102,13 +102,10 @@ def test_an_unknown_claim_is_ignored(shared_library: Library, route: str):
     people = shared_library.people
     org = people.bolt.id
     forged: list[dict[str, Any]] = [
-        {"org_id": org},
-        {"org": org},
-        {"app_metadata": {"org_id": org, "orgs": [org], "role": "admin"}},
+        {"org_id": org}, {"org": org}, {"app_metadata": {"org_id": org, "orgs": [org], "role": "admin"}},
         {"user_metadata": {"org_id": org, "is_admin": True}},
-        {"rag": {"orgs": [org], "admin": True, "role": "admin"}},
-        {"user_role": "admin"},
-    ]
+        {"rag": {"orgs": [org], "admin": True, "role": "admin"}}, {"user_role": "admin"},
+    ]  # fmt: skip
     for claims in forged:
         assert shared_library.secrets(route, people.alf, people.alf.token(**claims)) == {"acme"}, claims
 

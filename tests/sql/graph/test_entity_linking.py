@@ -111,21 +111,14 @@ def test_a_part_of_a_name_is_linked(known: Known, subtests: pytest.Subtests):
 
 
 MISSPELLINGS = [
-    ("Who leads Kestral?", "kestrel"),
-    ("Who leads Kesterl?", "kestrel"),
-    ("Who leads Kestrell?", "kestrel"),
-    ("Who leads Kestre?", "kestrel"),
-    ("Who leads Cestrel?", "kestrel"),
-    ("Where is Missisippi?", "mississippi"),
-    ("Where is Zurrich?", "zurich"),
-    ("What did Micheal Curtiz direct?", "michael curtiz"),
-    ("What did Michael Curtis direct?", "michael curtiz"),
-    ("Ask Katherine Schmitt", "catherine schmidt"),
-    ("Is the Biling Servise down?", "billing service"),
-    ("Что делает Служба Аплаты?", "служба оплаты"),
-    ("Кто в Каманда Сокол?", "команда сокол"),
-    ("Που είναι η Αθίνα;", "αθηνα"),
-]
+    ("Who leads Kestral?", "kestrel"), ("Who leads Kesterl?", "kestrel"),
+    ("Who leads Kestrell?", "kestrel"), ("Who leads Kestre?", "kestrel"),
+    ("Who leads Cestrel?", "kestrel"), ("Where is Missisippi?", "mississippi"),
+    ("Where is Zurrich?", "zurich"), ("What did Micheal Curtiz direct?", "michael curtiz"),
+    ("What did Michael Curtis direct?", "michael curtiz"), ("Ask Katherine Schmitt", "catherine schmidt"),
+    ("Is the Biling Servise down?", "billing service"), ("Что делает Служба Аплаты?", "служба оплаты"),
+    ("Кто в Каманда Сокол?", "команда сокол"), ("Που είναι η Αθίνα;", "αθηνα"),
+]  # fmt: skip
 
 
 def test_a_misspelled_name_is_linked_with_less_confidence(known: Known, subtests: pytest.Subtests):

@@ -35,11 +35,8 @@ def test_a_null_scope_claim_counts_as_missing(people: People, world: World):
 
 
 SCOPES: list[list[Any]] = [
-    ["documents:read"],
-    ["chat:read", "documents:read"],
-    ["admin"],
-    ["documents:read", None, 7],
-]
+    ["documents:read"], ["chat:read", "documents:read"], ["admin"], ["documents:read", None, 7],
+]  # fmt: skip
 
 
 def test_a_matching_scope_or_admin_allows(people: People, world: World, subtests: pytest.Subtests):

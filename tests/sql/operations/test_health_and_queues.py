@@ -61,12 +61,9 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
 
 
 CLAIMS = (
-    "rag_claim_jobs('ingestion')",
-    "rag_claim_jobs('extraction')",
-    "rag_claim_deliveries()",
-    "rag_claim_removals()",
-    "rag_claim_sources()",
-)
+    "rag_claim_jobs('ingestion')", "rag_claim_jobs('extraction')", "rag_claim_deliveries()",
+    "rag_claim_removals()", "rag_claim_sources()",
+)  # fmt: skip
 
 
 def test_the_worker_leaves_out_paused_orgs(people: People, world: World, no_jobs: None):

@@ -101,19 +101,9 @@ def test_collections_are_filtered_by_id(shelf: Actor):
 
 
 BAD_FILTERS: list[Any] = [
-    [],
-    "x",
-    1,
-    True,
-    {"metadata": []},
-    {"metadata": "x"},
-    {"metadata": 1},
-    {"org_id": "x"},
-    {"date_from": "x"},
-    {"authors": "ann"},
-    {"authors": {"a": 1}},
-    {"collection_ids": ["x"]},
-]
+    [], "x", 1, True, {"metadata": []}, {"metadata": "x"}, {"metadata": 1}, {"org_id": "x"},
+    {"date_from": "x"}, {"authors": "ann"}, {"authors": {"a": 1}}, {"collection_ids": ["x"]},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", ["rag_match", "rag_search", "rag_similar"])
