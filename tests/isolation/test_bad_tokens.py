@@ -15,22 +15,20 @@ from tests.isolation.victim_documents import (
 
 
 def test_an_invalid_token_is_refused_over_http(subtests: pytest.Subtests, shared_library: Library):
-    for fault in [*BAD_TOKENS, *BAD_USERS]:
+    ann = shared_library.people.ann
+    for fault, make in {**BAD_TOKENS, **BAD_USERS}.items():
         with subtests.test(fault=fault):
-            make = {**BAD_TOKENS, **BAD_USERS}[fault]
             for route in (*HTTP_ROUTES, *ALIASES):
-                answer = shared_library.ask(
-                    route, shared_library.people.ann.headers(make(shared_library.people.ann))
-                )
+                answer = shared_library.ask(route, ann.headers(make(ann)))
                 assert_refused(answer, 401, shared_library)
                 assert answer.json()["error"]["code"] == "unauthorized"
 
 
 def test_an_invalid_token_is_refused_through_postgrest(subtests: pytest.Subtests, shared_library: Library):
-    for fault in BAD_TOKENS:
+    ann = shared_library.people.ann
+    for fault, make in BAD_TOKENS.items():
         with subtests.test(fault=fault):
-            ann = shared_library.people.ann
-            answer = shared_library.ask(MATCH, ann.headers(BAD_TOKENS[fault](ann)))
+            answer = shared_library.ask(MATCH, ann.headers(make(ann)))
             assert answer.status_code == 401, answer.text
             assert_tells_nothing(answer, shared_library)
 
