@@ -10,27 +10,15 @@ from tests.conftest import People
 
 SHELF: dict[str, dict[str, Any]] = {
     "a call": {
-        "source_type": "transcript",
-        "lang": "en-GB",
-        "occurred_at": "2026-01-01T00:00:00Z",
-        "author": "ann",
-        "origin": "phone",
-        "state": "open",
-        "labels": ["red", "blue"],
-        "metadata": {"n": 1, "s": "1"},
+        "source_type": "transcript", "lang": "en-GB", "occurred_at": "2026-01-01T00:00:00Z", "author": "ann",
+        "origin": "phone", "state": "open", "labels": ["red", "blue"], "metadata": {"n": 1, "s": "1"},
     },
     "a mail": {
-        "source_type": "email",
-        "lang": "EN",
-        "occurred_at": "2026-03-01T12:00:00+01:00",
-        "author": "bob",
-        "origin": "imap",
-        "state": "closed",
-        "labels": ["red"],
-        "metadata": {"n": 1.0, "b": True},
+        "source_type": "email", "lang": "EN", "occurred_at": "2026-03-01T12:00:00+01:00", "author": "bob",
+        "origin": "imap", "state": "closed", "labels": ["red"], "metadata": {"n": 1.0, "b": True},
     },
     "a page": {"lang": "english", "author": "Ann", "collection": "notes", "metadata": {"n": "1", "b": None}},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
