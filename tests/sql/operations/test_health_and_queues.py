@@ -109,14 +109,11 @@ def test_the_worker_leaves_out_paused_orgs(people: People, world: World, no_jobs
 def queues(actor: Actor) -> Row:
     """Of each kind waiting and running items, and for how many minutes the oldest has been due."""
     (health,) = ok(actor.rpc("rag_health"))
-    return {
-        kind: (
-            queue["waiting"],
-            queue["running"],
-            queue["oldest_seconds"] and int(queue["oldest_seconds"]) // 60,
-        )
-        for kind, queue in health["queues"].items()
-    }
+    numbers = Row()
+    for kind, queue in health["queues"].items():
+        seconds = queue["oldest_seconds"]
+        numbers[kind] = (queue["waiting"], queue["running"], seconds and int(seconds) // 60)
+    return numbers
 
 
 def ok(answer: httpx.Response) -> Any:
