@@ -228,12 +228,7 @@ class Attacker:
             return self._http("POST", "/api/v1/collections", {"name": "shelf"})
         if self._draw.random() < 0.5:
             return self._http("DELETE", f"/api/v1/collections/{homes[0]}?cascade=true")
-        document = {
-            "collection_id": homes[0],
-            "title": "private",
-            "content": "A private text.",
-            "private": True,
-        }
+        document = {"collection_id": homes[0], "title": "private", "content": "A text.", "private": True}
         return self._http("POST", "/api/v1/documents/text", document)
 
     def leave_before_the_answer(self) -> httpx.Response:
