@@ -5,15 +5,15 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 from bench import calibrate, eval_confidence
-from bench.labelled_sets import IngestedSet, Item, LabelledSet
+from bench.labelled_sets import Item, LabelledSet
 from local.seed_demo import make_services
 from local.stack import Stack
 from shared import pipeline
 from shared.generation.confidence import Calibration
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from shared.types import Query
 from tests.actors import World
+from tests.bench.ingested_sets import ingested
 from tests.conftest import People
 
 TEXTS = {
@@ -30,10 +30,8 @@ ANSWERABLE = {
     "canteen": ("What can I eat at the beginning of the week?",),
 }
 FOREIGN = (
-    "At how many degrees does the toaster switch off?",
-    "Who won the cup in 1998?",
-    "How old is the moon?",
-)
+    "At how many degrees does the toaster switch off?", "Who won the cup in 1998?", "How old is the moon?",
+)  # fmt: skip
 SET = LabelledSet(
     "household",
     [Item(name, text, name) for name, text in TEXTS.items()],
@@ -45,20 +43,10 @@ SET = LabelledSet(
 )
 
 
-def ingested(services: Services, people: People) -> IngestedSet:
-    names = {}
-    for item in SET.documents:
-        document = NewDocument(people.acme.id, item.title, item.text, external_id=item.id, lang="en")
-        names[ingest(services.database, services.embedder, people.ann.principal, document).document_id] = (
-            item.id
-        )
-    return IngestedSet(services, people.ann.principal, names, len(names), people.acme.id)
-
-
 def test_a_fitted_calibration_is_written_with_its_errors_and_used(
     stack: Stack, services: Services, people: People, world: World
 ):
-    own = ingested(services, people)
+    own = ingested(services, people, SET, org_id=people.acme.id)
     model = eval_confidence.model_of(own)
     summary = eval_confidence.report({SET.name: eval_confidence.observe(own, SET, [])}, model, budget=0.2)
     calibrate.write(stack.database_url(), f"{model} + reranker", summary)

@@ -17,9 +17,7 @@ def test_the_cost_of_a_thousand_calls_by_hand():
         gb_second=2.0, request=0.5, embedding=3.0, input=4.0, output=5.0, embedding_ms=100, answer_ms=900,
         memory_gb=0.5,
     )  # fmt: skip
-    figures = {
-        "own time": 200.0, "embedding tokens": 10.0, "input tokens": 1000.0, "output tokens": 100.0,
-    }  # fmt: skip
+    figures = {"own time": 200.0, "embedding tokens": 10.0, "input tokens": 1000.0, "output tokens": 100.0}
     search = prices.of_a_thousand("search", figures | {"input tokens": 0, "output tokens": 0})
     assert search == pytest.approx({"compute": 300, "requests": 500, "embedding": 0.03, "model": 0})
     answer = prices.of_a_thousand("answer", figures)
@@ -28,10 +26,8 @@ def test_the_cost_of_a_thousand_calls_by_hand():
 
 def test_the_example_of_the_page_is_what_the_command_prints():
     (command,) = [line for line in PAGE.splitlines() if line.startswith("python -m bench.cost ")]
-    _, *arguments = shlex.split(command)
-    process = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    own = [sys.executable, *shlex.split(command)[1:]]
+    process = subprocess.run(own, capture_output=True, text=True, check=True, cwd=ROOT)
     assert process.stdout.strip() in PAGE
 
 

@@ -5,30 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from bench.eval_confidence import (
-    ANSWERABLE,
-    FOREIGN,
-    HIDDEN,
-    Observation,
-    errors,
-    fit,
-    report,
-)
+from bench.eval_confidence import ANSWERABLE, FOREIGN, HIDDEN, Observation, errors, fit, report
 from shared.generation.confidence_features import ConfidenceFeatures
 
 
 def observations(seed: int, count: int = 400) -> list[Observation]:
     draw = random.Random(seed)  # noqa: S311  # makes observations
     means = {ANSWERABLE: 1.0, HIDDEN: 0.7, FOREIGN: 0.35}
-    return [
-        Observation(
-            kind,
-            ConfidenceFeatures(max(0.0, draw.gauss(mean, 0.15)), 0.0, lacks_negation=draw.random() < 0.05),
-            mean / 2,
-        )
-        for kind, mean in means.items()
-        for _ in range(count)
-    ]
+
+    def features(mean: float) -> ConfidenceFeatures:
+        return ConfidenceFeatures(max(0.0, draw.gauss(mean, 0.15)), 0.0, lacks_negation=draw.random() < 0.05)
+
+    pairs = [(kind, mean) for kind, mean in means.items() for _ in range(count)]
+    return [Observation(kind, features(mean), mean / 2) for kind, mean in pairs]
 
 
 def test_the_fit_keeps_its_budget_on_what_it_was_fitted_to():
@@ -59,10 +48,10 @@ def test_the_score_is_calibrated_and_ranks_the_kinds():
 
 
 def test_each_set_is_reported_under_a_fit_of_the_others():
-    easy = [
-        replace(item, features=replace(item.features, similarity=item.features.similarity + 1.0))
-        for item in observations(3)
-    ]
+    easy = observations(3)
+    for number, item in enumerate(easy):
+        nearer = replace(item.features, similarity=item.features.similarity + 1.0)
+        easy[number] = replace(item, features=nearer)
     summary = report({"one": observations(1), "easy": easy}, "model")
     # The thresholds of the other set are too low for this one.
     assert summary["sets"]["easy"]["high"][HIDDEN] > 0.9

@@ -22,9 +22,8 @@ def measured(corpus: str, name: str = "two") -> CorpusRuns:
     worse = run(q1=["a", "x", "y", "z", "v", "b"], q2=["x"])
     better = run(q1=["a", "b"], q2=["c"])
     runs = {HYBRID: worse, GRAPH: better, AUTO: better}
-    return CorpusRuns(
-        name, corpus, 10, 12, runs, {"theirs": Run(worse.by_question)} if corpus == SMALL else {}
-    )
+    theirs = {"theirs": Run(worse.by_question)} if corpus == SMALL else {}
+    return CorpusRuns(name, corpus, 10, 12, runs, theirs)
 
 
 def test_recall_counts_the_relevant_among_five_and_eight():
@@ -56,9 +55,8 @@ def test_goals_apply_to_the_small_corpus_and_to_the_gain_over_the_whole_corpus()
 def test_a_router_that_keeps_half_of_the_gain_misses_its_goal():
     hybrid, graph, auto = run(q1=["x"], q2=["x"]), run(q1=["a", "b"], q2=["c"]), run(q1=["a"], q2=["x"])
     runs = {HYBRID: hybrid, GRAPH: graph, AUTO: auto}
-    figures = {
-        figure.name: figure for figure in eval_graph.goals([CorpusRuns("two", WHOLE, 10, 12, runs, {})])
-    }
+    goals = eval_graph.goals([CorpusRuns("two", WHOLE, 10, 12, runs, {})])
+    figures = {figure.name: figure for figure in goals}
     share = figures["auto's share of the gain, Recall@5, two, whole"]
     assert (share.value, share.holds) == (0.25, False)
 

@@ -11,8 +11,8 @@ from bench import eval_quality
 from bench.labelled_sets import IngestedSet, Item, LabelledSet
 from local.seed_demo import make_services
 from local.stack import Stack
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
+from tests.bench.ingested_sets import ingested
 from tests.conftest import People
 from tests.hosted_reranker import MODEL, hosted_reranker
 
@@ -32,14 +32,8 @@ RERANKED = f"hybrid, reranked by {MODEL}"
 
 
 def measure(services: Services, people: People) -> tuple[IngestedSet, eval_quality.Runs]:
-    names = {}
-    for item in SET.documents:
-        document = NewDocument(people.acme.id, item.title, item.text, external_id=item.id, lang="en")
-        names[ingest(services.database, services.embedder, people.ann.principal, document).document_id] = (
-            item.id
-        )
-    ingested = IngestedSet(services, people.ann.principal, names, len(names))
-    return ingested, eval_quality.measure(ingested, SET, 10, Console(file=io.StringIO()))
+    own = ingested(services, people, SET)
+    return own, eval_quality.measure(own, SET, 10, Console(file=io.StringIO()))
 
 
 def test_the_reranker_of_the_environment_is_measured_beside_hybrid_search(
@@ -49,11 +43,11 @@ def test_the_reranker_of_the_environment_is_measured_beside_hybrid_search(
         for name, value in reranker.items():
             monkeypatch.setenv(name.upper(), value)
         with closing(make_services(stack)) as services:
-            ingested, runs = measure(services, people)
+            own, runs = measure(services, people)
     assert list(runs) == [*eval_quality.METHODS, RERANKED]
     hybrid, reranked = runs["hybrid"].mean("nDCG@10"), runs[RERANKED].mean("nDCG@10")
     assert hybrid < reranked == 100
-    assert RERANKED in [line["search"] for line in eval_quality.lines(ingested, SET, runs)]
+    assert RERANKED in [line["search"] for line in eval_quality.lines(own, SET, runs)]
     (figure,) = [figure for figure in eval_quality.goals({"pottery": runs}) if MODEL in figure.name]
     assert figure.name == f"{RERANKED} less hybrid, mean of the sets"
     assert figure.value == pytest.approx(100 - hybrid)

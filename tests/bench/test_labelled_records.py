@@ -6,11 +6,11 @@ import psycopg
 import pytest
 
 from bench import compare, labelled_records
-from bench.labelled_sets import IngestedSet, Item, LabelledSet, read
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from bench.labelled_sets import Item, LabelledSet, read
 from shared.services import Services
 from shared.types import Mode
 from tests.actors import World
+from tests.bench.ingested_sets import ingested
 from tests.conftest import People
 from tests.functions.search_workspace import put
 from tests.functions.test_records import KETTLE, QUESTION, UNANSWERABLE, ask, label, record_requests
@@ -81,22 +81,15 @@ SET = LabelledSet(
 def test_two_configurations_are_compared_on_the_same_questions(
     people: People, services: Services, world: World
 ):
-    names = {}
-    for item in SET.documents:
-        document = NewDocument(people.acme.id, item.title, item.text, external_id=item.id, lang="en")
-        names[ingest(services.database, services.embedder, people.ann.principal, document).document_id] = (
-            item.id
-        )
-    ingested = IngestedSet(services, people.ann.principal, names, 2, database_url=world.stack.database_url())
+    own = ingested(services, people, SET, database_url=world.stack.database_url())
     # Another fit of confidence answers nothing.
     fit = (
         '{"all-MiniLM-L6-v2": {"slope": 1, "intercept": -900, "high": 0.9, "medium": 0.8, '
         '"ceiling_high": 0.9, "ceiling_medium": 0.8}}'
     )
+    changed = compare.Configuration.of([f"calibrations={fit}", "mode=keyword"])
     try:
-        before, after = compare.compare(
-            ingested, SET, compare.Configuration.of([f"calibrations={fit}", "mode=keyword"])
-        )
+        before, after = compare.compare(own, SET, changed)
     finally:
         world.sql("update rag.settings set calibrations = '{}'")
     assert before["nDCG@10"] == after["nDCG@10"] == {"kettles q1": 100}
@@ -108,9 +101,8 @@ def test_two_configurations_are_compared_on_the_same_questions(
 
 def test_a_change_names_a_known_setting():
     configuration = compare.Configuration.of(["RAG_CONTEXT_TOKENS=500", "bm25_b=0.5", "mode=graph"])
-    assert configuration == compare.Configuration(
-        {"RAG_CONTEXT_TOKENS": "500"}, {"bm25_b": "0.5"}, Mode.GRAPH
-    )
+    expected = compare.Configuration({"RAG_CONTEXT_TOKENS": "500"}, {"bm25_b": "0.5"}, Mode.GRAPH)
+    assert configuration == expected
     for change in ("RAG_UNKNOWN=1", "mode=best", "nothing"):
         with pytest.raises(ValueError):  # noqa: PT011  # argparse shows it
             compare.Configuration.of([change])

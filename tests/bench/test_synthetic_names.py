@@ -54,13 +54,8 @@ def test_a_chunk_has_about_eight_names_and_one_name_is_in_every_document():
 
 def test_a_few_names_are_common_and_most_are_rare():
     names = NameSampler()
-    counts = Counter(
-        named
-        for number in DOCUMENTS
-        for naming in names.namings(number, 8)
-        for named in naming.names
-        if named != EVERYWHERE
-    )
+    namings = [naming for number in DOCUMENTS for naming in names.namings(number, 8)]
+    counts = Counter(named for naming in namings for named in naming.names if named != EVERYWHERE)
     assert max(counts.values()) > 20
     assert sum(count == 1 for count in counts.values()) > len(counts) / 3
 

@@ -80,11 +80,7 @@ BAD_TOKENS: dict[str, Callable[[Actor], str]] = {
     ),
     "keys that it points to": lambda actor: by_a_stranger(actor, "RS256", jku="http://127.0.0.1:9/"),
     "a payload changed after signing": lambda actor: ".".join(
-        [
-            actor.token().split(".")[0],
-            encoded({**payload_of(actor), "email": "someone@else.example"}),
-            signature_of(actor),
-        ]
+        [actor.token().split(".")[0], encoded({**payload_of(actor), "email": "x"}), signature_of(actor)]
     ),
     "two parts": lambda actor: actor.token().rpartition(".")[0],
     "four parts": lambda actor: f"{actor.token()}.{signature_of(actor)}",

@@ -70,31 +70,13 @@ class Attacker:
 
     def run(self, until: float) -> None:
         attacks: list[Callable[[], httpx.Response]] = [
-            self.huge_numbers,
-            self.huge_numbers_in_filters,
-            self.unreadable_metadata,
-            self.forged_chunk,
-            self.same_document,
-            self.same_document,
-            self.changes_of_one_document,
-            self.unreadable_fields,
-            self.unreadable_rows,
-            self.unknown_hosts,
-            self.snapshots,
-            self.long_searches,
-            self.long_searches,
-            self.graph_searches,
-            self.large_body,
-            self.body_of_unknown_size,
-            self.every_document,
-            self.forged_citations,
-            self.long_messages,
-            self.long_messages,
-            self.own_collection,
-            self.shared_collection,
-            self.leave_before_the_answer,
-            self.other_host,
-        ]
+            self.huge_numbers, self.huge_numbers_in_filters, self.unreadable_metadata, self.forged_chunk,
+            self.same_document, self.same_document, self.changes_of_one_document, self.unreadable_fields,
+            self.unreadable_rows, self.unknown_hosts, self.snapshots, self.long_searches,
+            self.long_searches, self.graph_searches, self.large_body, self.body_of_unknown_size,
+            self.every_document, self.forged_citations, self.long_messages, self.long_messages,
+            self.own_collection, self.shared_collection, self.leave_before_the_answer, self.other_host,
+        ]  # fmt: skip
         for _ in range(MOST_REQUESTS):
             attack = self._draw.choice(attacks)
             if time.monotonic() > until:
@@ -246,12 +228,7 @@ class Attacker:
             return self._http("POST", "/api/v1/collections", {"name": "shelf"})
         if self._draw.random() < 0.5:
             return self._http("DELETE", f"/api/v1/collections/{homes[0]}?cascade=true")
-        document = {
-            "collection_id": homes[0],
-            "title": "private",
-            "content": "A private text.",
-            "private": True,
-        }
+        document = {"collection_id": homes[0], "title": "private", "content": "A text.", "private": True}
         return self._http("POST", "/api/v1/documents/text", document)
 
     def leave_before_the_answer(self) -> httpx.Response:

@@ -15,22 +15,20 @@ from tests.isolation.victim_documents import (
 
 
 def test_an_invalid_token_is_refused_over_http(subtests: pytest.Subtests, shared_library: Library):
-    for fault in [*BAD_TOKENS, *BAD_USERS]:
+    ann = shared_library.people.ann
+    for fault, make in {**BAD_TOKENS, **BAD_USERS}.items():
         with subtests.test(fault=fault):
-            make = {**BAD_TOKENS, **BAD_USERS}[fault]
             for route in (*HTTP_ROUTES, *ALIASES):
-                answer = shared_library.ask(
-                    route, shared_library.people.ann.headers(make(shared_library.people.ann))
-                )
+                answer = shared_library.ask(route, ann.headers(make(ann)))
                 assert_refused(answer, 401, shared_library)
                 assert answer.json()["error"]["code"] == "unauthorized"
 
 
 def test_an_invalid_token_is_refused_through_postgrest(subtests: pytest.Subtests, shared_library: Library):
-    for fault in BAD_TOKENS:
+    ann = shared_library.people.ann
+    for fault, make in BAD_TOKENS.items():
         with subtests.test(fault=fault):
-            ann = shared_library.people.ann
-            answer = shared_library.ask(MATCH, ann.headers(BAD_TOKENS[fault](ann)))
+            answer = shared_library.ask(MATCH, ann.headers(make(ann)))
             assert answer.status_code == 401, answer.text
             assert_tells_nothing(answer, shared_library)
 
@@ -57,11 +55,9 @@ def test_a_token_without_a_user_finds_nothing_through_postgrest(
 def test_a_scheme_other_than_bearer_is_refused_over_http(shared_library: Library, route: str):
     token = shared_library.people.ann.token()
     for headers in (
-        {"Authorization": token},
-        {"Authorization": f"Basic {token}"},
-        {"apikey": token},
+        {"Authorization": token}, {"Authorization": f"Basic {token}"}, {"apikey": token},
         {"Cookie": token},
-    ):
+    ):  # fmt: skip
         assert_refused(shared_library.ask(route, headers), 401, shared_library)
 
 

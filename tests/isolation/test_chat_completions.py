@@ -112,7 +112,7 @@ def test_concurrent_streams_never_mix_users(
         assert not [other for other in own.values() if other != own[actor] and other in answer]
 
     with chat_client(settings, gateway) as client, ThreadPoolExecutor(8) as pool:
-        list(pool.map(one, [people.ann, people.bob] * 20))
+        list(pool.map(one, [people.ann, people.bob] * 10))
     for request in gateway.requests:
         text = json.dumps(request.json)
         assert ("Acme's" in text) != ("Bolt's" in text)

@@ -63,13 +63,11 @@ def test_services_shared_by_threads_of_two_users_never_mix_rows(shared_library: 
     people = shared_library.people
 
     def ask(actor: Actor) -> tuple[Actor, set[str]]:
-        return actor, {
-            match.org_id
-            for match in pipeline.search(shared_library.services, actor.principal, Query(QUESTION)).matches
-        }
+        result = pipeline.search(shared_library.services, actor.principal, Query(QUESTION))
+        return actor, {match.org_id for match in result.matches}
 
     with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(ask, [people.alf, people.bob] * 50))
+        answers = list(pool.map(ask, [people.alf, people.bob] * 30))
     assert {(actor.id, frozenset(orgs)) for actor, orgs in answers} == {
         (people.alf.id, frozenset({people.acme.id})),
         (people.bob.id, frozenset({people.bolt.id})),

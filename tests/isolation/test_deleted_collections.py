@@ -121,11 +121,8 @@ def test_sql_statements_reveal_no_private_documents(people: People, homes: Homes
     """Neither the deletion nor any table shows a difference."""
     for home in homes.values():
         world.as_user(people.alf, "delete from rag.collections where id = %s", home)
-        for table, column in (
-            ("collections", "id"),
-            ("documents", "collection_id"),
-            ("chunks", "collection_id"),
-        ):
+        for table in ("collections", "documents", "chunks"):
+            column = "id" if table == "collections" else "collection_id"
             output = f"select count(*) from rag.{table} where {column} = %s"
             assert world.as_user(people.alf, output, home) == [(0,)]
         changed = "update rag.collections set deleted_at = null where id = %s returning 1"
@@ -137,9 +134,8 @@ def test_references_to_the_collection_reveal_no_private_documents(people: People
     """In both cases keys end, and sessions lose their collection."""
     answers = {}
     for name, home in homes.items():
-        response = people.alf.post(
-            "/api/keys", {"name": "k", "scopes": ["documents:read"], "collection": name}
-        )
+        key = {"name": "k", "scopes": ["documents:read"], "collection": name}
+        response = people.alf.post("/api/keys", key)
         turn = {"session_id": None, "org_id": None, "collection_id": home, "title": "x",
                 "messages": [{"role": "user", "content": "x"}]}  # fmt: skip
         session = people.alf.rpc("rag_save_turn", turn).json()["session_id"]

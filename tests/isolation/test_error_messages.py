@@ -2,52 +2,32 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.actors import World
-from tests.isolation.victim_documents import (
-    HTTP_ROUTES,
-    Library,
-    assert_refused,
-    every_http_route,
-)
+from tests.isolation.victim_documents import HTTP_ROUTES, Library, assert_refused, every_http_route
+
+BODIES: list[Any] = [
+    b"", b"{", b"null", b"[]", b'"text"', b"\xff\xfe", b'{"query_text": NaN}', b'{"query_text": "\\ud800"}',
+    b'{"query_text": "x", "filters": {"lang": "\\ud800"}}', {}, {"query_text": None}, {"query_text": ""},
+    {"query_text": "   "}, {"query_text": "x" * 501}, {"query_text": ["x"]},
+    {"query_text": "x", "top_k": 0}, {"query_text": "x", "top_k": 51}, {"query_text": "x", "top_k": "many"},
+    {"query_text": "x", "filters": "all"}, {"query_text": "x", "filters": {"org_id": "x"}},
+    {"query_text": "x", "filters": {"lang": "\u0000"}},
+    {"query_text": "x", "filters": {"date_from": "9999999-01-01"}},
+]  # fmt: skip
 
 
 def test_a_client_error_reveals_nothing(subtests: pytest.Subtests, shared_library: Library):
-    for body in [
-        b"",
-        b"{",
-        b"null",
-        b"[]",
-        b'"text"',
-        b"\xff\xfe",
-        b'{"query_text": NaN}',
-        {},
-        {"query_text": None},
-        {"query_text": ""},
-        {"query_text": "   "},
-        {"query_text": "x" * 501},
-        {"query_text": ["x"]},
-        {"query_text": "x", "top_k": 0},
-        {"query_text": "x", "top_k": 51},
-        {"query_text": "x", "top_k": "many"},
-        {"query_text": "x", "filters": "all"},
-        {"query_text": "x", "filters": {"org_id": "x"}},
-        {"query_text": "x", "filters": {"lang": "\u0000"}},
-        {"query_text": "x", "filters": {"date_from": "9999999-01-01"}},
-        b'{"query_text": "\\ud800"}',
-        b'{"query_text": "x", "filters": {"lang": "\\ud800"}}',
-    ]:
-        with subtests.test(body=body):
-            content = body if isinstance(body, bytes) else json.dumps(body).encode()
-            headers = {**shared_library.people.ann.headers(), "Content-Type": "application/json"}
-            for route in HTTP_ROUTES:
-                assert_refused(
-                    shared_library.client.post(route, content=content, headers=headers),
-                    400,
-                    shared_library,
-                )
+    headers = {**shared_library.people.ann.headers(), "Content-Type": "application/json"}
+    for body in BODIES:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        for route in HTTP_ROUTES:
+            with subtests.test(body=body, route=route):
+                answer = shared_library.client.post(route, content=content, headers=headers)
+                assert_refused(answer, 400, shared_library)
 
 
 @every_http_route
@@ -64,8 +44,8 @@ def test_an_error_never_echoes_the_request(shared_library: Library, route: str):
 
 
 @every_http_route
-def test_a_too_large_body_and_a_wrong_method_reveal_nothing(library: Library, route: str):
-    people = library.people
+def test_a_too_large_body_and_a_wrong_method_reveal_nothing(shared_library: Library, route: str):
+    library, people = shared_library, shared_library.people
     too_large = library.client.post(route, json={"query_text": "x" * 300_000}, headers=people.ann.headers())
     assert_refused(too_large, 413, library)
     for method in ("GET", "PUT", "PATCH", "DELETE"):

@@ -1,8 +1,9 @@
 """Attacks on the graph: names that two orgs share, names of private documents, deleted names; over
 HTTP and straight through PostgREST."""
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -128,6 +129,16 @@ WAYS: dict[str, Callable[[Web, Actor, str | None, str], Row]] = {
 
 @pytest.fixture
 def web(services: Services, people: People) -> Web:
+    return web_of(services, people)
+
+
+@pytest.fixture(scope="module")
+def shared_web(services: Services, shared_people: People) -> Web:
+    """For attacks that change nothing."""
+    return web_of(services, shared_people)
+
+
+def web_of(services: Services, people: People) -> Web:
     return Web(
         services,
         people,
@@ -137,25 +148,22 @@ def web(services: Services, people: People) -> Web:
     )
 
 
-def test_a_name_shared_with_another_org_reveals_nothing(web: Web):
-    people = web.people
+def test_a_name_shared_with_another_org_reveals_nothing(shared_web: Web):
+    people = shared_web.people
     for actor, visible in (
-        (people.ann, {"acme", "ann"}),
-        (people.ada, {"acme", "ann"}),
-        (people.alf, {"acme"}),
-        (people.bob, {"bolt"}),
-        (people.kim, {"acme"}),
-    ):
-        results = web.seen(actor)
+        (people.ann, {"acme", "ann"}), (people.ada, {"acme", "ann"}), (people.alf, {"acme"}),
+        (people.bob, {"bolt"}), (people.kim, {"acme"}),
+    ):  # fmt: skip
+        results = shared_web.seen(actor)
         if actor is people.kim:
             # She belongs to both, and PostgREST was told of none.
             assert results.pop("rag_graph_search") == {"acme", "bolt"}
         assert results == dict.fromkeys(results, visible), (actor, results)
 
 
-def test_a_name_in_two_orgs_connects_nothing_for_a_member_of_both(web: Web):
-    people = web.people
-    body = searched(web, people.kim, None, QUESTION)
+def test_a_name_in_two_orgs_connects_nothing_for_a_member_of_both(shared_web: Web):
+    people = shared_web.people
+    body = searched(shared_web, people.kim, None, QUESTION)
     chunks = {match["chunk_id"]: match["org_id"] for match in body["matches"]}
     assert {entity["org_id"] for entity in body["entities"]} == {people.acme.id, people.bolt.id}
     ends = {(entity["org_id"], entity["id"]) for entity in body["entities"]}
@@ -163,11 +171,7 @@ def test_a_name_in_two_orgs_connects_nothing_for_a_member_of_both(web: Web):
     for edge in body["edges"]:
         assert {(edge["org_id"], edge["from"]), (edge["org_id"], edge["to"])} <= ends
         assert {chunks[chunk] for chunk in edge["evidence"]} == {edge["org_id"]}
-    names = {entity["org_id"]: {entity["id"]} for entity in body["entities"]}
-    for entity in body["entities"]:
-        names[entity["org_id"]].add(entity["id"])
-    assert "osprey" not in names[people.acme.id]
-    assert "teal" not in names[people.bolt.id]
+    assert not {(people.acme.id, "osprey"), (people.bolt.id, "teal")} & ends
     by_org = {edge["org_id"]: edge["to"] for edge in body["edges"] if edge["type"] == "OWNED_BY"}
     assert by_org == {people.acme.id: "kestrel", people.bolt.id: "osprey"}
 
@@ -177,97 +181,76 @@ def test_hidden_documents_do_not_change_visible_scores(web: Web, who: str):
     """However much hidden documents say of the same names, and however often: no name, alias, kind, weight,
     confidence, evidence, score or order changes by it."""
     people = web.people
-    actor = {"alf": people.alf, "bob": people.bob}[who]
-    other, private = (people.bob, False) if who == "alf" else (people.alf, False)
+    actor, other = (people.alf, people.bob) if who == "alf" else (people.bob, people.alf)
     before = web.ways(actor)
     assert before["rag_graph_search"]["edges"]
     for number in range(6):
         messages = (PRIVATE, BOLT, PRIVATE) if number % 2 else (ACME, PRIVATE)
         put(web.services, people.ann, f"Kestrel: Billing Service {number}", *messages, private=True)
-        put(web.services, other, f"Billing Service ({number})", *messages, private=private)
+        put(web.services, other, f"Billing Service ({number})", *messages)
     assert web.ways(actor) == before
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Who is Wren Secretive?",
-        "Who owns Wren Secretiv?",
-        "Who leads Ren Secretive?",
-        "What depends on Albatros?",
-        "who owns “Boltpay”?",
-        "Secretive Osprey Albatross Boltpay Wren",
-    ],
-)
-def test_guessed_names_reveal_nothing(web: Web, question: str):
+GUESSES = [
+    "Who is Wren Secretive?", "Who owns Wren Secretiv?", "Who leads Ren Secretive?",
+    "What depends on Albatros?", "who owns “Boltpay”?", "Secretive Osprey Albatross Boltpay Wren",
+]  # fmt: skip
+
+
+def test_guessed_names_reveal_nothing(shared_web: Web, subtests: pytest.Subtests):
     """Hidden rows are as if they were not there."""
-    people = web.people
-    ways = web.ways(people.alf, question=question)
-    for name in ("search", "auto", "answer", "rag_graph_search"):
-        graph = ways[name]["rationale"]["graph"] if "rationale" in ways[name] else ways[name]
-        assert (graph["entities"], graph["edges"]) == ([], []), name
-    owner = people.bob if "Boltpay" in question else people.ann
-    assert searched(web, owner, None, question)["entities"], "who may see it is told"
+    people = shared_web.people
+    for question in GUESSES:
+        with subtests.test(question):
+            ways = shared_web.ways(people.alf, question=question)
+            for name in ("search", "auto", "answer", "rag_graph_search"):
+                graph = ways[name]["rationale"]["graph"] if "rationale" in ways[name] else ways[name]
+                assert (graph["entities"], graph["edges"]) == ([], []), name
+            owner = people.bob if "Boltpay" in question else people.ann
+            assert searched(shared_web, owner, None, question)["entities"], "who may see it is told"
 
 
 def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
     """The graph is no larger than what the key sees, and does not change by its surroundings."""
-    ann = web.people.ann
+    ann, services = web.people.ann, web.services
     inside = NamedText(
         "Kestrel of Inside owns a Billing Service.",
         {"Kestrel": "team", "Inside": "place", "Billing Service": "service"},
         [("Billing Service", "OWNED_BY", "Kestrel")],
     )
-    narrow = Web(
-        web.services,
-        web.people,
-        put(web.services, ann, "Narrow", inside, collection="narrow"),
-        web.bolt,
-        web.ann,
-    )
+    narrow = replace(web, acme=put(services, ann, "Narrow", inside, collection="narrow"))
     token = key(ann, "retrievals:read", "chat:read", collection="narrow")
-    at_postgrest = ann.key_token(
-        scopes=["retrievals:read"], collection=workspace_of(ann, "narrow").removeprefix("ws_")
-    )
+    home = workspace_of(ann, "narrow").removeprefix("ws_")
+    at_postgrest = ann.key_token(scopes=["retrievals:read"], collection=home)
 
     def ways() -> dict[str, Any]:
-        over = {
-            name: WAYS[name](narrow, ann, token, QUESTION)
-            for name in ("search", "auto", "answer", "contents")
+        return {
+            name: way(narrow, ann, at_postgrest if name.startswith("rag_") else token, QUESTION)
+            for name, way in WAYS.items()
         }
-        straight = {
-            name: WAYS[name](narrow, ann, at_postgrest, QUESTION)
-            for name in ("rag_graph_search", "rag_graph_of")
-        }
-        return over | straight
 
     before = ways()
     assert {name: whose(result) for name, result in before.items()} == {name: set() for name in before}
     assert "inside" in str(before["rag_graph_search"]["entities"])
-    put(web.services, ann, "Kestrel", ACME, PRIVATE)
-    put(web.services, ann, "Billing Service", ACME, PRIVATE, private=True)
+    put(services, ann, "Kestrel", ACME, PRIVATE)
+    put(services, ann, "Billing Service", ACME, PRIVATE, private=True)
     assert ways() == before
     outside = {"workspaceId": workspace_of(ann), "q": QUESTION, "mode": "graph"}
     error_of(ann.post("/v1/search", outside, token=token), 404, "NOT_FOUND")
 
 
-def test_adversarial_questions_reveal_nothing(subtests: pytest.Subtests, web: Web):
+ADVERSARIAL = [
+    "Kestrel " * 1_250, "K" * 10_000, "(" * 10_000, "« Kestrel » ' \" \\ % _ $1 {} --", "%' or true --",
+    " ".join(f"Name{number} Of{number}" for number in range(700))[:10_000], "\u202eKestrel\u0301\u200b",
+    "金庫" * 5_000, " ", "🙂",
+]  # fmt: skip
+
+
+def test_adversarial_questions_reveal_nothing(subtests: pytest.Subtests, shared_web: Web):
     """Answered, in time, and of nothing that is another's."""
-    for text in [
-        "Kestrel " * 1_250,
-        "K" * 10_000,
-        " ".join(f"Name{number} Of{number}" for number in range(700))[:10_000],
-        "(" * 10_000,
-        "« Kestrel » ' \" \\ % _ $1 {} --",
-        "%' or true --",
-        "\u202eKestrel\u0301\u200b",
-        "金庫" * 5_000,
-        " ",
-        "🙂",
-    ]:
+    for text in ADVERSARIAL:
         with subtests.test(text=text):
-            people = web.people
-            body = searched(web, people.alf, None, text)
+            body = searched(shared_web, shared_web.people.alf, None, text)
             assert whose(body) <= {"acme"}
             assert body["complete"] in (True, False)
 
@@ -289,89 +272,75 @@ def test_a_deleted_document_leaves_the_graph(web: Web):
     assert whose(web.ways(people.bob)) == {"bolt"}, "what is another's stays"
 
 
-def test_a_replaced_document_leaves_the_graph(web: Web, services: Services):
+def test_a_replaced_document_and_an_old_title_leave_the_graph(web: Web, services: Services):
     people = web.people
-    first = NamedText(
-        "Teal is led by Heron.", {"Teal": "place", "Heron": "person"}, [("Teal", "LED_BY", "Heron")]
-    )
-    second = NamedText("Teal is a colour.", {"Teal": "place"})
-    put(services, people.ann, "Teal", first, external_id="teal")
-    question = "Who leads Teal?"
-    assert "heron" in str(searched(web, people.alf, None, question)["edges"])
-    put(services, people.ann, "Teal", second, external_id="teal")
-    body = searched(web, people.alf, None, question)
-    assert "heron" not in str(body).lower()
-    assert "LED_BY" not in {edge["type"] for edge in body["edges"]}
 
+    def shown(question: str) -> str:
+        return str(searched(web, people.alf, None, question)).lower()
 
-def test_an_old_title_leaves_the_graph(web: Web, services: Services):
-    people = web.people
-    telling = NamedText("It is led by Heron.", {"Heron": "person"}, [("Project Nightjar", "LED_BY", "Heron")])
+    teal, heron = {"Teal": "place"}, {"Heron": "person"}
+    led = NamedText("Teal is led by Heron.", teal | heron, [("Teal", "LED_BY", "Heron")])
+    put(services, people.ann, "Teal", led, external_id="teal")
+    assert "led_by" in shown("Who leads Teal?")
+    put(services, people.ann, "Teal", NamedText("Teal is a colour.", teal), external_id="teal")
+    assert not {"heron", "led_by"} & set(re.findall(r"\w+", shown("Who leads Teal?")))
+
+    telling = NamedText("It is led by Heron.", heron, [("Project Nightjar", "LED_BY", "Heron")])
     document = put(services, people.ann, "Project Nightjar", telling)
-    question = "Who leads Project Nightjar?"
-    assert "nightjar" in str(searched(web, people.alf, None, question)["edges"])
+    assert "led_by" in shown("Who leads Project Nightjar?")
     changed = people.ann.rpc("rag_update_document", {"document_id": document, "changes": {"title": "Plans"}})
     assert changed.status_code == 200, changed.text
-    body = searched(web, people.alf, None, question)
-    assert "nightjar" not in str(body).lower()
-    assert not [edge for edge in body["edges"] if edge["type"] == "LED_BY"]
+    assert not {"nightjar", "led_by"} & set(re.findall(r"\w+", shown("Who leads Project Nightjar?")))
 
 
-NAMED = {"kind": "team", "surfaces": ["Kestrel"], "weight": 0.5}
+def named(**fields: Any) -> Row:
+    return {"name": "Kestrel", "kind": "team", "surfaces": ["Kestrel"], "weight": 0.5, **fields}
+
+
+def stated(subject: str, object_: str, kind: str = "PART_OF", confidence: float = 1) -> Row:
+    return {"subject": subject, "type": kind, "object": object_, "confidence": confidence}
+
+
+BOTH = [named(), named(name="Teal")]
 POISON: dict[str, Row] = {
-    "ten thousand names": {"names": [{"name": f"Kestrel {number}", **NAMED} for number in range(10_000)]},
-    "one name a thousand times": {"names": [{"name": "Kestrel", **NAMED}] * 1_000},
+    "ten thousand names": {"names": [named(name=f"Kestrel {number}") for number in range(10_000)]},
+    "one name a thousand times": {"names": [named()] * 1_000},
     "no list": {"names": "Kestrel", "relations": {"subject": "Kestrel"}},
     "no objects": {"names": [7, None, "Kestrel", []], "relations": [7, None]},
-    "a long name": {"names": [{"name": "K" * 100_000, **NAMED}]},
-    "an empty name": {"names": [{"name": "", **NAMED}, {"name": "...", **NAMED}, {"name": None}]},
-    "control characters": {"names": [{"name": "Kes\u202etrel\u0007", **NAMED}]},
-    "another name of control characters": {
-        "names": [{"name": "Kestrel", **NAMED, "surfaces": ["Kes\u202etrel\u0007"]}]
-    },
-    "a kind": {"names": [{"name": "Kestrel", **NAMED, "kind": "'; select 1 --"}]},
-    "weights": {"names": [{"name": "Kestrel", **NAMED, "weight": 1e30}, {"name": "Teal", "weight": -5}]},
-    "no number": {"names": [{"name": "Kestrel", **NAMED, "weight": "NaN"}]},
-    "a relation to itself": {
-        "names": [{"name": "Kestrel", **NAMED}],
-        "relations": [{"subject": "Kestrel", "type": "PART_OF", "object": "the Kestrel", "confidence": 1}],
-    },
-    "a cycle": {
-        "names": [{"name": "Kestrel", **NAMED}, {"name": "Teal", **NAMED}],
-        "relations": [
-            {"subject": "Kestrel", "type": "PART_OF", "object": "Teal", "confidence": 1},
-            {"subject": "Teal", "type": "PART_OF", "object": "Kestrel", "confidence": 1},
-        ],
-    },
-    "what nobody names": {
-        "names": [],
-        "relations": [{"subject": "Osprey", "type": "PART_OF", "object": "Wren", "confidence": 1}],
-    },
-    "a type": {
-        "names": [{"name": "Kestrel", **NAMED}, {"name": "Teal", **NAMED}],
-        "relations": [{"subject": "Kestrel", "type": "part of'", "object": "Teal", "confidence": 1}],
-    },
-    "a confidence": {
-        "names": [{"name": "Kestrel", **NAMED}, {"name": "Teal", **NAMED}],
-        "relations": [{"subject": "Kestrel", "type": "PART_OF", "object": "Teal", "confidence": 99}],
-    },
-}  # fmt: skip
+    "a long name": {"names": [named(name="K" * 100_000)]},
+    "an empty name": {"names": [named(name=""), named(name="..."), {"name": None}]},
+    "control characters": {"names": [named(name="Kes\u202etrel\u0007")]},
+    "another name of control characters": {"names": [named(surfaces=["Kes\u202etrel\u0007"])]},
+    "a kind": {"names": [named(kind="'; select 1 --")]},
+    "weights": {"names": [named(weight=1e30), {"name": "Teal", "weight": -5}]},
+    "no number": {"names": [named(weight="NaN")]},
+    "a relation to itself": {"names": [named()], "relations": [stated("Kestrel", "the Kestrel")]},
+    "a cycle": {"names": BOTH, "relations": [stated("Kestrel", "Teal"), stated("Teal", "Kestrel")]},
+    "what nobody names": {"names": [], "relations": [stated("Osprey", "Wren")]},
+    "a type": {"names": BOTH, "relations": [stated("Kestrel", "Teal", "part of'")]},
+    "a confidence": {"names": BOTH, "relations": [stated("Kestrel", "Teal", confidence=99)]},
+}
 
 
-@pytest.mark.parametrize("poison", POISON)
-def test_a_poisoned_chunk_reveals_nothing(web: Web, poison: str):
+def test_a_poisoned_chunk_reveals_nothing(web: Web, subtests: pytest.Subtests):
     """Stored or refused: no graph breaks by it, and nothing in it is more than it may be."""
     people = web.people
-    chunk = ACME.row(0, embed(web.services.embedder, ["x"])[0]) | POISON[poison]
     assert people.ann.org
-    document = {
-        "org_id": people.ann.org.id, "title": "Poison", "content": ACME.text,
-        "embedding_model": web.services.embedder.model,
-    }  # fmt: skip
-    answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [chunk]})
-    assert answer.status_code in (200, 400), answer.text
-    assert set(web.seen(people.alf)) == set(WAYS)
-    body = searched(web, people.alf, None, QUESTION)
+    document = {"org_id": people.ann.org.id, "title": "Poison", "content": ACME.text}
+    document["embedding_model"] = web.services.embedder.model
+    chunk = ACME.row(0, embed(web.services.embedder, ["x"])[0])
+    for poison, fields in POISON.items():
+        with subtests.test(poison):
+            answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [chunk | fields]})
+            assert answer.status_code in (200, 400), answer.text
+            assert set(web.seen(people.alf)) == set(WAYS)
+            assert_bounded(searched(web, people.alf, None, QUESTION))
+            if answer.status_code == 200:
+                document_id = answer.json()[0]["document_id"]
+                assert people.ann.rpc("rag_delete_document", {"document_id": document_id}).json()
+
+
+def assert_bounded(body: Row) -> None:
     assert whose(body) == {"acme"}
     assert len(body["entities"]) <= 48
     for edge in body["edges"]:

@@ -28,8 +28,7 @@ def worker_token(people: People) -> str:
 def claim_rows(people: People) -> list[Row]:
     answer = people.ann.rpc("rag_claim_jobs", CLAIM, token=worker_token(people))
     assert answer.status_code == 200, answer.text
-    rows: list[Row] = answer.json()
-    return rows
+    return list(answer.json())
 
 
 def home_of(world: World, document: str) -> str:
@@ -65,9 +64,8 @@ def test_an_extraction_cannot_write_into_another_document(people: People, world:
     """Whatever chunks it claims to have read."""
     mine, other = put(world, people.ann, TEXT), put(world, people.bob, TEXT)
     leases = {row["document_id"]: row["lease"] for row in claim_rows(people)}
-    token = people.ann.token(
-        rag={"org": people.acme.id, "lease": leases[mine], "scopes": ["documents:write"]}
-    )
+    rag = {"org": people.acme.id, "lease": leases[mine], "scopes": ["documents:write"]}
+    token = people.ann.token(rag=rag)
     eve = {"names": [{"name": "Eve Root"}], "document_id": other, "org_id": people.bolt.id}
     for first, chunks in ((0, [eve, eve]), (-1, [eve, eve]), (5, [eve]), (None, [eve])):
         answer = people.ann.rpc("rag_store_extraction", {"first": first, "chunks": chunks}, token=token)

@@ -12,25 +12,17 @@ from tests.isolation.victim_documents import (
 )
 
 INJECTIONS = [
-    "' or true --",
-    "x' or '1'='1",
-    "'; drop table rag.chunks; --",
-    "'; reset role; --",
-    "$scope$ or true --",
-    "($2).lang) or (true",
-    "%",
-    "*",
-    "\\",
-    '"',
-]
+    "' or true --", "x' or '1'='1", "'; drop table rag.chunks; --", "'; reset role; --",
+    "$scope$ or true --", "($2).lang) or (true", "%", "*", "\\", '"',
+]  # fmt: skip
 
 
 @every_route
 def test_sql_in_a_filter_has_no_effect(subtests: pytest.Subtests, shared_library: Library, route: str):
     """A filter's value is compared, never read: it finds nothing, or is no value of its kind."""
+    people = shared_library.people
     for value in INJECTIONS:
         with subtests.test(value=value):
-            people = shared_library.people
             assert shared_library.secrets(route, people.bob, lang=value) == set()
             for name in ("source_type", "org_id", "date_from", "date_to"):
                 answer = shared_library.ask(route, people.bob.headers(), **{name: value})
@@ -39,19 +31,18 @@ def test_sql_in_a_filter_has_no_effect(subtests: pytest.Subtests, shared_library
                 else:
                     assert answer.status_code == 400, answer.text
                     assert_tells_nothing(answer, shared_library, people.bob)
-            assert shared_library.is_unchanged()
+    assert shared_library.is_unchanged()
 
 
 def test_sql_in_a_filter_name_or_model_name_has_no_effect(subtests: pytest.Subtests, shared_library: Library):
+    bob = shared_library.people.bob
     for value in INJECTIONS:
         with subtests.test(value=value):
-            people = shared_library.people
-            assert shared_library.secrets(MATCH, people.bob, model=value) == set()
-            assert shared_library.secrets(MATCH, people.bob, **{value: value}) == {"bolt"}
-            assert shared_library.secrets(
-                "/api/rag/search", people.bob, **{value: value, "model": value}
-            ) == {"bolt"}
-            assert shared_library.is_unchanged()
+            named = {value: value}
+            assert shared_library.secrets(MATCH, bob, model=value) == set()
+            assert shared_library.secrets(MATCH, bob, **named) == {"bolt"}
+            assert shared_library.secrets("/api/rag/search", bob, **named, model=value) == {"bolt"}
+    assert shared_library.is_unchanged()
 
 
 @every_http_route

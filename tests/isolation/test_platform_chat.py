@@ -74,9 +74,8 @@ def test_instructions_in_a_document_stay_inside_the_fence(settings: Settings, li
     store(library.services, ann, poison, collection="poison")
     with StandIn() as gateway, chat_client(settings, gateway) as client:
         gateway.replies(reply_of("No."))
-        post(
-            client, ann, {"message": QUESTION, "stream": False, "collection_id": collection_of(ann, "poison")}
-        )
+        place = {"collection_id": collection_of(ann, "poison")}
+        post(client, ann, {"message": QUESTION, "stream": False, **place})
     system, *_, last = gateway.requests[-1].json["messages"]
     nonce = system["content"].split("<<source-")[1].split(">>")[0]
     assert nonce not in poison
@@ -87,11 +86,8 @@ def test_instructions_in_a_document_stay_inside_the_fence(settings: Settings, li
 
 def test_errors_reveal_no_internals(shared_library: Library):
     ann = shared_library.people.ann
-    for body in (
-        {"session_id": "x" * 100},
-        {"collection_id": "'; drop"},
-        {"retrieval": {"metadata_filter": 7}},
-    ):
+    faults: list[dict[str, Any]] = [{"session_id": "x" * 100}, {"collection_id": "'; drop"}]
+    for body in (*faults, {"retrieval": {"metadata_filter": 7}}):
         answer = say(ann, **body)
         assert answer.status_code in (400, 404)
         assert not INTERNALS.search(answer.text), answer.text

@@ -2,9 +2,7 @@
 
 from uuid import uuid4
 
-import pytest
-
-from tests.isolation.victim_documents import MATCH, SECRETS, Library, assert_tells_nothing
+from tests.isolation.victim_documents import MATCH, SECRETS, Library
 
 
 def test_postgrest_filters_on_match_reveal_nothing(shared_library: Library):
@@ -27,39 +25,14 @@ def test_postgrest_filters_on_match_reveal_nothing(shared_library: Library):
         {"select": "org_id,owner_id"},
         {"owner_id": "not.is.null"},
     ]
-    body = {
-        "query_vector": shared_library.needle,
-        "top_k": 100,
-        "filters": {"model": shared_library.services.embedder.model},
-    }
-    for parameters in theirs:
+    model = {"model": shared_library.services.embedder.model}
+    body = {"query_vector": shared_library.needle, "top_k": 100, "filters": model}
+    for parameters in theirs + everything:
         answer = shared_library.client.post(MATCH, params=parameters, json=body, headers=people.ann.headers())
-        assert (answer.status_code, answer.json()) == (200, []), parameters
-    for parameters in everything:
-        answer = shared_library.client.post(MATCH, params=parameters, json=body, headers=people.ann.headers())
+        if parameters in theirs:
+            assert (answer.status_code, answer.json()) == (200, []), parameters
+            continue
         assert answer.status_code in (200, 400), answer.text
         assert SECRETS["bolt"] not in answer.text
         if answer.status_code == 200:
             assert {row["org_id"] for row in answer.json()} == {people.acme.id}
-
-
-def test_unexposed_functions_are_unreachable(subtests: pytest.Subtests, shared_library: Library):
-    for function, arguments in [
-        ("set_config", {"setting_name": "request.jwt.claims", "new_value": "{}", "is_local": False}),
-        ("current_setting", {"setting_name": "app.settings.jwt_secret"}),
-        ("pg_read_file", {"filename": "/etc/passwd"}),
-        ("current_org_ids", {}),
-        ("memberships", {}),
-        ("ensure_collection", {"org_id": None, "name": "x"}),
-        ("vector_dims", {"": "[1]"}),
-        ("uid", {}),
-        ("fold_term_counts", {"org_id": None, "collection_id": None, "owner_id": None, "terms": ["x"]}),
-        ("scope_of", {"filters": {}}),
-        ("question", {"query_text": "x", "scope": None}),
-        ("index_words", {"org_id": None, "document_ids": []}),
-    ]:
-        with subtests.test(function=function, arguments=arguments):
-            headers = shared_library.people.ann.headers()
-            answer = shared_library.client.post(f"/rest/v1/rpc/{function}", json=arguments, headers=headers)
-            assert answer.status_code == 404, answer.text
-            assert_tells_nothing(answer, shared_library)

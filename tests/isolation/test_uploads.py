@@ -13,7 +13,7 @@ from shared.access.download_links import PURPOSE as LINKS
 from shared.access.token_signer import Signer
 from shared.documents.direct_uploads import PURPOSE
 from shared.errors import NotFound
-from tests.actors import World, client
+from tests.actors import Actor, World, client
 from tests.conftest import People
 from tests.isolation.test_documents import add_text, assert_not_found, collection, link_of
 from tests.isolation.victim_documents import INTERNALS
@@ -40,15 +40,33 @@ def private(uploading: Uploads, people: People) -> str:
     return uploading.path_of(row)
 
 
+def location(uploading: Uploads, actor: Actor, document_id: str) -> str:
+    """Where the link to the original leads."""
+    link = uploading.get(actor, f"{document_id}/url").json()["url"]
+    return str(uploading.app.get(link, follow_redirects=False).headers["Location"])
+
+
+def expected_path(uploading: Uploads, actor: Actor, home: str) -> str:
+    """The path of an upload that has begun."""
+    begun = uploading.begin(actor, home).json()["upload_url"]
+    return str(begun.partition(f"{BUCKET}/")[2].partition("?")[0])
+
+
 # -- tickets ------------------------------------------------------------------------------------------
 
 
-def test_another_user_s_ticket_is_refused(uploading: Uploads, people: People, world: World):
-    ticket = uploading.put(people.ann, collection(people.ann), SECRET)
+def test_another_user_s_or_a_former_member_s_ticket_is_refused(
+    uploading: Uploads, people: People, world: World
+):
+    home = collection(people.ann)
+    tickets = [uploading.put(people.ann, home, SECRET) for _ in range(2)]
     for thief in (people.alf, people.ada, people.bob, people.kim, people.sam):
-        assert_not_found(uploading.finish(thief, ticket), "upload_not_found")
+        assert_not_found(uploading.finish(thief, tickets[0]), "upload_not_found")
     assert_nothing_brought(world, people)
-    assert uploading.finish(people.ann, ticket).status_code == 202
+    assert uploading.finish(people.ann, tickets[0]).status_code == 202
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert_not_found(uploading.finish(people.ann, tickets[1]), "upload_not_found")
+    assert_nothing_brought(world, people, 1)
 
 
 def edited(ticket: str, place: int, value: Any) -> str:
@@ -94,58 +112,31 @@ def test_a_ticket_is_not_a_link_or_a_token(uploading: Uploads, people: People):
     assert uploading.finish(people.ann, carried).status_code == 400
 
 
-def test_a_former_member_s_ticket_is_refused(uploading: Uploads, people: People, world: World):
-    ticket = uploading.put(people.ann, collection(people.ann), SECRET)
-    world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    assert_not_found(uploading.finish(people.ann, ticket), "upload_not_found")
-    assert_nothing_brought(world, people)
-
-
 # -- paths --------------------------------------------------------------------------------------------
 
 
 def test_a_file_name_cannot_change_the_path(subtests: pytest.Subtests, uploading: Uploads, people: People):
     """Whatever it is called, it goes into its own folder, and is called what it can be."""
     names = [
-        "../../../etc/passwd.pdf",
-        "..\\..\\x.pdf",
-        "%2e%2e%2f%2e%2e%2fx.pdf",
-        "a%2fb.pdf",
-        "a%00b.pdf",
-        "a\x00b.pdf",
-        "..",
-        "....",
-        "/",
-        ".htaccess",
-        "a?token=x.pdf",
-        "a#b.pdf",
-        "a;b&c=d.pdf",
-        "a b\r\nX: y.pdf",
-        "\u202egnp.pdf",
-        "kiln\u00e9" * 300 + ".pdf",
-        "x" * 1990 + ".pdf",
-        "." + "e" * 1900,
-        "\U0001f525.pdf",
-        " ",
-        "-rf.pdf",
-        "{}",
-        "$(id).pdf",
-        "'; drop table x;--.pdf",
-    ]
+        "../../../etc/passwd.pdf", "..\\..\\x.pdf", "%2e%2e%2f%2e%2e%2fx.pdf", "a%2fb.pdf", "a%00b.pdf",
+        "a\x00b.pdf", "..", "....", "/", ".htaccess", "a?token=x.pdf", "a#b.pdf", "a;b&c=d.pdf",
+        "a b\r\nX: y.pdf", "\u202egnp.pdf", "kiln\u00e9" * 300 + ".pdf", "x" * 1990 + ".pdf",
+        "." + "e" * 1900, "\U0001f525.pdf", " ", "-rf.pdf", "{}", "$(id).pdf", "'; drop table x;--.pdf",
+    ]  # fmt: skip
+    home = collection(people.ann)
     for number, name in enumerate(names):
         with subtests.test(name=name):
-            home = collection(people.ann, name=f"plans {number}")
-            row = uploading.bring(people.ann, home, SECRET, name=name)
+            content = SECRET + str(number).encode()
+            row = uploading.bring(people.ann, home, content, name=name)
             path = uploading.path_of(row)
             assert PLACE.fullmatch(path), path
             assert path.startswith(f"{people.acme.id}/{home}/{people.ann.id}/")
             assert not set(row["filename"]) & set("/\\\x00\r\n\u202e")
-            link = uploading.get(people.ann, f"{row['id']}/url").json()["url"]
-            led = uploading.app.get(link, follow_redirects=False).headers["Location"]
+            led = location(uploading, people.ann, row["id"])
             assert led.startswith(f"{uploading.server.url}/storage/v1/object/sign/{BUCKET}/{path}?token=")
             assert led.count("&") == 1
             original = client().get(led)
-            assert original.content == SECRET
+            assert original.content == content
             assert original.headers["Content-Disposition"].startswith("attachment;")
 
 
@@ -154,18 +145,9 @@ def test_a_name_through_postgrest_cannot_change_the_path(
 ):
     home = collection(people.ann)
     for name in [
-        "../x",
-        "a/b.pdf",
-        "a%2fb.pdf",
-        "..",
-        "",
-        ".x",
-        "\u00e9.pdf",
-        "a b.pdf",
-        "x" * 101,
-        "a\nb.pdf",
+        "../x", "a/b.pdf", "a%2fb.pdf", "..", "", ".x", "\u00e9.pdf", "a b.pdf", "x" * 101, "a\nb.pdf",
         "a.pdf\n",
-    ]:
+    ]:  # fmt: skip
         with subtests.test(name=name):
             fields = {"collection_id": home, "name": name, "size_bytes": 1}
             answer = people.ann.rpc("rag_begin_upload", fields)
@@ -213,10 +195,9 @@ def test_the_tables_behind_the_functions_are_unreachable(uploading: Uploads, peo
         "values (%s, %s, %s, %s, now() + interval '1 hour')"
     )
     own = f"{people.acme.id}/{home}/{people.ann.id}/{uuid4()}/x"
-    with pytest.raises(Exception, match="row-level security"):
-        world.as_user(people.alf, expected, people.acme.id, own, home, people.alf.id)
-    with pytest.raises(Exception, match="row-level security"):
-        world.as_user(people.bob, expected, people.acme.id, own, home, people.bob.id)
+    for actor in (people.alf, people.bob):
+        with pytest.raises(Exception, match="row-level security"):
+            world.as_user(actor, expected, people.acme.id, own, home, actor.id)
     elsewhere = f"{people.bolt.id}/{home}/{people.alf.id}/{uuid4()}/x"
     with pytest.raises(Exception, match="check constraint"):
         world.as_user(people.alf, expected, people.acme.id, elsewhere, home, people.alf.id)
@@ -267,8 +248,7 @@ def test_an_object_is_out_of_reach_of_those_who_do_not_see_its_document(uploadin
 def test_storage_accepts_only_issued_paths(uploading: Uploads, people: People):
     path = shared(uploading, people)
     home = path.split("/")[1]
-    begun = uploading.begin(people.ann, home).json()["upload_url"]
-    expected = begun.partition(f"{BUCKET}/")[2].partition("?")[0]
+    expected = expected_path(uploading, people.ann, home)
     own = f"{people.acme.id}/{home}/{people.ann.id}"
     places = [
         f"{own}/{uuid4()}/x.pdf", f"{own}/x.pdf", "x.pdf", f"{people.bolt.id}/x.pdf", f"{expected}/x",
@@ -289,8 +269,7 @@ def test_storage_accepts_only_issued_paths(uploading: Uploads, people: People):
 def test_objects_cannot_be_overwritten_moved_or_deleted_in_storage(uploading: Uploads, people: People):
     path = shared(uploading, people)
     home = path.split("/")[1]
-    begun = uploading.begin(people.ann, home).json()["upload_url"]
-    expected = begun.partition(f"{BUCKET}/")[2].partition("?")[0]
+    expected = expected_path(uploading, people.ann, home)
     for actor in (people.ann, people.alf, people.ada, people.bob):
         token = actor.token()
         for headers in ({"x-upsert": "true"}, {}):
@@ -307,8 +286,7 @@ def test_an_expired_upload_accepts_no_object(uploading: Uploads, people: People,
     """ann sends the object straight to Storage, without the signed URL."""
     home = collection(people.ann)
     for expired, status in ((True, 400), (False, 200)):
-        begun = uploading.begin(people.ann, home).json()["upload_url"]
-        path = begun.partition(f"{BUCKET}/")[2].partition("?")[0]
+        path = expected_path(uploading, people.ann, home)
         if expired:
             world.sql("update rag.object_removals set expected_until = now() - interval '1 second'")
         answer = uploading.storage("POST", f"object/{BUCKET}/{path}", people.ann.token(), b"poison")
@@ -355,8 +333,7 @@ def test_a_link_to_another_user_s_original_is_refused(uploading: Uploads, people
     row = uploading.bring(people.ann, collection(people.ann), SECRET, private=True)
     for thief in (people.alf, people.bob, people.sam):
         assert_not_found(uploading.get(thief, f"{row['id']}/url"))
-    link = uploading.get(people.ada, f"{row['id']}/url").json()["url"]
-    led = uploading.app.get(link, follow_redirects=False).headers["Location"]
+    led = location(uploading, people.ada, row["id"])
     assert client().get(led).content == SECRET
     assert client().get(led.replace("/kiln.html", "/other.html")).status_code == 400
     assert client().put(led.replace("/sign/", "/upload/sign/"), content=b"poison").status_code == 400

@@ -53,16 +53,13 @@ def test_a_key_that_manages_collections_works_beside_a_webhook(people: People, w
 def test_secrets_are_unreadable_and_members_see_no_url(people: People, world: World):
     make(people.ada)
     people.ann.put([vector(1)])
-    for actor in (people.ada, people.ann, people.bob):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(actor, "select secret from rag.endpoints")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(actor, "update rag.endpoints set old_secret = 'x'")
     counts = "select (select count(*) from rag.webhooks), (select count(url) from rag.endpoints), "
     counts += "(select count(*) from rag.deliveries)"
-    assert world.as_user(people.ada, counts) == [(1, 1, 1)]
-    assert world.as_user(people.ann, counts) == [(1, 0, 0)]
-    assert world.as_user(people.bob, counts) == [(0, 0, 0)]
+    for actor, visible in ((people.ada, (1, 1, 1)), (people.ann, (1, 0, 0)), (people.bob, (0, 0, 0))):
+        for statement in ("select secret from rag.endpoints", "update rag.endpoints set old_secret = 'x'"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                world.as_user(actor, statement)
+        assert world.as_user(actor, counts) == [visible]
 
 
 def test_a_swapped_secret_does_not_redirect_deliveries(people: People, world: World):
@@ -94,12 +91,9 @@ def forged(org: str, webhook: str, **more: Any) -> tuple[str, list[Any]]:
 
 
 def test_a_forged_delivery_to_another_org_s_webhook_is_refused(people: People, world: World):
-    webhook = make(people.ada)
-    for org, kind in (
-        (people.acme.id, psycopg.errors.InsufficientPrivilege),
-        (people.bolt.id, psycopg.errors.ForeignKeyViolation),
-    ):
-        statement, values = forged(org, webhook)
+    webhook, errors = make(people.ada), psycopg.errors
+    for org, kind in ((people.acme, errors.InsufficientPrivilege), (people.bolt, errors.ForeignKeyViolation)):
+        statement, values = forged(org.id, webhook)
         with pytest.raises(kind):
             world.as_user(people.bob, statement, *values)
     assert world.sql("select count(*) from rag.deliveries") == [(0,)]
@@ -123,13 +117,11 @@ def test_a_repeated_delivery_must_exist(people: People, world: World):
     assert world.sql("select state, attempts from rag.deliveries") == [("waiting", 0)]
 
 
-@pytest.mark.parametrize(
-    "claim", [{"scopes": ["documents:read"]}, {"scopes": ["documents:write"], "collection": NOBODYS}]
-)
-def test_a_key_without_the_scope_causes_no_delivery(people: People, world: World, claim: dict[str, Any]):
+def test_a_key_without_the_scope_causes_no_delivery(people: People, world: World):
     statement, values = forged(people.acme.id, make(people.ada))
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ann, statement, *values, rag={"org": people.acme.id, **claim})
+    for claim in ({"scopes": ["documents:read"]}, {"scopes": ["documents:write"], "collection": NOBODYS}):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ann, statement, *values, rag={"org": people.acme.id, **claim})
     world.as_user(people.ann, statement, *values, rag={"org": people.acme.id, "scopes": ["documents:write"]})
 
 
@@ -139,9 +131,10 @@ def test_the_worker_s_role_can_only_disable_webhooks(people: People, world: Worl
     world.as_role("rag_worker", "update rag.webhooks set enabled = true")
     assert world.sql("select enabled from rag.webhooks") == [(False,)]
     world.sql("update rag.webhooks set enabled = true where id = %s", webhook)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_role("rag_worker", "update rag.webhooks set updated_at = now()")
-    for statement in ("update rag.endpoints set url = 'https://thief.example/'", "delete from rag.webhooks"):
+    for statement in (
+        "update rag.webhooks set updated_at = now()", "delete from rag.webhooks",
+        "update rag.endpoints set url = 'https://thief.example/'",
+    ):  # fmt: skip
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             world.as_role("rag_worker", statement)
 

@@ -10,9 +10,7 @@ import pytest
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.models.embeddings import embed
 from shared.services import Services
-from tests.actors import (
-    Actor,
-)
+from tests.actors import Actor
 from tests.conftest import People
 
 QUESTION = "What is the code of the vault door?"

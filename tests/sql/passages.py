@@ -58,6 +58,13 @@ def put(
     return str(document_id)
 
 
+def put_many(world: World, actor: Actor, texts: Sequence[str], **fields: Any) -> None:
+    """A document of one chunk for each text, all in one call."""
+    shared = {"title": "A", "embedding_model": MODEL, **fields}
+    documents = [{**shared, "content": text, "chunks": passages([text])} for text in texts]
+    world.as_user(actor, "select public.rag_put_documents('default', %s)", Jsonb(documents))
+
+
 def add_to_index(world: World) -> None:
     """Add all chunks to the HNSW index, as the worker does where an org has many."""
     world.sql("update rag.chunks set in_hnsw = true")

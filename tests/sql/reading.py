@@ -56,11 +56,8 @@ def graph_rows(world: World, document_id: str) -> int:
 def counts(world: World, *document_ids: str) -> list[int]:
     """How many rows of the graph these documents have: subjects, mentions, relations, extractions."""
     tables = (
-        "title_entities where",
-        "mentions where",
-        "relations where",
-        "jobs where kind = 'extraction' and",
-    )
+        "title_entities where", "mentions where", "relations where", "jobs where kind = 'extraction' and",
+    )  # fmt: skip
     return [
         world.sql(f"select count(*) from rag.{table} document_id = any (%s::uuid[])", list(document_ids))[0][
             0

@@ -16,17 +16,8 @@ from tests.sql import passages
 
 WORDS = [f"w{number}" for number in range(12)]
 VALUES: list[Any] = [
-    "1",
-    1,
-    1.0,
-    2.50,
-    True,
-    None,
-    [1, "x"],
-    [1.0, "x"],
-    {"a": 1, "b": []},
-    {"b": [], "a": 1.0},
-]
+    "1", 1, 1.0, 2.50, True, None, [1, "x"], [1.0, "x"], {"a": 1, "b": []}, {"b": [], "a": 1.0},
+]  # fmt: skip
 # What each field of a document is drawn from; few values, so that filters meet.
 FIELDS: dict[str, list[Any]] = {
     "source_type": ["doc", "email", "faq"],
@@ -68,11 +59,8 @@ def sees(person: Actor, orgs: Iterable[Org], admin: bool, passage: Passage) -> b
 def obeys(passage: Passage, filters: dict[str, Any]) -> bool:
     """Whether a passage is one that these filters leave."""
     fields = passage.fields
-    date, lang, expected = (
-        fields["occurred_at"],
-        (fields["lang"] or "").lower(),
-        filters.get("lang", "").lower(),
-    )
+    date, lang = fields["occurred_at"], (fields["lang"] or "").lower()
+    expected = filters.get("lang", "").lower()
     return (
         fields["embedding_model"] == filters.get("model", MODEL)
         and filters.get("org_id") in (None, passage.org.id)
@@ -172,9 +160,8 @@ class Library:
         for _ in range(45):
             self.put()
         for key in draw.sample(sorted(self.documents, key=str), 4):
-            owner = next(
-                one for one in (self.people.ada, self.people.ann, self.people.bob) if self._may(one, key)
-            )
+            owners = (self.people.ada, self.people.ann, self.people.bob)
+            owner = next(one for one in owners if self._may(one, key))
             assert passages.delete(world, owner, self.documents.pop(key)[0].document_id)
 
     def _may(self, person: Actor, key: tuple[str, str | None, str, str]) -> bool:

@@ -3,6 +3,8 @@
 verify/catalogue.json has every grant and policy of the release. These rules hold of a changed release, too.
 """
 
+from typing import Any
+
 import httpx
 import psycopg
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from local.declared_schema import exposed_functions
 from local.tools import sql_reference
 from shared.clients.supabase_storage import MAX_BYTES
-from tests.actors import World, client
+from tests.actors import World
 from tests.conftest import People
 
 # Every exposed function, with its kind of caller. Each runs as its caller.
@@ -18,11 +20,9 @@ CALLERS = exposed_functions()
 EXPOSED = set(CALLERS)
 # The worker's role alone executes these.
 WORKER_FUNCTIONS = {name for name, caller in CALLERS.items() if caller == "worker"} | {
-    "rag.clear_deliveries()",
-    "rag.due_deliveries(integer)",
-    "rag.due_jobs(text,integer)",
+    "rag.clear_deliveries()", "rag.due_deliveries(integer)", "rag.due_jobs(text,integer)",
     "rag.fail_exhausted_jobs()",
-}
+}  # fmt: skip
 # PostgREST calls the first of them before each request, as any role.
 OF_EVERY_ROLE = {"rag.check_request()", "rag.check_direct_size()"}
 # What a role may not do, by table: privileges on any column, or on the named ones.
@@ -72,14 +72,8 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
 OWNER_TABLES = {"other_embeddings"}
 # Counts of users, whichever orgs they belong to, and settings.
 WITHOUT_ORG = {
-    "settings",
-    "tiers",
-    "orgs",
-    "rate_limits",
-    "request_counts",
-    "api_metrics",
-    "query_embeddings",
-}
+    "settings", "tiers", "orgs", "rate_limits", "request_counts", "api_metrics", "query_embeddings",
+}  # fmt: skip
 # Keys that are bound to a collection do not use these at all, or they have no collection.
 WITHOUT_COLLECTION = {
     "webhooks", "endpoints", "deliveries", "sources", "source_credentials", "source_items", "org_calls",
@@ -116,15 +110,22 @@ OURS = """
 
 def functions(world: World, condition: str = "true") -> set[str]:
     """Our functions that a condition on pg_proc holds of."""
-    return {name for (name,) in world.sql(f"select oid::regprocedure::text {OURS} and ({condition})")}
+    return names(world, f"select oid::regprocedure::text {OURS} and ({condition})")
+
+
+def names(world: World, statement: str, *parameters: Any) -> set[str]:
+    return {name for (name,) in world.sql(statement, *parameters)}
+
+
+def tables(world: World, condition: str = "true", kinds: str = "rp") -> set[str]:
+    """Our tables, or relations of other kinds, that a condition on pg_class holds of."""
+    ours = "relnamespace = 'rag'::regnamespace and relkind::text = any (%s)"
+    return names(world, f"select relname from pg_class where {ours} and ({condition})", list(kinds))
 
 
 def tenant_tables(world: World) -> set[str]:
-    rows = world.sql(
-        "select relname from pg_attribute join pg_class on pg_class.oid = attrelid "
-        "where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p') and attname = 'org_id'"
-    )
-    return {name for (name,) in rows} - {"members"} - OWNER_TABLES
+    column = "exists (select from pg_attribute where attrelid = pg_class.oid and attname = 'org_id')"
+    return tables(world, column) - {"members"} - OWNER_TABLES
 
 
 def test_the_server_has_the_requested_postgres_version(world: World, pytestconfig: pytest.Config):
@@ -146,10 +147,8 @@ def test_the_reference_is_generated_and_every_object_has_a_comment(world: World)
 
 def test_no_function_is_security_definer(world: World):
     """In whatever schema: an owner with BYPASSRLS is bound by no policy inside a definer function."""
-    rows = world.sql(
-        "select oid::regprocedure::text from pg_proc where prosecdef and proowner = 'postgres'::regrole"
-    )
-    assert rows == []
+    definers = "from pg_proc where prosecdef and proowner = 'postgres'::regrole"
+    assert names(world, f"select oid::regprocedure::text {definers}") == set()
 
 
 def test_every_function_sets_its_search_path(world: World):
@@ -158,31 +157,23 @@ def test_every_function_sets_its_search_path(world: World):
 
 def test_no_policy_calls_a_volatile_function(world: World):
     """Volatile is the default, and a policy would call the function for each row."""
-    rows = world.sql(
-        "select distinct refobjid::regprocedure::text from pg_depend join pg_proc on pg_proc.oid = refobjid "
+    called = (
+        "select refobjid::regprocedure::text from pg_depend join pg_proc on pg_proc.oid = refobjid "
         "where classid = 'pg_policy'::regclass and refclassid = 'pg_proc'::regclass and provolatile = 'v'"
     )
-    assert rows == []
+    assert names(world, called) == set()
 
 
 def test_the_schema_public_has_no_table_view_or_type_of_the_project(world: World):
-    rows = world.sql(
-        "select relname from pg_class where relnamespace = 'public'::regnamespace "
-        "union all select typname from pg_type where typnamespace = 'public'::regnamespace"
-    )
-    assert rows == []
+    types = "select typname from pg_type where typnamespace = 'public'::regnamespace"
+    relations = "select relname from pg_class where relnamespace = 'public'::regnamespace"
+    assert names(world, f"{types} union all {relations}") == set()
 
 
 def test_other_roles_execute_the_pre_request_function_only(world: World):
-    executed = {
-        role: functions(world, f"has_function_privilege('{role}', oid, 'execute')")
-        for role in ("anon", "service_role")
-    }
-    assert executed == {"anon": OF_EVERY_ROLE, "service_role": OF_EVERY_ROLE}
-
-
-def test_public_executes_the_pre_request_function_only(world: World):
     """Grantee 0 is PUBLIC; an ACL that was never set grants it."""
+    for role in ("anon", "service_role"):
+        assert functions(world, f"has_function_privilege('{role}', oid, 'execute')") == OF_EVERY_ROLE, role
     granted = "exists (select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)"
     assert functions(world, granted) == OF_EVERY_ROLE
 
@@ -196,9 +187,8 @@ def test_the_worker_s_role_can_execute_its_own_exposed_functions(world: World):
     executed = functions(world, "has_function_privilege('rag_worker', oid, 'execute')")
     assert executed & EXPOSED == WORKER_FUNCTIONS & EXPOSED | {"rag_health()"}
     assert executed >= WORKER_FUNCTIONS
-    assert world.sql(
-        "select rolcanlogin, rolbypassrls, rolsuper from pg_roles where rolname = 'rag_worker'"
-    ) == [(False, False, False)]
+    attributes = "select rolcanlogin, rolbypassrls, rolsuper from pg_roles where rolname = 'rag_worker'"
+    assert world.sql(attributes) == [(False, False, False)]
 
 
 def test_no_role_of_postgrest_creates_objects_in_the_project_s_schemas(world: World):
@@ -227,48 +217,33 @@ def test_no_role_has_a_refused_privilege(world: World):
         and (not refused or column in refused)
     ]
     assert permitted == []
-    tables = {table for _, table, _, _ in rows}
-    assert {table for tables in REFUSED.values() for table in tables} <= tables | OWNER_TABLES
+    readable = {table for _, table, _, _ in rows}
+    assert {table for refused in REFUSED.values() for table in refused} <= readable | OWNER_TABLES
 
 
-def test_every_table_has_row_security_enabled_and_forced(world: World):
-    rows = world.sql(
-        "select relname from pg_class where relnamespace = 'rag'::regnamespace "
-        "and relkind in ('r', 'p', 'f') and not (relrowsecurity and relforcerowsecurity)"
-    )
-    assert rows == []
-
-
-def test_every_view_has_the_row_security_of_its_caller(world: World):
-    rows = world.sql(
-        "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('v', 'm') "
-        "and not coalesce('security_invoker=true' = any (reloptions), false)"
-    )
-    assert rows == []
+def test_every_table_and_view_has_row_security(world: World):
+    """Of tables it is forced, and a view has that of its caller."""
+    assert tables(world, "not (relrowsecurity and relforcerowsecurity)", "rpf") == set()
+    assert tables(world, "not coalesce('security_invoker=true' = any (reloptions), false)", "vm") == set()
 
 
 def test_tables_without_an_org_are_the_documented_list(world: World):
-    rows = world.sql(
-        "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p')"
-    )
-    others = {name for (name,) in rows} - tenant_tables(world)
-    assert others == WITHOUT_ORG | OWNER_TABLES | {"members"}
+    assert tables(world) - tenant_tables(world) == WITHOUT_ORG | OWNER_TABLES | {"members"}
 
 
 def test_every_tenant_table_has_one_policy_with_the_membership_expression(world: World):
     """Word for word, for reading as for writing, so that one overlay can swap it everywhere."""
-    tables = tenant_tables(world)
+    expected = {table: (EXPRESSIONS.get(table, MEMBERSHIP),) * 2 for table in tenant_tables(world)}
     rows = world.sql(
         "select relname, polcmd::text, polroles::regrole[]::text[], "
         "pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) "
         "from pg_policy join pg_class on pg_class.oid = polrelid where relname = any (%s) and polpermissive "
         "and polroles <> array['rag_worker'::regrole::oid]",
-        sorted(tables),
+        sorted(expected),
     )
-    expected = {table: (EXPRESSIONS.get(table, MEMBERSHIP),) * 2 for table in tables}
     # The token of the metrics writes nothing.
     expected["token_usage"] = (EXPRESSIONS["token_usage"], MEMBERSHIP)
-    assert sorted(rows) == [(table, "*", ["authenticated"], *expected[table]) for table in sorted(tables)]
+    assert sorted(rows) == [(table, "*", ["authenticated"], *expected[table]) for table in sorted(expected)]
 
 
 def test_every_tenant_table_restricts_bound_keys(world: World):
@@ -279,10 +254,10 @@ def test_every_tenant_table_restricts_bound_keys(world: World):
     )
     restrictive = {table: set(names) for table, names in rows}
     bound = {table for table, names in restrictive.items() if "a bound key stays in its collection" in names}
-    tables = tenant_tables(world)
-    assert bound == tables - WITHOUT_COLLECTION
+    of_tenants = tenant_tables(world)
+    assert bound == of_tenants - WITHOUT_COLLECTION
     # Each has another one as well: for the scopes of keys, or for admins.
-    assert {table for table in tables if len(restrictive[table]) < 1 + (table in bound)} == set()
+    assert {table for table in of_tenants if len(restrictive[table]) < 1 + (table in bound)} == set()
 
 
 def test_every_policy_is_for_authenticated_or_the_worker_alone(world: World):
@@ -290,10 +265,8 @@ def test_every_policy_is_for_authenticated_or_the_worker_alone(world: World):
         "select polname::text, polroles::regrole[]::text[] from pg_policy "
         "join pg_class on pg_class.oid = polrelid where relnamespace = 'rag'::regnamespace"
     )
-    expected = [
-        (name, ["rag_worker" if name.startswith("the worker ") else "authenticated"]) for name, _ in rows
-    ]
-    assert rows == expected
+    for name, roles in rows:
+        assert roles == ["rag_worker" if name.startswith("the worker ") else "authenticated"], name
 
 
 def test_the_bucket_is_private_and_limited(world: World):
@@ -314,11 +287,8 @@ def test_unique_keys_start_with_the_org_with_documented_exceptions(world: World)
 
 
 def test_every_table_has_a_primary_key(world: World):
-    rows = world.sql(
-        "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p') "
-        "and not exists (select from pg_index where indrelid = pg_class.oid and indisprimary)"
-    )
-    assert rows == []
+    key = "exists (select from pg_index where indrelid = pg_class.oid and indisprimary)"
+    assert tables(world, f"not {key}") == set()
 
 
 def test_foreign_keys_between_tenant_tables_include_the_org(world: World):
@@ -333,8 +303,7 @@ def test_foreign_keys_between_tenant_tables_include_the_org(world: World):
         "join pg_class as parent on parent.oid = confrelid "
         "where contype = 'f' and child.relnamespace = 'rag'::regnamespace"
     )
-    tables = tenant_tables(world)
-    between = [row for row in rows if row[0] in tables and row[1] in tables]
+    between = [row for row in rows if set(row[:2]) <= tenant_tables(world)]
     assert [row for row in between if row[2][0] != "org_id" or row[3][0] != "org_id"] == []
     # And every tenant row hangs, directly or not, on an org.
     assert ("collections", "orgs", ["org_id"], ["id"]) in rows
@@ -350,18 +319,14 @@ def test_embeddings_are_stored_in_the_row(world: World):
 
 def test_a_member_cannot_reach_the_schema_through_postgrest(people: People):
     """406 is PostgREST's word for a schema that it does not expose."""
-    headers = {**people.ann.headers(), "Accept-Profile": "rag", "Content-Profile": "rag"}
+    profile = {"Accept-Profile": "rag", "Content-Profile": "rag"}
     tables = [(method, table) for method in ("GET", "HEAD", "POST", "PATCH", "DELETE")
               for table in ("chunks", "documents", "members", "orgs", "settings")]  # fmt: skip
     calls = [(method, "rpc/current_org_ids") for method in ("GET", "HEAD", "POST")]
-    reached = []
     for method, path in tables + calls:
         body: dict[str, str] | None = {} if method in ("POST", "PATCH") else None
-        address = f"{people.ann.stack.url}/rest/v1/{path}"
-        answer = client().request(method, address, headers=headers, json=body)
-        if answer.status_code != 406:
-            reached.append((method, path, answer.status_code, answer.text))
-    assert reached == []
+        answer = people.ann.request(method, f"/rest/v1/{path}", body, **profile)
+        assert answer.status_code == 406, (method, path, answer.text)
 
 
 def test_postgrest_offers_members_the_documented_list_and_anon_nothing(people: People):
@@ -372,9 +337,8 @@ def test_postgrest_offers_members_the_documented_list_and_anon_nothing(people: P
         assert answer.status_code == 200
         return set(answer.json()["paths"]) - {"/"}
 
-    assert offered(people.ann.headers()) == {
-        f"/rpc/{name.partition('(')[0]}" for name in EXPOSED - WORKER_FUNCTIONS
-    }
+    exposed = {f"/rpc/{name.partition('(')[0]}" for name in EXPOSED - WORKER_FUNCTIONS}
+    assert offered(people.ann.headers()) == exposed
     assert offered({"apikey": people.ann.stack.anon_key}) == set()
 
 
@@ -382,5 +346,4 @@ def test_a_member_cannot_call_unexposed_functions(people: People):
     internal = (
         "current_org_ids", "admin_org_ids", "memberships", "ensure_collection", "set_config", "jwt", "uid",
     )  # fmt: skip
-    statuses = {name: people.ann.rpc(name).status_code for name in internal}
-    assert statuses == dict.fromkeys(internal, 404)
+    assert [people.ann.rpc(name).status_code for name in internal] == [404] * len(internal)

@@ -36,16 +36,9 @@ MIGRATIONS = sorted(path.name for path in declared_schema.MIGRATIONS.glob("*.sql
 def dump_of(stack: Stack, database: str) -> set[str]:
     """The lines of pg_dump without their order: columns that a migration adds are the last ones."""
     (psql, *_), environment = stack.postgres.psql()
-    command = [
-        str(Path(psql).with_name("pg_dump")),
-        "--schema-only",
-        "--exclude-schema=supabase_migrations",
-        "--dbname",
-    ]
-    dump = subprocess.run(
-        [*command, stack.database_url("supabase_admin", database)],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    options = ["--schema-only", "--exclude-schema=supabase_migrations", "--dbname"]
+    command = [str(Path(psql).with_name("pg_dump")), *options, stack.database_url("supabase_admin", database)]
+    dump = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     lines = {line.rstrip(",") for line in dump.stdout.splitlines()}
     # Each dump has another key.
     return {line for line in lines if not line.startswith(("\\restrict", "\\unrestrict"))}
@@ -58,6 +51,13 @@ def cli(stack: Stack, *arguments: str, database: str) -> dict[str, Any]:
     report, _ = json.JSONDecoder().raw_decode(output)
     assert isinstance(report, dict)
     return report
+
+
+def rows(stack: Stack, database: str, statement: str, user: str = "postgres") -> list[tuple[Any, ...]]:
+    """The rows of a statement in that database, committed."""
+    with psycopg.connect(stack.database_url(user, database)) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
 
 
 @pytest.fixture
@@ -101,11 +101,9 @@ def migrated(stack: Stack) -> Iterator[str]:
     """A database made by supabase/migrations."""
     # The template is made by the same command.
     database = own_database(stack, "migrated")
-    with psycopg.connect(stack.database_url(database=database)) as connection:
-        # The template has settings of the tests.
-        connection.execute(
-            "update rag.settings set other_embedding_models = default, graph_milliseconds = default"
-        )
+    # The template has settings of the tests.
+    own = "other_embedding_models = default, graph_milliseconds = default"
+    rows(stack, database, f"update rag.settings set {own}")
     yield database
     migrations.drop_database(stack.postgres, database)
 
@@ -113,18 +111,14 @@ def migrated(stack: Stack) -> Iterator[str]:
 def test_the_cli_would_find_a_difference(stack: Stack, declared: str, cloned: Callable[[str], str]):
     """An empty diff means something only while a diff can be full."""
     other = cloned("differing")
-    with psycopg.connect(stack.database_url(database=other)) as connection:
-        connection.execute("alter table rag.chunks drop constraint chunks_check")
+    rows(stack, other, "alter table rag.chunks drop constraint chunks_check")
     assert "chunks_check" in migrations.difference(stack, other, declared)
 
 
 def test_sql_and_the_migrations_make_equal_databases(stack: Stack, declared: str, migrated: str):
     assert sorted(dump_of(stack, declared) ^ dump_of(stack, migrated)) == []
-    settings = []
-    for database in (declared, migrated):
-        with psycopg.connect(stack.database_url(database=database)) as connection:
-            settings.append(connection.execute("select * from rag.settings").fetchall())
-    assert settings[0] == settings[1]
+    settings = "select * from rag.settings"
+    assert rows(stack, declared, settings) == rows(stack, migrated, settings)
 
 
 # What neither the CLI's diff nor verify/catalogue.sql sees.
@@ -142,8 +136,7 @@ def test_a_dump_shows_each_change(stack: Stack, cloned: Callable[[str], str]):
     database = cloned("changed")
     dumps = [dump_of(stack, database)]
     for change in CHANGES:
-        with psycopg.connect(stack.database_url("supabase_admin", database)) as connection:
-            connection.execute(change.encode())
+        rows(stack, database, change, "supabase_admin")
         dumps.append(dump_of(stack, database))
         assert dumps[-1] != dumps[-2], change
 
@@ -165,15 +158,12 @@ def test_migration_up_applies_once_on_an_empty_database(stack: Stack, new_databa
 
 def test_a_push_into_a_project_with_tables_keeps_them(stack: Stack, new_database: Callable[[str], str]):
     database = new_database("lived_in")
-    with psycopg.connect(stack.database_url(database=database)) as connection:
-        connection.execute(
-            "create table public.documents (id int primary key, body text); "
-            "insert into public.documents values (1, 'theirs'); create table public.chunks (id int)"
-        )
+    rows(stack, database, "create table public.documents (id int primary key, body text)")
+    rows(stack, database, "insert into public.documents values (1, 'theirs')")
+    rows(stack, database, "create table public.chunks (id int)")
     cli(stack, "db", "push", database=database)
-    with psycopg.connect(stack.database_url(database=database)) as connection:
-        assert connection.execute("select * from public.documents").fetchall() == [(1, "theirs")]
-        assert connection.execute("select count(*) from rag.documents").fetchall() == [(0,)]
+    assert rows(stack, database, "select * from public.documents") == [(1, "theirs")]
+    assert rows(stack, database, "select count(*) from rag.documents") == [(0,)]
 
 
 def test_a_project_with_migrations_pushes_copies_and_removes_the_schema(
@@ -187,8 +177,7 @@ def test_a_project_with_migrations_pushes_copies_and_removes_the_schema(
         (folder / f"{version}_theirs.sql").write_text(f"create table public.theirs_{version} (id int)")
     theirs = ("--workdir", str(tmp_path), "db", "push")
     cli(stack, *theirs, database=database)
-    with psycopg.connect(stack.database_url(database=database)) as connection:
-        before = connection.execute(OBJECTS).fetchall()
+    before = rows(stack, database, OBJECTS)
     with pytest.raises(CommandError, match="Remote migration versions not found"):
         cli(stack, "db", "push", database=database)
 
@@ -201,8 +190,7 @@ def test_a_project_with_migrations_pushes_copies_and_removes_the_schema(
 
     remote = f"--remote={stack.database_url(database=database)}"
     supabase(stack.folder, "db", "query", "--yes", "--file", str(ROOT / "supabase" / "remove.sql"), remote)
-    with psycopg.connect(stack.database_url(database=database)) as connection:
-        assert connection.execute(OBJECTS).fetchall() == before
+    assert rows(stack, database, OBJECTS) == before
 
 
 @pytest.mark.parametrize(
@@ -212,16 +200,14 @@ def test_a_project_with_inaccessible_storage_gets_everything_else(
     stack: Stack, new_database: Callable[[str], str], state: str
 ):
     database = new_database("storeless")
-    with psycopg.connect(stack.database_url("supabase_admin", database)) as connection:
-        connection.execute(state.encode())
+    rows(stack, database, state, "supabase_admin")
     cli(stack, "db", "push", database=database)
-    with psycopg.connect(stack.database_url(database=database)) as connection:
-        assert connection.execute("select count(*) from rag.object_removals").fetchall() == [(0,)]
-        if not state.startswith("drop"):
-            # Neither the bucket without its policies, nor some of these.
-            assert connection.execute("select count(*) from storage.buckets").fetchall() == [(0,)]
-            of_storage = "select count(*) from pg_policy where polrelid = 'storage.objects'::regclass"
-            assert connection.execute(of_storage).fetchall() == [(0,)]
+    assert rows(stack, database, "select count(*) from rag.object_removals") == [(0,)]
+    if not state.startswith("drop"):
+        # Neither the bucket without its policies, nor some of these.
+        assert rows(stack, database, "select count(*) from storage.buckets") == [(0,)]
+        of_storage = "select count(*) from pg_policy where polrelid = 'storage.objects'::regclass"
+        assert rows(stack, database, of_storage) == [(0,)]
 
 
 def test_the_advisors_report_nothing(stack: Stack, migrated: str):
@@ -234,32 +220,20 @@ def test_the_advisors_report_nothing(stack: Stack, migrated: str):
 def test_the_advisors_would_report_something(stack: Stack, cloned: Callable[[str], str]):
     """They exit with 0 whatever they find, so silence has to be known for silence."""
     database = cloned("advised")
-    with psycopg.connect(stack.database_url(database=database)) as connection:
-        connection.execute("create table public.open_to_all (id int primary key)")
+    rows(stack, database, "create table public.open_to_all (id int primary key)")
     report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=database)
     assert any("open_to_all" in json.dumps(finding) for finding in report["results"])
 
 
 def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]):
     """Through the CLI, which skips a seed that it has seen, and by hand, which does not."""
-    database = new_database("seeded")
-
-    def demo() -> tuple[Any, ...]:
-        with psycopg.connect(stack.database_url(database=database)) as connection:
-            row = connection.execute(
-                "select (select count(*) from auth.users), (select count(*) from rag.orgs), "
-                "(select count(*) from rag.members)"
-            ).fetchone()
-        assert row is not None
-        return row
-
+    database, tables = new_database("seeded"), ("auth.users", "rag.orgs", "rag.members")
+    counts = f"select {', '.join(f'(select count(*) from {table})' for table in tables)}"
     report = cli(stack, "db", "push", "--include-seed", database=database)
     assert report["seeds"] == ["supabase/seed.sql"]
-    seeded = demo()
-    assert seeded == (6, 2, 6)
-    with psycopg.connect(stack.database_url(database=database)) as connection:
-        connection.execute((ROOT / "supabase" / "seed.sql").read_bytes())
-    assert demo() == seeded
+    assert rows(stack, database, counts) == [(6, 2, 6)]
+    rows(stack, database, (ROOT / "supabase" / "seed.sql").read_text())
+    assert rows(stack, database, counts) == [(6, 2, 6)]
 
 
 def test_the_migration_is_generated_from_sql() -> None:

@@ -3,7 +3,7 @@ the functions alone."""
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -75,8 +75,7 @@ def about(text: str, expected: datetime) -> bool:
 
 
 def fresh() -> str:
-    digest: str = key_arguments()["hash"]
-    return digest
+    return str(key_arguments()["hash"])
 
 
 # -- create -------------------------------------------------------------------------------------------
@@ -92,15 +91,12 @@ def test_a_member_of_several_orgs_must_name_one(people: People):
 
 def test_a_private_collection_takes_precedence_over_the_org_s(people: People, world: World):
     for owner in (None, people.ann.id):
-        world.sql(
-            "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'notes')",
-            people.acme.id, owner,
-        )  # fmt: skip
-    key = created(people.ann, collection="notes")
-    owner = "select c.owner_id::text from rag.api_keys k join rag.collections c on c.id = k.collection_id"
-    assert world.sql(f"{owner} where k.id = %s", key["id"]) == [(people.ann.id,)]
-    key = created(people.alf, collection="notes")
-    assert world.sql(f"{owner} where k.id = %s", key["id"]) == [(None,)]
+        statement = "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'notes')"
+        world.sql(statement, people.acme.id, owner)
+    bound = "select c.owner_id::text from rag.api_keys k join rag.collections c on c.id = k.collection_id"
+    for actor, owner in ((people.ann, people.ann.id), (people.alf, None)):
+        key = created(actor, collection="notes")
+        assert world.sql(f"{bound} where k.id = %s", key["id"]) == [(owner,)]
 
 
 OUT_OF_BOUNDS: list[dict[str, Any]] = [
@@ -178,45 +174,33 @@ def test_a_user_has_at_most_a_hundred_active_keys(people: People, world: World):
 
 def create_in(connection: psycopg.Connection[Any], actor: Actor) -> str | None:
     """The SQLSTATE that making a key ended with, in a transaction that stays open."""
-    new = key_arguments()
     become(connection, actor)
     try:
-        connection.execute(
-            "select public.rag_create_key(%s, %s, %s, %s)",
-            [new["name"], new["prefix"], new["hash"], new["scopes"]],
-        )
+        statement = "select public.rag_create_key(%(name)s, %(prefix)s, %(hash)s, %(scopes)s)"
+        connection.execute(statement, key_arguments())
     except psycopg.DatabaseError as refused:
         return refused.sqlstate
     return None
 
 
-def wait_for_end_or_lock(world: World, thread: threading.Thread, pid: int) -> None:
-    while thread.is_alive():
-        waiting = world.sql("select wait_event_type = 'Lock' from pg_stat_activity where pid = %s", pid)
-        if waiting == [(True,)]:
-            return
+def wait_for_end_or_lock(world: World, running: Future[str | None], pid: int) -> None:
+    waiting = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
+    while not running.done() and world.sql(waiting, pid) != [(True,)]:
         time.sleep(0.01)
 
 
 # Both count 99 before either is there.
 def test_concurrent_creations_respect_the_limit_of_a_hundred_keys(people: People, world: World):
     many(world, people.ann, 99)
-    outcomes: list[str | None] = []
-
-    def second(connection: psycopg.Connection[Any]) -> None:
-        outcomes.append(create_in(connection, people.ann))
-        connection.commit()
-
     url = world.stack.database_url()
-    with psycopg.connect(url) as one, psycopg.connect(url) as two:
-        outcomes.append(create_in(one, people.ann))
-        thread = threading.Thread(target=second, args=(two,))
-        thread.start()
-        wait_for_end_or_lock(world, thread, two.info.backend_pid)
+    with psycopg.connect(url) as one, psycopg.connect(url) as two, ThreadPoolExecutor(1) as pool:
+        assert create_in(one, people.ann) is None
+        second = pool.submit(create_in, two, people.ann)
+        wait_for_end_or_lock(world, second, two.info.backend_pid)
         one.commit()
-        thread.join()
+        assert second.result() == "PT400"
+        two.rollback()
     assert stored(world, people.ann) == 100
-    assert outcomes == [None, "PT400"]
 
 
 def test_the_scope_admin_needs_an_admin_of_that_org(people: People, world: World):
@@ -236,27 +220,21 @@ CHANGES = [
 ]  # fmt: skip
 
 
-def test_an_owner_cannot_change_a_key_s_rights_in_sql(
+def test_keys_cannot_be_changed_deleted_or_created_for_others_in_sql(
     people: People, world: World, subtests: pytest.Subtests
 ):
     created(people.ann)
-    for change in CHANGES:
-        with subtests.test(change=change), pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(people.ann, f"update rag.api_keys set {change}")
-
-
-def test_keys_cannot_be_deleted_or_created_for_others_in_sql(people: People, world: World):
-    created(people.ann)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ann, "delete from rag.api_keys")
+    statements = [f"update rag.api_keys set {change}" for change in CHANGES]
+    for statement in (*statements, "delete from rag.api_keys"):
+        with subtests.test(statement), pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ann, statement)
+    insertion = (
+        "insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes) "
+        "values (%s, %s, 'x', 'sk_abcd', %s, array['admin'])"
+    )
     for actor in (people.ada, people.alf):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            world.as_user(
-                actor,
-                "insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes) "
-                "values (%s, %s, 'x', 'sk_abcd', %s, array['admin'])",
-                people.acme.id, people.ann.id, fresh(),
-            )  # fmt: skip
+            world.as_user(actor, insertion, people.acme.id, people.ann.id, fresh())
     assert stored(world, people.ann) == 1
 
 
@@ -265,14 +243,12 @@ def test_keys_cannot_be_deleted_or_created_for_others_in_sql(people: People, wor
 
 def test_active_keys_come_first_and_then_the_newest(people: People, world: World):
     names = ["revoked", "old", "expired", "new"]
-    keys = {name: created(people.ann, name=name, expires_at="2999-01-01T00:00:00Z") for name in names}
+    keys = {name: created(people.ann, name=name, expires_at="2999-01-01T00:00:00Z")["id"] for name in names}
+    made = "update rag.api_keys set created_at = now() - make_interval(days => %s) where id = %s"
     for age, name in enumerate(reversed(names)):
-        world.sql(
-            "update rag.api_keys set created_at = now() - make_interval(days => %s) where id = %s",
-            age, keys[name]["id"],
-        )  # fmt: skip
-    people.ann.rpc("rag_revoke_key", {"key_id": keys["revoked"]["id"]})
-    world.sql("update rag.api_keys set expires_at = %s where id = %s", LONG_AGO, keys["expired"]["id"])
+        world.sql(made, age, keys[name])
+    people.ann.rpc("rag_revoke_key", {"key_id": keys["revoked"]})
+    world.sql("update rag.api_keys set expires_at = %s where id = %s", LONG_AGO, keys["expired"])
     assert [key["name"] for key in list_keys(people.ann)] == ["new", "old", "expired", "revoked"]
 
 
@@ -306,60 +282,47 @@ def test_an_overlap_never_extends_the_old_key(people: People):
 
 def test_a_lifetime_restarts_at_the_rotation(people: People, world: World):
     old = created(people.ann, expires_at=(datetime.now(UTC) + timedelta(days=30)).isoformat())
-    world.sql(
-        "update rag.api_keys set created_at = created_at - interval '10 days', "
-        "expires_at = expires_at - interval '10 days' where id = %s",
-        old["id"],
-    )
+    earlier = "created_at = created_at - interval '10 days', expires_at = expires_at - interval '10 days'"
+    world.sql(f"update rag.api_keys set {earlier} where id = %s", old["id"])
     (new,) = rows(people.ann.rpc("rag_rotate_key", rotation(old["id"])))
     assert about(new["expires_at"], datetime.now(UTC) + timedelta(days=30))
 
 
-def test_an_invalid_overlap_rotates_nothing(people: People, subtests: pytest.Subtests):
-    for overlap in (-1, 604_801, None, -(2**31), 2**31 - 1):
-        with subtests.test(overlap=overlap):
-            old = created(people.ann)
-            before = list_keys(people.ann)
-            answer = people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=overlap))
-            assert refusal(answer) == (400, "invalid_overlap")
-            assert list_keys(people.ann) == before
+FAULTS: list[dict[str, Any]] = [
+    *({"overlap_seconds": overlap} for overlap in (-1, 604_801, None, -(2**31), 2**31 - 1)),
+    {"prefix": "x"}, {"hash": "x"}, {"prefix": None}, {"hash": None},
+]  # fmt: skip
 
 
 def test_a_failed_rotation_leaves_the_old_key_unchanged(people: People, subtests: pytest.Subtests):
-    faults: list[dict[str, Any]] = [{"prefix": "x"}, {"hash": "x"}, {"prefix": None}, {"hash": None}]
-    for fault in faults:
+    old = created(people.ann)
+    before = list_keys(people.ann)
+    for fault in FAULTS:
         with subtests.test(fault=fault):
-            old = created(people.ann)
-            before = list_keys(people.ann)
-            assert people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)).status_code == 400
+            status, code = refusal(people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)))
+            assert status == 400
+            assert "overlap_seconds" not in fault or code == "invalid_overlap"
             assert list_keys(people.ann) == before
 
 
-def rotated_at_once(actor: Actor, key_id: str, overlap_seconds: int, times: int = 2) -> list[int]:
+def rotated_at_once(actor: Actor, key_id: str, overlap_seconds: int, times: int) -> list[int]:
     """The statuses of that many rotations from as many threads."""
     barrier = threading.Barrier(times)
 
     def rotate(_: int) -> int:
         barrier.wait()
-        arguments = rotation(key_id, overlap_seconds=overlap_seconds)
-        return actor.rpc("rag_rotate_key", arguments).status_code
+        return actor.rpc("rag_rotate_key", rotation(key_id, overlap_seconds=overlap_seconds)).status_code
 
     with ThreadPoolExecutor(times) as pool:
         return sorted(pool.map(rotate, range(times)))
 
 
-@pytest.mark.parametrize("times", [2, 8])
-def test_concurrent_rotations_create_one_new_key(people: People, times: int):
-    key = created(people.ann)
-    assert rotated_at_once(people.ann, key["id"], 0, times) == [200] + [404] * (times - 1)
-    assert sum(row["revoked_at"] is None for row in list_keys(people.ann)) == 1
-
-
 # With an overlap the old key is not ended, so a second rotation finds it again.
-def test_concurrent_rotations_with_an_overlap_create_one_new_key(people: People):
+@pytest.mark.parametrize(("overlap_seconds", "active"), [(0, 1), (3600, 2)])
+def test_concurrent_rotations_create_one_new_key(people: People, overlap_seconds: int, active: int):
     key = created(people.ann)
-    assert rotated_at_once(people.ann, key["id"], 3600) == [200, 404]
-    assert len(list_keys(people.ann)) == 2
+    assert rotated_at_once(people.ann, key["id"], overlap_seconds, 8) == [200] + [404] * 7
+    assert sum(row["revoked_at"] is None for row in list_keys(people.ann)) == active
 
 
 def test_rotations_respect_the_limit_of_keys(people: People, world: World):
@@ -377,58 +340,30 @@ def test_rotations_respect_the_limit_of_keys(people: People, world: World):
     assert people.ann.rpc("rag_rotate_key", rotation(newest)).status_code == 200
 
 
-# -- revoke -------------------------------------------------------------------------------------------
-
-
 # -- open ---------------------------------------------------------------------------------------------
 
 
 def test_a_key_is_exchanged_for_its_rights(people: People, world: World):
     people.ann.put([vector(1)], collection="manuals")
-    digest = fresh()
-    key = created(
-        people.ann, digest, scopes=["chat:read"], collection="manuals", expires_at="2999-01-01T00:00:00Z"
-    )
+    digest, expiry = fresh(), "2999-01-01T00:00:00+00:00"
+    key = created(people.ann, digest, scopes=["chat:read"], collection="manuals", expires_at=expiry)
     world.sql("update rag.api_keys set requests_per_minute = 9 where id = %s", key["id"])
     ((collection,),) = world.sql("select id::text from rag.collections where org_id = %s", people.acme.id)
-    assert open_key(people.ann, digest) == [
-        {
-            "key_id": key["id"],
-            "org_id": people.acme.id,
-            "owner_id": people.ann.id,
-            "collection_id": collection,
-            "scopes": ["chat:read"],
-            "requests_per_minute": 9,
-            "expires_at": "2999-01-01T00:00:00+00:00",
-        }
-    ]
+    rights = {"collection_id": collection, "scopes": ["chat:read"], "requests_per_minute": 9}
+    owner = {"key_id": key["id"], "org_id": people.acme.id, "owner_id": people.ann.id}
+    assert open_key(people.ann, digest) == [{**owner, **rights, "expires_at": expiry}]
 
 
-def test_an_exchange_records_its_time_and_a_refused_one_does_not(people: People, world: World):
-    digest = fresh()
-    key = created(people.ann, digest)
-    open_key(people.ann, digest)
-    (used,) = list_keys(people.ann)
-    assert about(used["last_used_at"], datetime.now(UTC))
-    world.sql(
-        "update rag.api_keys set last_used_at = %s, expires_at = now() where id = %s", LONG_AGO, key["id"]
-    )
-    assert open_key(people.ann, digest) == []
-    assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [
-        (moment(LONG_AGO),)
-    ]
-
-
-@pytest.mark.parametrize(
-    "change",
-    ["revoked_at = now()", "expires_at = now() - interval '1 day'", "expires_at = now()"],
-)
-def test_an_ended_key_cannot_be_exchanged(people: People, world: World, change: str):
-    digest = fresh()
-    key = created(people.ann, digest)
-    assert len(open_key(people.ann, digest)) == 1
-    world.sql(f"update rag.api_keys set {change} where id = %s", key["id"])
-    assert open_key(people.ann, digest) == []
+def test_an_exchange_records_its_time_and_an_ended_key_has_none(people: People, world: World):
+    for change in ("revoked_at = now()", "expires_at = now() - interval '1 day'", "expires_at = now()"):
+        digest = fresh()
+        key = created(people.ann, digest)["id"]
+        assert len(open_key(people.ann, digest)) == 1
+        (used,) = list_keys(people.ann, key_id=key)
+        assert about(used["last_used_at"], datetime.now(UTC))
+        world.sql(f"update rag.api_keys set last_used_at = null, {change} where id = %s", key)
+        assert open_key(people.ann, digest) == []
+        assert world.sql("select last_used_at from rag.api_keys where id = %s", key) == [(None,)]
 
 
 NO_HASHES: list[Any] = [None, "", "%", "*", "null", 7, True, [], ["x"], {}, {"hash": "x"}, "0" * 64]

@@ -33,10 +33,9 @@ def refusal(answer: Any) -> tuple[int, str | None]:
 
 def save_turn(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> Any:
     org = actor.org.id if actor.org and session is None else None
-    place = {"session_id": session, "org_id": org, "collection_id": None, "title": "How?"}
-    return actor.rpc(
-        "rag_save_turn", place | {"messages": list(messages or (USER_MESSAGE, ANSWER_MESSAGE))} | more
-    )
+    turn: Row = {"session_id": session, "org_id": org, "collection_id": None, "title": "How?"}
+    turn["messages"] = list(messages or (USER_MESSAGE, ANSWER_MESSAGE))
+    return actor.rpc("rag_save_turn", turn | more)
 
 
 def save_session(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> str:
@@ -93,11 +92,7 @@ def test_a_session_is_opened_with_its_latest_messages(people: People):
     session = save_session(people.ann, None, *map(message, range(200)))
     row = open_session(people.ann, session)
     assert row["messages"] == [message(number) for number in range(100, 200)]
-    assert (row["session_id"], row["org_id"], row["collection_id"]) == (
-        session,
-        people.acme.id,
-        None,
-    )
+    assert (row["session_id"], row["org_id"], row["collection_id"]) == (session, people.acme.id, None)
     assert (row["title"], row["message_count"]) == ("How?", 200)
     assert open_session(people.ann, session, history=2)["messages"] == [message(198), message(199)]
     assert open_session(people.ann, session, history=0)["messages"] == []
@@ -117,13 +112,8 @@ def test_history_is_limited_and_newest_first(people: People, world: World):
 
 
 def test_without_a_session_the_id_is_returned_and_none_created(people: People):
-    nowhere: Row = {
-        "session_id": None,
-        "collection_id": None,
-        "title": None,
-        "message_count": 0,
-        "messages": [],
-    }
+    nowhere: Row = dict.fromkeys(("session_id", "collection_id", "title"))
+    nowhere |= {"message_count": 0, "messages": []}
     assert open_session(people.ann) == {**nowhere, "org_id": people.acme.id}
     home = collection(people.kim)
     by_name = {**nowhere, "org_id": people.acme.id, "collection_id": home}
@@ -161,48 +151,28 @@ def test_a_turn_needs_an_accessible_collection(people: People, world: World):
 
 
 TURNS: list[tuple[Any, int]] = [
-    ([], 400),
-    ([USER_MESSAGE] * 1001, 400),
-    ("How?", 400),
-    (None, 400),
-    ([None], 400),
-    ([{"role": "tool", "content": "x"}], 400),
-    ([{"role": "user"}], 400),
-    ([{"role": "user", "content": None}], 400),
-    ([{"role": "user", "content": {"text": "x"}}], 400),
-    ([{**USER_MESSAGE, "details": []}], 400),
-    ([{**USER_MESSAGE, "details": {"a": "x" * 70_000}}], 400),
+    ([], 400), ([USER_MESSAGE] * 1001, 400), ("How?", 400), (None, 400), ([None], 400),
+    ([{"role": "tool", "content": "x"}], 400), ([{"role": "user"}], 400),
+    ([{"role": "user", "content": None}], 400), ([{"role": "user", "content": {"text": "x"}}], 400),
+    ([{**USER_MESSAGE, "details": []}], 400), ([{**USER_MESSAGE, "details": {"a": "x" * 70_000}}], 400),
     ([{**USER_MESSAGE, "content": "a\0b"}], 400),
     ([USER_MESSAGE, {**USER_MESSAGE, "content": "é" * 100_001}], 400),
-    ([{**USER_MESSAGE, "content": "é" * 100_000}], 200),
-    ([{**USER_MESSAGE, "content": ""}], 200),
-    ([{**USER_MESSAGE, "details": None}], 200),
-    ([USER_MESSAGE] * 1000, 200),
-]
-
-
-def test_the_content_of_a_message_is_validated(people: People, subtests: pytest.Subtests):
-    for text, status in TURNS:
-        with subtests.test(message=str(text)[:60]):
-            before = len(list_sessions(people.ann))
-            answer = save_turn(people.ann, None, messages=text)
-            assert answer.status_code == status, answer.text
-            assert len(list_sessions(people.ann)) == before + (status == 200)
-
-
+    ([{**USER_MESSAGE, "content": "é" * 100_000}], 200), ([{**USER_MESSAGE, "content": ""}], 200),
+    ([{**USER_MESSAGE, "details": None}], 200), ([USER_MESSAGE] * 1000, 200),
+]  # fmt: skip
 TITLES: list[tuple[str | None, int]] = [
-    ("x" * 200, 200),
-    ("", 200),
-    (None, 200),
-    ("x" * 201, 400),
-    ("a\u202eb", 400),
-]
+    ("x" * 200, 200), ("", 200), (None, 200), ("x" * 201, 400), ("a\u202eb", 400),
+]  # fmt: skip
 
 
-def test_the_title_of_a_session_is_validated(people: People, subtests: pytest.Subtests):
-    for title, status in TITLES:
-        with subtests.test(title=str(title)[:10]):
-            assert save_turn(people.ann, title=title).status_code == status
+def test_the_content_of_a_message_and_a_title_are_validated(people: People, subtests: pytest.Subtests):
+    turns: list[tuple[Row, int]] = [({"messages": text}, status) for text, status in TURNS]
+    for fields, expected in [*turns, *(({"title": title}, status) for title, status in TITLES)]:
+        with subtests.test(fields=str(fields)[:60]):
+            before = len(list_sessions(people.ann))
+            answer = save_turn(people.ann, None, **fields)
+            assert answer.status_code == expected, answer.text
+            assert len(list_sessions(people.ann)) == before + (expected == 200)
 
 
 def test_sessions_are_ordered_by_their_latest_message(people: People):
@@ -225,16 +195,14 @@ def test_sessions_are_ordered_by_their_latest_message(people: People):
 
 def test_concurrent_turns_are_all_stored_in_order(people: People):
     session = save_session(people.ann)
-    turns = [
-        [{**USER_MESSAGE, "content": f"{number}a"}, {**USER_MESSAGE, "content": f"{number}b"}]
-        for number in range(12)
-    ]
+    turns = [(message(number), message(-number)) for number in range(1, 13)]
     with ThreadPoolExecutor(6) as pool:
         assert set(pool.map(lambda turn: save_session(people.ann, session, *turn), turns)) == {session}
     rows = messages(people.ann, session)[2:]
     assert [row["ordinal"] for row in rows] == list(range(2, 26))
-    pairs = [(rows[place]["content"], rows[place + 1]["content"]) for place in range(0, 24, 2)]
-    assert sorted(pairs) == sorted((a["content"], b["content"]) for a, b in turns)
+    texts = [row["content"] for row in rows]
+    pairs = sorted(zip(texts[::2], texts[1::2], strict=True))
+    assert pairs == sorted((str(number), str(-number)) for number in range(1, 13))
     assert list_sessions(people.ann)[0]["message_count"] == 26
 
 
@@ -281,13 +249,15 @@ def rows_of(world: World, session: str) -> tuple[int, int]:
 def test_messages_are_deleted_with_their_session_user_or_org(people: People, world: World, gone: str):
     session, beside = save_session(people.ann), save_session(people.bob)
     assert rows_of(world, session) == (1, 2)
-    match gone:
-        case "the session":
-            ok(people.ann.rpc("rag_delete_session", {"session_id": session}))
-        case "its user":
-            world.sql("delete from auth.users where id = %s", people.ann.id)
-        case _:
-            world.sql("delete from rag.orgs where id = %s", people.acme.id)
+    statement, deleted = {
+        "the session": ("select public.rag_delete_session(%s)", session),
+        "its user": ("delete from auth.users where id = %s", people.ann.id),
+        "the org": ("delete from rag.orgs where id = %s", people.acme.id),
+    }[gone]
+    if gone == "the session":
+        world.as_user(people.ann, statement, deleted)
+    else:
+        world.sql(statement, deleted)
     assert rows_of(world, session) == (0, 0)
     assert rows_of(world, beside) == (1, 2)
 

@@ -87,9 +87,8 @@ def test_the_header_of_a_chunk_is_a_span_of_its_document(people: People, world: 
     for chunk, fields in zip(arguments["chunks"], metadata, strict=True):
         chunk |= {"metadata": fields, "span_start": 13, "span_end": 16}
     assert people.ann.rpc("rag_put_document", arguments).status_code == 200
-    assert world.sql(
-        "select metadata ->> 'header' from rag.chunks where org_id = %s order by ordinal", people.acme.id
-    ) == [(None,), ("| Élan | 🥛 |",), ("Élan",)]
+    headers = "select metadata ->> 'header' from rag.chunks where org_id = %s order by ordinal"
+    assert world.sql(headers, people.acme.id) == [(None,), ("| Élan | 🥛 |",), ("Élan",)]
     for start, end in ((0, 14), (0, 0), (0, None), (None, 3), ("x", 3), (0, 1.5), (-1, 3), (0, 2**40)):
         arguments["chunks"][0] |= {"metadata": {"header_start": start, "header_end": end}}
         answer = people.ann.rpc("rag_put_document", arguments)
@@ -105,9 +104,8 @@ def test_a_header_of_many_chunks_is_cut_once(people: People, world: World):
         chunk |= {"span_start": start, "span_end": start + 5}
         chunk |= {"metadata": {"header_start": 0, "header_end": len(header), "section": "é" * 300}}
     assert people.ann.rpc("rag_put_document", arguments).status_code == 200
-    assert world.sql(
-        "select distinct metadata ->> 'header' from rag.chunks where org_id = %s", people.acme.id
-    ) == [(header,)]
+    headers = "select distinct metadata ->> 'header' from rag.chunks where org_id = %s"
+    assert world.sql(headers, people.acme.id) == [(header,)]
 
 
 MOST = 2**31 - 1

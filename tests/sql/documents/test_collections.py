@@ -14,11 +14,8 @@ from tests.sql.sql_as_user import become, run
 
 def collections(world: World, org: Org) -> list[tuple[Any, ...]]:
     """Name and owner of the org's collections, as the deployer sees them."""
-    return world.sql(
-        "select name, owner_id::text from rag.collections where org_id = %s "
-        "order by name, owner_id nulls first",
-        org.id,
-    )
+    rows = "select name, owner_id::text from rag.collections where org_id = %s"
+    return world.sql(f"{rows} order by name, owner_id nulls first", org.id)
 
 
 def home_of(world: World, document_id: str) -> tuple[Any, ...]:
@@ -35,24 +32,17 @@ def home_of(world: World, document_id: str) -> tuple[Any, ...]:
 def owns(world: World, actor: Actor, name: str) -> None:
     """The user makes a collection of their own."""
     assert actor.org is not None
-    world.as_user(
-        actor,
-        "insert into rag.collections (org_id, owner_id, name) values (%s, %s, %s)",
-        actor.org.id,
-        actor.id,
-        name,
-    )
+    statement = "insert into rag.collections (org_id, owner_id, name) values (%s, %s, %s)"
+    world.as_user(actor, statement, actor.org.id, actor.id, name)
 
 
 def test_a_collection_is_created_by_its_first_document(people: People, world: World):
+    """Private documents do not make it private."""
     assert collections(world, people.acme) == []
-    for _ in range(2):
-        people.ann.put([vector(1)], collection="handbook")
-        people.alf.put([vector(1)], collection="handbook")
+    document_id = people.ann.put([vector(1)], collection="handbook", private=True)
+    assert home_of(world, document_id) == ("handbook", None, people.ann.id)
+    assert home_of(world, people.alf.put([vector(1)], collection="handbook")) == ("handbook", None, None)
     assert collections(world, people.acme) == [("handbook", None)]
-
-
-def test_a_document_without_a_collection_is_in_the_default_one(people: People, world: World):
     assert home_of(world, people.ann.put([vector(1)])) == ("default", None, None)
 
 
@@ -64,42 +54,24 @@ def test_two_orgs_have_separate_collections_of_one_name(people: People, world: W
     assert [row["title"] for row in people.bob.match(vector(1))] == ["of Bolt"]
 
 
-def test_a_private_document_does_not_make_its_collection_private(people: People, world: World):
-    document_id = people.ann.put([vector(1)], collection="handbook", private=True)
-    assert home_of(world, document_id) == ("handbook", None, people.ann.id)
-    assert home_of(world, people.alf.put([vector(1)], collection="handbook")) == ("handbook", None, None)
-
-
 def test_a_user_s_own_collection_takes_precedence_over_the_org_s(people: People, world: World):
     people.alf.put([vector(1)], collection="notes")
     owns(world, people.ann, "notes")
-    assert home_of(world, people.ann.put([vector(2)], collection="notes")) == (
-        "notes",
-        people.ann.id,
-        people.ann.id,
-    )
+    own = people.ann.put([vector(2)], collection="notes")
+    assert home_of(world, own) == ("notes", people.ann.id, people.ann.id)
     assert home_of(world, people.alf.put([vector(3)], collection="notes")) == ("notes", None, None)
     assert collections(world, people.acme) == [("notes", None), ("notes", people.ann.id)]
 
 
-def test_documents_of_a_private_collection_are_private(people: People, world: World):
+def test_a_private_collection_is_its_owner_s_and_does_not_block_its_name(people: People, world: World):
+    """Alf can neither write to ann's diary nor see that there is one; an admin sees it."""
     owns(world, people.ann, "diary")
     people.ann.put([vector(1)], collection="diary")
     assert len(people.ann.match(vector(1))) == len(people.ada.match(vector(1))) == 1
     assert people.alf.match(vector(1)) == []
-
-
-def test_a_private_collection_does_not_block_its_name_for_others(people: People, world: World):
-    """Alf can neither write to ann's diary nor see that there is one."""
-    owns(world, people.ann, "diary")
-    assert home_of(world, people.alf.put([vector(1)], collection="diary")) == ("diary", None, None)
+    for actor in (people.alf, people.ada):
+        assert home_of(world, actor.put([vector(1)], collection="diary")) == ("diary", None, None)
     assert world.as_user(people.alf, "select name, owner_id from rag.collections") == [("diary", None)]
-
-
-def test_an_admin_s_document_does_not_go_into_a_member_s_private_collection(people: People, world: World):
-    """Though an admin sees that collection."""
-    owns(world, people.ann, "diary")
-    assert home_of(world, people.ada.put([vector(1)], collection="diary")) == ("diary", None, None)
 
 
 def test_a_name_is_unique_per_org_and_per_owner(people: People, world: World):
@@ -108,23 +80,16 @@ def test_a_name_is_unique_per_org_and_per_owner(people: People, world: World):
     owns(world, people.alf, "notes")
     with pytest.raises(psycopg.errors.UniqueViolation):
         owns(world, people.ann, "notes")
+    statement = "insert into rag.collections (org_id, name) values (%s, 'notes')"
     with pytest.raises(psycopg.errors.UniqueViolation):
-        world.as_user(
-            people.ann, "insert into rag.collections (org_id, name) values (%s, 'notes')", people.acme.id
-        )
+        world.as_user(people.ann, statement, people.acme.id)
 
 
-def test_the_length_of_a_collection_name_is_checked(people: People, world: World, subtests: pytest.Subtests):
+def test_the_length_of_a_collection_name_is_checked_and_a_name_stored_unchanged(people: People, world: World):
     for name in ["", "n" * 256]:
-        with subtests.test(name=name):
-            answer = people.ann.rpc(
-                "rag_put_document", put_arguments(people.acme, [vector(1)], collection=name)
-            )
-            assert answer.status_code == 400
-            assert collections(world, people.acme) == []
-
-
-def test_a_name_is_stored_unchanged(people: People, world: World):
+        arguments = put_arguments(people.acme, [vector(1)], collection=name)
+        assert people.ann.rpc("rag_put_document", arguments).status_code == 400
+    assert collections(world, people.acme) == []
     names = ["notes", "Notes", " notes", "nötes", "'; drop table rag.collections; --", "%", "n_tes"]
     for name in names:
         people.ann.put([vector(1)], collection=name)
@@ -152,37 +117,35 @@ def test_a_deleted_collection_s_documents_and_chunks_are_deleted(people: People,
     assert world.sql("select count(*) from rag.chunks where org_id = %s", people.acme.id) == [(1,)]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "insert into rag.collections (org_id, name) values (%(org)s, 'planted')",
-        "insert into rag.collections (org_id, owner_id, name) values (%(org)s, %(self)s, 'planted')",
-        "update rag.collections set org_id = %(org)s",
-        "select rag.ensure_collection(%(org)s, 'planted')",
-    ],
-)
-def test_a_collection_cannot_move_to_another_org(people: People, world: World, statement: str):
+FOREIGN = [
+    "insert into rag.collections (org_id, name) values (%(org)s, 'planted')",
+    "insert into rag.collections (org_id, owner_id, name) values (%(org)s, %(self)s, 'planted')",
+    "update rag.collections set org_id = %(org)s",
+    "select rag.ensure_collection(%(org)s, 'planted')",
+]
+FOR_ANOTHER = [
+    "insert into rag.collections (org_id, owner_id, name) values (%(org)s, %(ann)s, 'planted')",
+    "update rag.collections set owner_id = %(ann)s where name = 'alfs'",
+    "update rag.collections set owner_id = %(ann)s where name = 'shared'",
+]
+
+
+def test_a_collection_cannot_move_to_another_org_or_user(
+    people: People, world: World, subtests: pytest.Subtests
+):
     people.bob.put([vector(1)])
     # No foreign key stands in the way: only the policy does.
     world.sql("delete from rag.documents where org_id = %s", people.bolt.id)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
-        run(people.bob, statement, org=people.acme.id, self=people.bob.id)
-    assert collections(world, people.acme) == []
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "insert into rag.collections (org_id, owner_id, name) values (%(org)s, %(ann)s, 'planted')",
-        "update rag.collections set owner_id = %(ann)s where name = 'alfs'",
-        "update rag.collections set owner_id = %(ann)s where name = 'shared'",
-    ],
-)
-def test_a_member_cannot_create_a_collection_for_another_user(people: People, world: World, statement: str):
     owns(world, people.alf, "alfs")
     people.alf.put([vector(1)], collection="shared")
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
-        run(people.alf, statement, org=people.acme.id, ann=people.ann.id)
+    before = collections(world, people.acme)
+    for actor, statements in ((people.bob, FOREIGN), (people.alf, FOR_ANOTHER)):
+        names = {"org": people.acme.id, "self": actor.id, "ann": people.ann.id}
+        for statement in statements:
+            refused = pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security")
+            with subtests.test(statement), refused:
+                run(actor, statement, **names)
+            assert collections(world, people.acme) == before
 
 
 def test_a_name_with_a_user_s_id_belongs_to_that_user(
@@ -248,11 +211,8 @@ def test_no_document_is_added_to_a_collection_during_its_deletion(
 ):
     """Of a concurrent insert and deletion, the second waits for the first, and no document remains."""
     people.ann.put([vector(1)], collection="busy", private=True)
-    with (
-        psycopg.connect(world.stack.database_url()) as first,
-        psycopg.connect(world.stack.database_url()) as second,
-        ThreadPoolExecutor(1) as pool,
-    ):
+    url = world.stack.database_url()
+    with psycopg.connect(url) as first, psycopg.connect(url) as second, ThreadPoolExecutor(1) as pool:
         become(first, people.alf)
         first.execute(statements[0].encode())
         become(second, people.alf)

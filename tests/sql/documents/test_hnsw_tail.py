@@ -55,11 +55,8 @@ def test_the_worker_shortens_a_long_tail_and_changes_nothing_else(world: World, 
     fill(world, people.ann, 1002)
     postings = "select * from rag.postings order by document_id, term"
     before = world.sql(postings)
-    assert [world.as_role("rag_worker", "select public.rag_extend_hnsw(2)")[0][0] for _ in range(3)] == [
-        2,
-        2,
-        0,
-    ]
+    added = [world.as_role("rag_worker", "select public.rag_extend_hnsw(2)") for _ in range(3)]
+    assert added == [[(2,)], [(2,)], [(0,)]]
     assert outside(world, people.ann) == 999
     assert outside(world, people.bob) == 1
     assert world.sql(postings) == before
@@ -72,19 +69,19 @@ def test_the_worker_reads_no_chunk_and_takes_none_out_of_the_index(world: World,
             world.as_role("rag_worker", statement)
 
 
-@pytest.mark.parametrize("indexed", [0, 40, 80])
-@pytest.mark.parametrize("filters", [{}, {"source_type": "doc"}], ids=str)
 def test_a_match_by_the_index_equals_brute_force_however_long_the_tail(
-    world: World, people: People, indexed: int, filters: dict[str, str]
+    world: World, people: People, subtests: pytest.Subtests
 ):
     vectors = [vector(seed) for seed in range(80)]
-    people.ann.put(vectors)
-    assert people.ann.org is not None
-    world.sql(
-        "update rag.chunks set in_hnsw = ordinal %% 80 < %s where org_id = %s", indexed, people.ann.org.id
-    )
-    with passages.deployed_with(world, exact_rows=20):
-        rows = passages.match(world, people.ann, vector(1000), 10, **filters)
     similarity = np.array(vectors) @ np.array(vector(1000))
-    assert [row["content"] for row in rows] == [str(number) for number in np.argsort(-similarity)[:10]]
-    assert all(row["exact"] == (indexed < 11) for row in rows)
+    expected = [str(number) for number in np.argsort(-similarity)[:10]]
+    people.ann.put(vectors)
+    for indexed in (0, 40, 80):
+        in_index = "update rag.chunks set in_hnsw = ordinal %% 80 < %s where org_id = %s"
+        world.sql(in_index, indexed, people.acme.id)
+        for filters in ({}, {"source_type": "doc"}):
+            with subtests.test(indexed=indexed, filters=filters):
+                with passages.deployed_with(world, exact_rows=20):
+                    rows = passages.match(world, people.ann, vector(1000), 10, **filters)
+                assert [row["content"] for row in rows] == expected
+                assert all(row["exact"] == (indexed < 11) for row in rows)

@@ -17,16 +17,10 @@ def facet(world: World, kind: str, value: Any) -> str:
 
 
 EQUAL_VALUES = [
-    ("1", "1.0"),
-    ("1", "1e0"),
-    ("100", "1e2"),
-    ("-0.50", "-0.5"),
-    ("0", "-0.0"),
-    ("[1.0, 2]", "[1, 2.00]"),
-    ('{"a": {"b": [1.0]}}', '{"a": {"b": [1]}}'),
-    ('{"a": 1, "bb": 2}', '{"bb": 2.0, "a": 1}'),
-    ('"é"', '"\\u00e9"'),
-]
+    ("1", "1.0"), ("1", "1e0"), ("100", "1e2"), ("-0.50", "-0.5"), ("0", "-0.0"),
+    ("[1.0, 2]", "[1, 2.00]"), ('{"a": {"b": [1.0]}}', '{"a": {"b": [1]}}'),
+    ('{"a": 1, "bb": 2}', '{"bb": 2.0, "a": 1}'), ('"é"', '"\\u00e9"'),
+]  # fmt: skip
 
 
 def test_equal_values_are_one_facet(world: World, subtests: pytest.Subtests):
@@ -37,30 +31,10 @@ def test_equal_values_are_one_facet(world: World, subtests: pytest.Subtests):
 
 def test_different_values_and_kinds_are_different_facets(world: World):
     values = [
-        "1",
-        "2",
-        '"1"',
-        '"1.0"',
-        "true",
-        '"true"',
-        "null",
-        '"null"',
-        '""',
-        "[]",
-        "{}",
-        "[1]",
-        "[[1]]",
-        '["1"]',
-        "[1, 2]",
-        "[2, 1]",
-        '{"a": 1}',
-        '{"a": "1"}',
-        '{"A": 1}',
-        '"a"',
-        '"A"',
-        "[null]",
+        "1", "2", '"1"', '"1.0"', "true", '"true"', "null", '"null"', '""', "[]", "{}", "[1]", "[[1]]",
+        '["1"]', "[1, 2]", "[2, 1]", '{"a": 1}', '{"a": "1"}', '{"A": 1}', '"a"', '"A"', "[null]",
         '{"a": null}',
-    ]
+    ]  # fmt: skip
     kinds = ["origin", "author", "state", "label", "metadata.x", "metadata.x:1", "metadata.author"]
     results = [facet(world, kind, value) for kind in kinds for value in values]
     assert len(set(results)) == len(results)

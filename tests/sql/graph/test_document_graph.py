@@ -59,9 +59,8 @@ def test_a_document_s_graph_extends_with_each_hop_to_other_documents(
             for edge in graph["edges"]:
                 document_id = document_of[edge["from"], edge["type"], edge["to"]]
                 assert edge["evidence"] == naming.chunk_ids(world, document_id)
-            assert sorted(graph["evidence"]) == sorted(
-                one for edge in graph["edges"] for one in edge["evidence"]
-            )
+            evidence = [one for edge in graph["edges"] for one in edge["evidence"]]
+            assert sorted(graph["evidence"]) == sorted(evidence)
 
 
 def test_subjects_come_first_and_weights_are_shares(world: World, people: People, chain: list[str]):
@@ -77,9 +76,8 @@ def test_each_document_has_its_own_graph_and_missing_ones_have_none(
     world: World, people: People, chain: list[str]
 ):
     graphs = graph_of(world, people.ann, [*chain, *chain, NOBODYS], hops=0)
-    assert {one: naming.edges(graph) for one, graph in graphs.items()} == dict(
-        zip(chain, ({OWNED}, {LED}, {BORN}), strict=True)
-    )
+    edges = {one: naming.edges(graph) for one, graph in graphs.items()}
+    assert edges == dict(zip(chain, ({OWNED}, {LED}, {BORN}), strict=True))
     assert graph_of(world, people.ann, []) == {}
     empty = naming.put(world, people.ann, "🚀", NamedChunk("nothing"))
     nothing: Row = {"entities": [], "edges": [], "evidence": []}
@@ -96,9 +94,8 @@ def test_another_org_or_collection_has_no_graph(world: World, people: People, ch
     other = naming.put(world, people.ann, "Kestrel", chunk, collection="other")
     homes = dict(world.sql("select name, id::text from rag.collections where org_id = %s", people.acme.id))
     within = graph_of(world, people.ann, [*chain, other], collection_id=homes["other"], hops=2)
-    assert {one: naming.edges(graph) for one, graph in within.items()} == {
-        other: {("kestrel", "PART_OF", "osprey")}
-    }
+    edges = {one: naming.edges(graph) for one, graph in within.items()}
+    assert edges == {other: {("kestrel", "PART_OF", "osprey")}}
     across = graph_of(world, people.ann, [other], hops=1)[other]
     assert OWNED in naming.edges(across)
 
@@ -119,13 +116,8 @@ def test_a_private_document_changes_nothing_for_others(world: World, people: Peo
     before = {actor.id: seen(actor) for actor in (people.alf, people.kim, people.bob)}
     relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel")]
     named = {"name": "KESTREL", "kind": "person", "surfaces": ["K."], "weight": 1}
-    mine = naming.put(
-        world,
-        people.ann,
-        "Kestrel",
-        NamedChunk("e", ["Wren", named, "Billing Service"], relations),
-        private=True,
-    )
+    chunk = NamedChunk("e", ["Wren", named, "Billing Service"], relations)
+    mine = naming.put(world, people.ann, "Kestrel", chunk, private=True)
     assert {actor.id: seen(actor) for actor in (people.alf, people.kim, people.bob)} == before
     for actor in (people.ann, people.ada):
         assert ("kestrel", "LED_BY", "wren") in naming.edges(seen(actor)[chain[0]])
@@ -140,15 +132,11 @@ def test_deleted_documents_are_not_in_other_graphs(world: World, people: People,
 
 
 def test_cycles_end(world: World, people: People, subtests: pytest.Subtests):
+    names = ["Alder", "Birch", "Cedar"]
+    ring = [(one, "PART_OF", other) for one, other in zip(names, names[1:] + names[:1], strict=True)]
+    document_id = naming.put(world, people.ann, "t", NamedChunk("x", names, ring))
     for hops in [0, 1, 2]:
         with subtests.test(hops=hops):
-            names = ["Alder", "Birch", "Cedar"]
-            ring = [
-                ("Alder", "PART_OF", "Birch"),
-                ("Birch", "PART_OF", "Cedar"),
-                ("Cedar", "PART_OF", "Alder"),
-            ]
-            document_id = naming.put(world, people.ann, "t", NamedChunk("x", names, ring))
             graph = graph_of(world, people.ann, [document_id], hops=hops)[document_id]
             assert naming.edges(graph) == {(one.lower(), kind, other.lower()) for one, kind, other in ring}
             assert len(graph["edges"]) == 3
@@ -182,11 +170,7 @@ ERRORS: list[tuple[Row, str]] = [
 def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
     for wrong, detail in ERRORS:
         with subtests.test(wrong=str(wrong)[:40]):
-            answer = people.ann.rpc(
-                "rag_graph_of", {"org_id": people.acme.id, "document_ids": [NOBODYS], **wrong}
-            )
-            assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (
-                400,
-                "PT400",
-                detail,
-            )
+            arguments = {"org_id": people.acme.id, "document_ids": [NOBODYS], **wrong}
+            answer = people.ann.rpc("rag_graph_of", arguments)
+            error = answer.json()
+            assert (answer.status_code, error["code"], error["details"]) == (400, "PT400", detail)

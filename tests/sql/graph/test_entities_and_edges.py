@@ -1,10 +1,11 @@
 """What a graph search shows of entities and edges: within the filters, with both ends, in their direction."""
 
 import pytest
+from psycopg.types.json import Jsonb
 
-from tests.actors import World
+from tests.actors import MODEL, World
 from tests.conftest import People
-from tests.sql import naming
+from tests.sql import naming, passages
 from tests.sql.naming import NamedChunk
 from tests.sql.passages import Row
 
@@ -26,11 +27,8 @@ def test_names_and_aliases_come_from_documents_within_the_filters(
 ):
     naming.put(world, people.ann, "Notes", kestrel("the falcons"), **ours)
     naming.put(world, people.ann, "Secrets", kestrel("Project Undisclosed"), **theirs)
-    (seed,) = (
-        entity
-        for entity in naming.graph(world, people.ann, "Who is Kestrel?", filters=ours)["entities"]
-        if entity["seed"]
-    )
+    entities = naming.graph(world, people.ann, "Who is Kestrel?", filters=ours)["entities"]
+    (seed,) = (entity for entity in entities if entity["seed"])
     assert (seed["id"], seed["aliases"]) == ("kestrel", ["the falcons"])
 
 
@@ -70,10 +68,10 @@ def test_both_ends_of_an_edge_are_among_the_entities(world: World, people: Peopl
 
 
 def test_a_small_collection_is_found_although_the_name_is_everywhere_in_the_org(world: World, people: People):
-    for number in range(150):
-        naming.put(
-            world, people.ann, f"n{number}", NamedChunk(f"{number} Kestrel", ["Kestrel"]), collection="large"
-        )
+    chunks = [passages.passages(["Kestrel"])[0] | NamedChunk("Kestrel", ["Kestrel"]).keys()]
+    document = {"content": "Kestrel", "embedding_model": MODEL, "chunks": chunks}
+    documents = [{**document, "title": f"n{number}"} for number in range(150)]
+    world.as_user(people.ann, "select public.rag_put_documents('large', %s)", Jsonb(documents))
     document_id = naming.put(world, people.ann, "t", NamedChunk("Kestrel", ["Kestrel"]), collection="small")
     result = naming.graph(world, people.ann, "Who is Kestrel?", filters={"collection": "small"})
     assert [row["document_id"] for row in result["matches"]] == [document_id]

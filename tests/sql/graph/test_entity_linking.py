@@ -9,7 +9,7 @@ import pytest
 from local.stack import Stack
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.sql import naming
+from tests.sql import naming, passages
 from tests.sql.naming import NamedChunk
 
 TITLES = [
@@ -42,9 +42,8 @@ def known(stack: Stack) -> Iterator[Known]:
     ann, bob = world.user(world.org("known")), world.user(world.org("unknown"))
     for title in TITLES:
         naming.put(world, ann, title, title)
-    naming.put(
-        world, ann, "t", NamedChunk("x", [*NAMES, "BillSvc", "Team Nine", "Billing Service"], RELATIONS)
-    )
+    names = [*NAMES, "BillSvc", "Team Nine", "Billing Service"]
+    naming.put(world, ann, "t", NamedChunk("x", names, RELATIONS))
     naming.put(world, ann, "u", NamedChunk("x", ["Albatross"]), collection="other")
     naming.put(world, bob, "Osprey", NamedChunk("x", ["Kestrel Nine"]))
     yield Known(world, ann, bob)
@@ -111,21 +110,14 @@ def test_a_part_of_a_name_is_linked(known: Known, subtests: pytest.Subtests):
 
 
 MISSPELLINGS = [
-    ("Who leads Kestral?", "kestrel"),
-    ("Who leads Kesterl?", "kestrel"),
-    ("Who leads Kestrell?", "kestrel"),
-    ("Who leads Kestre?", "kestrel"),
-    ("Who leads Cestrel?", "kestrel"),
-    ("Where is Missisippi?", "mississippi"),
-    ("Where is Zurrich?", "zurich"),
-    ("What did Micheal Curtiz direct?", "michael curtiz"),
-    ("What did Michael Curtis direct?", "michael curtiz"),
-    ("Ask Katherine Schmitt", "catherine schmidt"),
-    ("Is the Biling Servise down?", "billing service"),
-    ("Что делает Служба Аплаты?", "служба оплаты"),
-    ("Кто в Каманда Сокол?", "команда сокол"),
-    ("Που είναι η Αθίνα;", "αθηνα"),
-]
+    ("Who leads Kestral?", "kestrel"), ("Who leads Kesterl?", "kestrel"),
+    ("Who leads Kestrell?", "kestrel"), ("Who leads Kestre?", "kestrel"),
+    ("Who leads Cestrel?", "kestrel"), ("Where is Missisippi?", "mississippi"),
+    ("Where is Zurrich?", "zurich"), ("What did Micheal Curtiz direct?", "michael curtiz"),
+    ("What did Michael Curtis direct?", "michael curtiz"), ("Ask Katherine Schmitt", "catherine schmidt"),
+    ("Is the Biling Servise down?", "billing service"), ("Что делает Служба Аплаты?", "служба оплаты"),
+    ("Кто в Каманда Сокол?", "команда сокол"), ("Που είναι η Αθίνα;", "αθηνα"),
+]  # fmt: skip
 
 
 def test_a_misspelled_name_is_linked_with_less_confidence(known: Known, subtests: pytest.Subtests):
@@ -169,15 +161,11 @@ def test_at_most_the_thirty_two_most_confident_entities_are_linked(world: World,
 
 def test_words_of_a_name_are_used_once(known: Known):
     """Billing is an entity as well, but not where it is a part of a longer one."""
-    assert set(known.linked("Billing Service")) == {"billing service", "billsvc"}
     assert set(known.linked("Billing of the Billing Service")) == {"billing", "billing service", "billsvc"}
 
 
 def test_only_searched_collections_are_linked(known: Known):
-    rows = known.world.sql(
-        "select name, id::text from rag.collections where org_id = %s", known.ann.org and known.ann.org.id
-    )
-    homes = dict(rows)
+    homes = dict(known.world.as_user(known.ann, "select name, id::text from rag.collections"))
     for question in ("Who is Albatross?", "Who is Albatros?"):
         assert set(known.linked(question)) == {"albatross"}
         assert set(known.linked(question, collection_id=homes["other"])) == {"albatross"}
@@ -215,8 +203,7 @@ def test_deleted_names_are_not_linked(world: World, people: People):
 
 def test_a_title_of_common_words_is_no_name(world: World, people: People):
     """The words of one title are in two hundred documents, those of another one in no other."""
-    for number in range(200):
-        naming.put(world, people.ann, f"t {number}", NamedChunk("open systems and large systems"))
+    passages.put_many(world, people.ann, ["open systems and large systems"] * 200)
     naming.put(world, people.ann, "Open Systems", NamedChunk("x"))
     naming.put(world, people.ann, "Marsh Heron", NamedChunk("y"))
     linked = naming.link(world, people.ann, "Are Open Systems like Marsh Heron?")

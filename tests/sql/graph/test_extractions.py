@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.actors import MODEL, World
+from tests.actors import MODEL, Actor, World
 from tests.conftest import People
 from tests.sql import naming, passages
 from tests.sql.graph.extractions import TEXTS, call_with_lease, claim, due, fail, keep, lost, names
@@ -48,11 +48,8 @@ def test_a_new_version_or_title_is_queued_for_the_user_who_changed_it(
     for names_of_chunk, new_state in (([], DONE), (None, WAITING), ("new title", WAITING)):
         with subtests.test(names=names_of_chunk):
             document = naming.put(world, people.ann, "t", NamedChunk("x", ["Heron"]), external_id="e")
-            world.sql(
-                "update rag.jobs set state = 'running', next_ordinal = 5, attempts = 3, "
-                "lease = gen_random_uuid() where id = %s",
-                document,
-            )
+            running = "state = 'running', next_ordinal = 5, attempts = 3, lease = gen_random_uuid()"
+            world.sql(f"update rag.jobs set {running} where id = %s", document)
             if names_of_chunk == "new title":
                 changes = {"title": "u"}
                 passages.call(world, people.alf, "rag_update_document", document_id=document, changes=changes)
@@ -65,33 +62,20 @@ def test_a_new_version_or_title_is_queued_for_the_user_who_changed_it(
 
 def test_a_document_of_parts_is_extracted_if_all_parts_are(world: World, people: People):
     """As a snapshot is loaded."""
-    ((collection_id,),) = world.as_user(
-        people.ann, "select public.rag_begin_load('loaded', false, 1, '{}'::jsonb)::text"
-    )
+    begin = "select public.rag_begin_load('loaded', false, 1, '{}'::jsonb)::text"
+    ((collection_id,),) = world.as_user(people.ann, begin)
     document = passages.document(people.ann, ["xy"], document_id="d")
-    ((rows,),) = world.as_user(
-        people.ann,
-        "select jsonb_agg(to_jsonb(row)) from public.rag_load_documents(%s, %s, 0) as row",
-        collection_id,
-        json.dumps([document]),
-    )
-    assert rows, rows
-    ((document_id,),) = world.sql(
-        "select id::text from rag.documents where collection_id = %s", collection_id
-    )
+    load = "select count(*) from public.rag_load_documents(%s, %s, 0)"
+    assert world.as_user(people.ann, load, collection_id, json.dumps([document])) == [(1,)]
+    loaded = "select id::text from rag.documents where collection_id = %s"
+    ((document_id,),) = world.sql(loaded, collection_id)
+    parts = "select public.rag_load_chunks(%s, %s, %s, %s, false)"
     for text, names_of_chunk, is_extracted in (
-        ("x", ["Heron"], True),
-        ("y", ["Kestrel"], True),
-        ("", None, False),
-        ("", [], False),
-    ):
+        ("x", ["Heron"], True), ("y", ["Kestrel"], True), ("", None, False), ("", [], False),
+    ):  # fmt: skip
         (chunk,) = passages.passages([text or "x"])
         chunk |= NamedChunk(text, names_of_chunk).keys()
-        world.as_user(
-            people.ann,
-            "select public.rag_load_chunks(%s, %s, %s, %s, false)",
-            collection_id, document_id, json.dumps([chunk]), MODEL,
-        )  # fmt: skip
+        world.as_user(people.ann, parts, collection_id, document_id, json.dumps([chunk]), MODEL)
         assert state(world, document_id) == (DONE if is_extracted else WAITING)
     assert naming.mentions(world, document_id) == [(0, "heron"), (1, "kestrel")]
 
@@ -124,9 +108,8 @@ def test_an_extraction_that_kills_its_workers_fails_without_its_document(world: 
     due(world, document)
     assert claim(world) == []
     assert state(world, document) == (0, 0, 16, False, True, "extraction_failed")
-    assert world.sql("select status, error_code from rag.documents where id = %s", document) == [
-        ("completed", None)
-    ]
+    status = "select status, error_code from rag.documents where id = %s"
+    assert world.sql(status, document) == [("completed", None)]
 
 
 def test_a_claim_has_a_kind_and_is_limited_in_number_and_time(world: World, subtests: pytest.Subtests):
@@ -166,24 +149,33 @@ def test_a_claim_reads_few_rows_of_finished_extractions(world: World, people: Pe
     assert "jobs_due" in lines
 
 
+def home_of(world: World, document: str) -> str:
+    ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", document)
+    return str(home)
+
+
+def build(world: World, actor: Actor, document: str) -> int:
+    """Extractions that the user requested for the document's collection."""
+    ((count,),) = world.as_user(actor, "select public.rag_build_graph(%s, true)", home_of(world, document))
+    return int(count)
+
+
 def requeue(world: World, people: People, document: str) -> None:
-    ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
-    world.as_user(people.ann, "select public.rag_build_graph(%s, true)", home)
+    build(world, people.ann, document)
 
 
 def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people: People):
-    document = put(world, people.ann, *TEXTS)
+    document, open_two = put(world, people.ann, *TEXTS), "select * from public.rag_open_extraction(2)"
     (row,) = claim(world)
-    opened = call_with_lease(world, people.ann, row, "select * from public.rag_open_extraction(2)")
-    assert [(str(document_id), *rest) for document_id, *rest in opened] == [
-        (document, "A", 0, list(TEXTS[:2]))
-    ]
+    ((document_id, *rest),) = call_with_lease(world, people.ann, row, open_two)
+    assert (str(document_id), *rest) == (document, "A", 0, list(TEXTS[:2]))
+    with pytest.raises(psycopg.Error) as refused:
+        keep(world, people.ann, row, 1, names("Bob Orr"))
+    assert refused.value.sqlstate == "PT409", "results are stored only in the order of the chunks"
     assert keep(world, people.ann, row, 0, names("Ann Lee", "Bob Orr"))
     assert mentions(world, document) == [(0, "ann lee"), (1, "bob orr")]
     assert state(world, document) == (0, 2, 0, True, False, None)
-    ((*_, first, chunks),) = call_with_lease(
-        world, people.ann, row, "select * from public.rag_open_extraction(2)"
-    )
+    ((*_, first, chunks),) = call_with_lease(world, people.ann, row, open_two)
     assert (first, chunks) == (2, [TEXTS[2]])
     assert not keep(world, people.ann, row, 2, names("Cyd Fox"))
     assert state(world, document) == DONE
@@ -194,14 +186,6 @@ def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people
     assert not keep(world, people.ann, row, 0, [{"names": [], "relations": []}, {}, *names("Cyd")])
     assert mentions(world, document) == [(2, "cyd")]
     assert state(world, document) == DONE
-
-
-def test_results_are_stored_only_in_the_order_of_the_chunks(world: World, people: People):
-    put(world, people.ann, *TEXTS)
-    (row,) = claim(world)
-    with pytest.raises(psycopg.Error) as refused:
-        keep(world, people.ann, row, 1, names("Bob Orr"))
-    assert refused.value.sqlstate == "PT409"
 
 
 def test_a_relation_is_deleted_with_its_ends(world: World, people: People):
@@ -243,18 +227,16 @@ def change(world: World, people: People, document: str, how: str) -> None:
         case "replaced":
             put(world, people.alf, "Dot Kay wrote this.", external_id="x")
         case "retitled":
-            world.as_user(
-                people.alf, "select public.rag_update_document(%s, %s)", document, '{"title": "Another"}'
-            )
+            statement = "select public.rag_update_document(%s, %s)"
+            world.as_user(people.alf, statement, document, '{"title": "Another"}')
         case "deleted":
             world.as_user(people.alf, "select public.rag_delete_document(%s)", document)
         case "out of the graph":
-            ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
             config = '{"enable_knowledge_graph": false}'
-            world.as_user(people.alf, "select public.rag_update_collection(%s, config => %s)", home, config)
+            statement = "select public.rag_update_collection(%s, config => %s)"
+            world.as_user(people.alf, statement, home_of(world, document), config)
         case "asked for again":
-            ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
-            world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home)
+            build(world, people.alf, document)
 
 
 @pytest.mark.parametrize("how", ["replaced", "retitled", "deleted", "out of the graph", "asked for again"])
@@ -289,9 +271,8 @@ def test_nothing_is_extracted_for_a_former_member(world: World, people: People):
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     assert lost(world, people.ann, row)
     assert mentions(world, document) == []
-    ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
     # Another user may request it.
-    world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home)
+    build(world, people.alf, document)
     (row,) = claim(world)
     assert row["user_id"] == people.alf.id
     assert keep(world, people.alf, row, 0, names("Ann Lee"))
@@ -299,9 +280,7 @@ def test_nothing_is_extracted_for_a_former_member(world: World, people: People):
 
 def test_an_admin_s_extraction_of_a_private_document_belongs_to_its_owner(world: World, people: People):
     document = put(world, people.ann, *TEXTS[:1], private=True)
-    ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
-    assert world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home) == [(0,)]
-    assert world.as_user(people.ada, "select public.rag_build_graph(%s, true)", home) == [(1,)]
+    assert (build(world, people.alf, document), build(world, people.ada, document)) == (0, 1)
     (row,) = claim(world)
     assert (row["user_id"], row["as_admin"]) == (people.ada.id, "True")
     assert lost(world, people.ada, row), "without the scope of an admin"
@@ -310,6 +289,5 @@ def test_an_admin_s_extraction_of_a_private_document_belongs_to_its_owner(world:
     world.as_user(people.ada, statement, json.dumps(names("Ann Lee")), rag=claims)
     assert mentions(world, document) == [(0, "ann lee")]
     seen = "select count(*) from rag.mentions where document_id = %s"
-    assert world.as_user(people.ann, seen, document) == [(1,)]
-    assert world.as_user(people.alf, seen, document) == [(0,)]
-    assert world.as_user(people.bob, seen, document) == [(0,)]
+    for actor, count in ((people.ann, 1), (people.alf, 0), (people.bob, 0)):
+        assert world.as_user(actor, seen, document) == [(count,)]

@@ -61,12 +61,8 @@ def crowd(stack: Stack) -> Iterator[Crowd]:
     database = own_database(stack, "reached")
     world = World(stack, database)
     ann, bob = world.user(world.org("small")), world.user(world.org("large"))
-    naming.put(
-        world,
-        ann,
-        "Billing",
-        NamedChunk("x", ["Everywhere", "Kestrel"], [("Billing", "OWNED_BY", "Kestrel")]),
-    )
+    owned = NamedChunk("x", ["Everywhere", "Kestrel"], [("Billing", "OWNED_BY", "Kestrel")])
+    naming.put(world, ann, "Billing", owned)
     naming.put(world, ann, "Kestrel", NamedChunk("x", ["Oslo"]))
     naming.put(world, bob, "Heron", NamedChunk("y", ["Everywhere"], [("Heron", "PART_OF", "Everywhere")]))
     assert bob.org
@@ -129,11 +125,10 @@ def test_no_query_of_any_caller_scans_a_table(crowd: Crowd, who: str, filters: d
     assert_uses(uses(world, graph(world, actor, "Everywhere, Heron and Kestral", filters=filters)), *BY_NAME)
 
 
-@pytest.mark.parametrize(
-    "question",
-    ["Everywhere", "Where is Everywhere, and who owns Heron?", "everywhere " * 60, "Evrywhere"],
-    ids=len,
-)
+QUESTIONS = ["Everywhere", "Where is Everywhere, and who owns Heron?", "everywhere " * 60, "Evrywhere"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=len)
 def test_a_name_in_every_document_reads_a_bounded_part(crowd: Crowd, question: str):
     """It has twelve rows a document."""
     world, _, bob = crowd

@@ -91,28 +91,27 @@ def test_a_question_without_names_uses_the_legs_only(world: World, shelf: People
                 assert result["complete"] is True
 
 
+LEADS: dict[tuple[float, ...], float] = {
+    (): 0,
+    (0.0,): 0,
+    (0.6,): 1,
+    (0.6, 0.6, 0.6, 0.6, 0.6): 0,
+    (0.6, 0.5, 0.5, 0.5, 0.45, 0.4): 0.5,
+    (0.6, 0.5, 0.4, 0.3, 0.2): 1,
+}
+
+
 def test_the_names_of_the_best_hit_count_by_its_lead(world: World, subtests: pytest.Subtests):
     """A second chunk of the best document is no other document."""
-    for scores, lead in {
-        (): 0,
-        (0.0,): 0,
-        (0.6,): 1,
-        (0.6, 0.6, 0.6, 0.6, 0.6): 0,
-        (0.6, 0.5, 0.5, 0.5, 0.45, 0.4): 0.5,
-        (0.6, 0.5, 0.4, 0.3, 0.2): 1,
-    }.items():
+    statement = (
+        "select rag.lead_of_best_hit(array(select rag.candidate(org_id => %s, document_id => id, "
+        "ordinal => 0, score => score) from unnest(%s::uuid[], %s::float8[]) as hit (id, score)))"
+    )
+    for scores, lead in LEADS.items():
         with subtests.test(scores=scores):
-            documents = (
-                [str(UUID(int=place % len(scores))) for place in range(len(scores) + 1)] if scores else []
-            )
-            result = world.sql(
-                "select rag.lead_of_best_hit(array(select rag.candidate(org_id => %s, document_id => id, "
-                "ordinal => 0, score => score) from unnest(%s::uuid[], %s::float8[]) as hit (id, score)))",
-                str(UUID(int=0)),
-                documents,
-                [*scores, *scores[:1]],
-            )
-            assert result == [(pytest.approx(lead),)]
+            documents = [str(UUID(int=place)) for place in range(len(scores))]
+            rows = documents + documents[:1], [*scores, *scores[:1]]
+            assert world.sql(statement, str(UUID(int=0)), *rows) == [(pytest.approx(lead),)]
 
 
 def test_keyword_mode_needs_no_vector(world: World, shelf: People):
@@ -123,11 +122,9 @@ def test_keyword_mode_needs_no_vector(world: World, shelf: People):
 
 def test_collections_without_hybrid_search_use_vectors_and_the_graph(world: World, people: People):
     fill(world, people)
-    config = '{"enable_hybrid_search": false}'
-    rows = world.sql(
-        "update rag.collections set config = %s where org_id = %s returning id::text", config, people.acme.id
-    )
-    result = graph(world, people, filters={"collection_id": rows[0][0]})
+    change = "update rag.collections set config = %s where org_id = %s returning id::text"
+    ((home,),) = world.sql(change, '{"enable_hybrid_search": false}', people.acme.id)
+    result = graph(world, people, filters={"collection_id": home})
     assert {row["word_score"] for row in result["matches"]} == {None}
     assert any(row["graph_sourced"] for row in result["matches"])
 
@@ -141,12 +138,8 @@ def test_a_long_page_has_every_result_once(world: World, shelf: People):
 
 def test_neighbours_and_recency_apply(world: World, people: People):
     for date in ("2001-01-01T00:00:00Z", "2051-01-01T00:00:00Z"):
-        chunk = [
-            NamedChunk(f"before {date[:4]}"),
-            NamedChunk(f"heron {date[:4]}", ["Heron"]),
-            NamedChunk(f"after {date[:4]}"),
-        ]
-        naming.put(world, people.ann, "t", *chunk, occurred_at=date)
+        year, heron = date[:4], NamedChunk(f"heron {date[:4]}", ["Heron"])
+        naming.put(world, people.ann, "t", f"before {year}", heron, f"after {year}", occurred_at=date)
     result = naming.graph(world, people.ann, "Heron", mode="keyword", query_vector=None)
     old, new = sorted(result["matches"], key=lambda row: row["content"])
     assert old["score"] == pytest.approx(new["score"])
@@ -215,16 +208,10 @@ def test_filters_apply_to_seeds_hops_evidence_and_results(world: World, subtests
 
 
 def test_an_excluded_document_leads_nowhere(world: World, people: People):
-    remaining = naming.put(
-        world, people.ann, "Heron", NamedChunk("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
-    )
-    naming.put(
-        world,
-        people.ann,
-        "Heron",
-        NamedChunk("b", ["Osprey"], [("Heron", "OWNED_BY", "Osprey")]),
-        metadata={"a": 1},
-    )
+    owners = ("Kestrel", "Osprey")
+    own, excluded = (NamedChunk(name, [name], [("Heron", "OWNED_BY", name)]) for name in owners)
+    remaining = naming.put(world, people.ann, "Heron", own)
+    naming.put(world, people.ann, "Heron", excluded, metadata={"a": 1})
     for metadata in ({"a": {"$ne": 1}}, {"a": {"$exists": False}}):
         result = naming.graph(world, people.ann, "Who owns Heron?", filters={"metadata": metadata})
         assert {row["document_id"] for row in result["matches"]} == {remaining}
@@ -245,12 +232,10 @@ def test_evidence_of_an_entity_without_an_edge_is_within_the_filters(world: Worl
 
 def test_two_orgs_of_one_user_are_not_connected(world: World, people: People):
     """A name that both know leads to both, each by itself."""
-    acme = naming.put(
-        world, people.ann, "Heron", NamedChunk("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
-    )
-    bolt = naming.put(
-        world, people.bob, "Kestrel", NamedChunk("b", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")])
-    )
+    owned = NamedChunk("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    led = NamedChunk("b", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")])
+    acme = naming.put(world, people.ann, "Heron", owned)
+    bolt = naming.put(world, people.bob, "Kestrel", led)
     result = naming.graph(world, people.kim, "Who leads the owner of Heron?")
     assert set(naming.ids(result)) == {"heron", "kestrel"}
     assert {entity["org_id"] for entity in result["entities"]} == {people.acme.id}
@@ -258,9 +243,8 @@ def test_two_orgs_of_one_user_are_not_connected(world: World, people: People):
     result = naming.graph(world, people.kim, "Kestrel")
     homes = {(edge["org_id"], edge["from"], edge["to"]) for edge in result["edges"]}
     assert homes == {(people.acme.id, "heron", "kestrel"), (people.bolt.id, "kestrel", "osprey")}
-    assert sorted(entity["org_id"] for entity in result["entities"] if entity["id"] == "kestrel") == sorted(
-        [people.acme.id, people.bolt.id]
-    )
+    homes_of_kestrel = [entity["org_id"] for entity in result["entities"] if entity["id"] == "kestrel"]
+    assert sorted(homes_of_kestrel) == sorted([people.acme.id, people.bolt.id])
     for org, document_id in ((people.acme.id, acme), (people.bolt.id, bolt)):
         result = naming.graph(world, people.kim, "Kestrel", filters={"org_id": org})
         assert {row["document_id"] for row in result["matches"]} == {document_id}
@@ -298,7 +282,7 @@ def test_a_private_document_changes_nothing_for_others(
 def test_results_are_deterministic(world: World, people: People):
     draw = random.Random(76)  # noqa: S311  # not a secret
     names = ["Heron", "Kestrel", "Osprey", "Petrel", "Wren", "Egret"]
-    for number in range(40):
+    for number in range(20):
         chosen = draw.sample(names, 3)
         chunk = NamedChunk(f"text {number}", chosen, [(chosen[0], "PART_OF", chosen[1], 0.5)])
         naming.put(world, people.ann, chosen[2], chunk)
@@ -321,17 +305,13 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
+def test_an_invalid_argument_is_a_typed_error(shared_people: People, subtests: pytest.Subtests):
     for wrong, detail in ERRORS:
         with subtests.test(wrong=str(wrong)[:60], detail=detail):
-            answer = people.ann.rpc(
-                "rag_graph_search", {"query_text": "x", "query_vector": vector(1), **wrong}
-            )
-            assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (
-                400,
-                "PT400",
-                detail,
-            )
+            arguments = {"query_text": "x", "query_vector": vector(1), **wrong}
+            answer = shared_people.ann.rpc("rag_graph_search", arguments)
+            error = answer.json()
+            assert (answer.status_code, error["code"], error["details"]) == (400, "PT400", detail)
 
 
 ODD_ARGUMENTS: list[dict[str, Any]] = [
@@ -340,10 +320,11 @@ ODD_ARGUMENTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_a_null_argument_counts_as_omitted(people: People, subtests: pytest.Subtests):
+def test_a_null_argument_counts_as_omitted(shared_people: People, subtests: pytest.Subtests):
     for odd in ODD_ARGUMENTS:
         with subtests.test(odd=str(odd)[:40]):
-            answer = people.ann.rpc("rag_graph_search", {"query_text": "x", "query_vector": vector(1), **odd})
+            arguments = {"query_text": "x", "query_vector": vector(1), **odd}
+            answer = shared_people.ann.rpc("rag_graph_search", arguments)
             assert answer.status_code == 200, answer.text
             assert set(answer.json()) == {"matches", "entities", "edges", "evidence", "complete", "graph_ms"}
 

@@ -59,9 +59,8 @@ SELF_RELATIONS = [("Heron", "Heron"), ("Heron", "the heron"), ("Heron (bird)", "
 def test_an_entity_is_not_related_to_itself(world: World, people: People, subtests: pytest.Subtests):
     for subject, object_ in SELF_RELATIONS:
         with subtests.test(subject=subject, object=object_):
-            chunk = NamedChunk(
-                "x", ["Heron", "Kestrel"], [(subject, "PART_OF", object_), ("Heron", "PART_OF", "Kestrel")]
-            )
+            relations = [(subject, "PART_OF", object_), ("Heron", "PART_OF", "Kestrel")]
+            chunk = NamedChunk("x", ["Heron", "Kestrel"], relations)
             document_id = naming.put(world, people.ann, "t", chunk)
             assert naming.relations(world, document_id) == [(0, "heron", "PART_OF", "kestrel")]
 
@@ -96,9 +95,8 @@ def test_confidence_is_at_most_one(world: World, people: People, subtests: pytes
         with subtests.test(confidence=confidence):
             chunk = NamedChunk("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
             document_id = naming.put(world, people.ann, "t", chunk)
-            assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [
-                (1,)
-            ]
+            stored = "select confidence from rag.relations where document_id = %s"
+            assert world.sql(stored, document_id) == [(1,)]
 
 
 def test_relations_that_are_not_a_list_are_ignored(world: World, people: People, subtests: pytest.Subtests):

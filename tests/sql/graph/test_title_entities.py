@@ -18,19 +18,17 @@ def homes(world: World, document_id: str) -> set[tuple[Any, ...]]:
     return {(table, *row) for table in TABLES for row in world.sql(where.format(table), document_id)}
 
 
-def test_a_document_s_subjects_are_its_title_and_its_parts(world: World, people: People):
-    document_id = naming.put(world, people.ann, "Casablanca (film)", "x")
-    assert naming.subjects(world, document_id) == pytest.approx(
-        {"casablanca": 1, "casablanca film": 1, "film": 0.6}
-    )
+def retitle(world: World, people: People, document_id: str, title: str) -> None:
+    changes = {"title": title}
+    passages.call(world, people.ann, "rag_update_document", document_id=document_id, changes=changes)
 
 
-def test_external_id_and_url_also_name_the_subject(world: World, people: People):
+def test_title_external_id_and_url_name_the_subject(world: World, people: People):
     uri = "https://wiki.example/ops/Frostline+Cloud?page=2"
-    document_id = naming.put(world, people.ann, "Note 17", "x", external_id="tickets/INC-4821", uri=uri)
-    assert naming.subjects(world, document_id) == pytest.approx(
-        {"note 17": 1, "inc 4821": 0.9, "frostline cloud": 0.9}
-    )
+    named: dict[str, Any] = {"external_id": "tickets/INC-4821", "uri": uri}
+    document_id = naming.put(world, people.ann, "Note 17", "x", **named)
+    subjects = {"note 17": 1, "inc 4821": 0.9, "frostline cloud": 0.9}
+    assert naming.subjects(world, document_id) == pytest.approx(subjects)
 
 
 def test_a_new_url_changes_the_subjects_and_repeats_no_extraction(world: World, people: People):
@@ -46,9 +44,7 @@ def test_a_new_url_changes_the_subjects_and_repeats_no_extraction(world: World, 
 
 def test_a_new_title_has_new_subjects(world: World, people: People):
     document_id = naming.put(world, people.ann, "Heron", "x")
-    passages.call(
-        world, people.ann, "rag_update_document", document_id=document_id, changes={"title": "Kestrel"}
-    )
+    retitle(world, people, document_id, "Kestrel")
     assert naming.subjects(world, document_id) == {"kestrel": 1}
     naming.put(world, people.ann, "Osprey", "x", external_id="1")
     again = naming.put(world, people.ann, "Petrel", "x", external_id="1")
@@ -70,9 +66,7 @@ def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: Peo
     )
     document_id = naming.put(world, people.ann, "Heron", chunk)
     assert len(naming.relations(world, document_id)) == 2
-    passages.call(
-        world, people.ann, "rag_update_document", document_id=document_id, changes={"title": "Egret"}
-    )
+    retitle(world, people, document_id, "Egret")
     assert naming.relations(world, document_id) == [(0, "kestrel", "LOCATED_IN", "oslo")]
     assert naming.mentions(world, document_id) == [(0, "kestrel"), (0, "oslo")]
     state = "select state, next_ordinal, lease, user_id::text from rag.jobs where id = %s"

@@ -40,7 +40,7 @@ def drift(world: World, people: People) -> list[tuple[Any, ...]]:
         return sorted(counted ^ set(connection.execute(RECOUNTED.encode(), orgs).fetchall()), key=str)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_postings_have_exactly_the_terms_of_the_chunks(world: World, seed: int):
     library = Library(world, seed)
     expected = terms_of(world, library.passages)
@@ -59,7 +59,7 @@ def test_postings_have_exactly_the_terms_of_the_chunks(world: World, seed: int):
     assert by_name == expected
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_counts_match_the_postings_after_any_writes(world: World, seed: int):
     library = Library(world, seed)
     people = library.people
@@ -135,16 +135,13 @@ def write(world: World, people: People, seed: int) -> None:
     try:
         for number in range(50):
             texts = [" ".join(draw.choices(WORDS, k=5)) for _ in range(2)]
-            fields: dict[str, Any] = {
-                "title": f"t {number}",
-                "collection": "gone" if number % 5 == 0 else "default",
-            }
-            name = f"name {draw.randint(1, 6)}"
+            collection, name = "gone" if number % 5 == 0 else "default", f"name {draw.randint(1, 6)}"
+            fields: dict[str, Any] = {"title": f"t {number}", "collection": collection, "external_id": name}
             try:
-                passages.put(mine, actor, *texts, external_id=name, **fields)
+                passages.put(mine, actor, *texts, **fields)
             except (psycopg.errors.ForeignKeyViolation, psycopg.errors.InsufficientPrivilege):
                 # The collection went away in between.
-                assert fields["collection"] == "gone"
+                assert collection == "gone"
             if seed == 0 and number % 5 == 2:
                 mine.as_user(actor, "delete from rag.collections where name = 'gone'")
             if number % 7 == 3:
@@ -179,8 +176,8 @@ def test_unused_words_are_removed(world: World, people: People):
 
 
 def test_a_repeatedly_written_term_has_few_count_rows(world: World, people: People):
-    for _ in range(150):
+    for _ in range(100):
         passages.put(world, people.ann, "again", external_id="x")
     rows = "select count(*) from rag.term_counts where org_id = %s and term = 'again'"
-    assert world.sql(rows, people.acme.id)[0][0] < 150
+    assert world.sql(rows, people.acme.id)[0][0] < 100
     assert drift(world, people) == []

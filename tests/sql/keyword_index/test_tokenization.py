@@ -11,29 +11,17 @@ def terms(world: World, text: str, config: str = "english") -> dict[str, int]:
     return dict(world.sql("select term, occurrences from rag.terms(%s, %s)", config, text))
 
 
-IDENTIFIERS = {
-    "INC-4821": "inc-4821",
-    "ann.lee+rag@mail.example.com": "ann.lee+rag@mail.example.com",
-    "v1.2.3": "v1.2.3",
-    "10.0.0.1": "10.0.0.1",
-    "and/or": "and/or",
-    "a/b": "a/b",
-    "E_CONN_RESET": "e_conn_reset",
-    "std::vector": "std::vector",
-    "http://a.example/x": "http://a.example/x",
-    "2026-01-31": "2026-01-31",
-    "SKU#42": "sku#42",
-    "R&D": "r&d",
-    "C++": "c++",
-    "C#": "c#",
-}
+IDENTIFIERS = [
+    "INC-4821", "ann.lee+rag@mail.example.com", "v1.2.3", "10.0.0.1", "and/or", "a/b", "E_CONN_RESET",
+    "std::vector", "http://a.example/x", "2026-01-31", "SKU#42", "R&D", "C++", "C#",
+]  # fmt: skip
 
 
 def test_an_identifier_is_one_term(world: World, subtests: pytest.Subtests):
-    for written, term in IDENTIFIERS.items():
+    for written in IDENTIFIERS:
         with subtests.test(written=written):
             for around in ("{}", "See {}.", "({}), then", "“{}”", "{}: no", "{}\nnext"):
-                assert terms(world, around.format(written)).get(term) == 1, around
+                assert terms(world, around.format(written)).get(written.lower()) == 1, around
 
 
 def test_an_identifier_is_found_before_texts_with_its_parts(
@@ -89,11 +77,7 @@ def test_every_supported_language_has_a_stemmer_in_this_postgres(world: World):
     """On each version that is supported, and no configuration of Postgres' own is forgotten."""
     body = world.sql("select prosrc from pg_proc where oid = 'rag.text_config'::regproc")[0][0]
     ours = {part.split("'")[0] for part in body.split("'pg_catalog.")[1:]}
-    theirs = {
-        name
-        for (name,) in world.sql(
-            "select cfgname from pg_ts_config where cfgnamespace = 'pg_catalog'::regnamespace"
-        )
-    }
+    configurations = "select cfgname from pg_ts_config where cfgnamespace = 'pg_catalog'::regnamespace"
+    theirs = {name for (name,) in world.sql(configurations)}
     assert ours - theirs == set()
     assert theirs - ours <= {"estonian"}

@@ -25,8 +25,7 @@ def note(actor: Actor, status: int = 204, **more: Any) -> dict[str, Any]:
 def listed(admin: Actor, **more: Any) -> list[dict[str, Any]]:
     answer = admin.rpc("rag_list_events", more)
     assert answer.status_code == 200, answer.text
-    rows: list[dict[str, Any]] = answer.json()["events"]
-    return rows
+    return list(answer.json()["events"])
 
 
 def test_only_the_org_s_admin_reads_a_member_s_event(people: People):
@@ -88,11 +87,8 @@ def test_an_event_and_its_metrics_are_one_transaction(people: People, world: Wor
     ]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: note(people.ann, measures=counted), range(20)))
-    rows = world.sql(
-        "select name, sum, total, buckets from rag.api_metrics where user_id = %s order by name",
-        people.ann.id,
-    )
-    assert rows == [
+    metrics = "select name, sum, total, buckets from rag.api_metrics where user_id = %s order by name"
+    assert world.sql(metrics, people.ann.id) == [
         ("gateway_knowledge_chunks_retrieved_total", 60.0, 20, []),
         ("gateway_knowledge_retrieval_score", pytest.approx(7.0), 20, [0, 0, 0, *[20] * 7]),
     ]
@@ -103,13 +99,13 @@ def test_a_list_has_pages_with_the_latest_first(people: People):
     for number in range(5):
         note(people.ann, chunks=number, namespace="a" if number % 2 else "b")
     note(people.ann, event="knowledge.ingest", namespace="a")
-    assert [row["chunk_count"] for row in listed(people.ada)] == [0, 4, 3, 2, 1, 0]
-    assert [row["chunk_count"] for row in listed(people.ada, limit=2, offset=1)] == [4, 3]
+    pages: list[tuple[dict[str, Any], list[int]]] = [
+        ({}, [0, 4, 3, 2, 1, 0]), ({"limit": 2, "offset": 1}, [4, 3]),
+        ({"namespace": "a", "event": "knowledge.retrieve"}, [3, 1]),
+    ]  # fmt: skip
+    for page, counts in pages:
+        assert [row["chunk_count"] for row in listed(people.ada, **page)] == counts
     assert people.ada.rpc("rag_list_events", {"limit": 2, "namespace": "a"}).json()["total"] == 3
-    assert [row["chunk_count"] for row in listed(people.ada, namespace="a", event="knowledge.retrieve")] == [
-        3,
-        1,
-    ]
     assert listed(people.ada, offset=6) == listed(people.ada, namespace="c") == []
     for wrong in ({"limit": 0}, {"limit": 101}, {"limit": None}, {"offset": -1}, {"offset": None}):
         answer = people.ada.rpc("rag_list_events", wrong)
@@ -136,19 +132,10 @@ def test_events_outlive_their_namespace_and_not_their_org(people: People, world:
 def test_the_readme_s_statement_prunes_events(people: People, world: World):
     note(people.ann)
     note(people.ann)
-    world.sql(
-        "update rag.audit_events set created_at = now() - interval '91 days' "
-        "where id = (select id from rag.audit_events where org_id = %s limit 1)",
-        people.acme.id,
-    )
+    older = "update rag.audit_events set created_at = now() - interval '91 days' where id = "
+    world.sql(f"{older} (select id from rag.audit_events where org_id = %s limit 1)", people.acme.id)
     world.sql("delete from rag.audit_events where created_at < now() - interval '90 days'")
     assert len(listed(people.ada)) == 1
-
-
-@pytest.mark.parametrize("column", ["created_at", "id"])
-def test_an_event_s_time_cannot_be_set(people: People, world: World, column: str):
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ann, f"insert into rag.audit_events ({column}) values (null)")
 
 
 def test_another_user_s_event_cannot_be_written_in_sql(people: People, world: World):
@@ -156,11 +143,11 @@ def test_another_user_s_event_cannot_be_written_in_sql(people: People, world: Wo
         "insert into rag.audit_events (org_id, owner_id, user_id, event, namespace, document_count, "
         "chunk_count) values (%s, %s, %s, 'knowledge.query', 'x', 0, 0)"
     )
-    for row in (
-        (people.acme.id, None, people.alf.id),
-        (people.bolt.id, None, people.ann.id),
-        (people.acme.id, people.alf.id, people.ann.id),
-    ):
+    for column in ("created_at", "id"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ann, f"insert into rag.audit_events ({column}) values (null)")
+    acme, ann, alf = people.acme.id, people.ann.id, people.alf.id
+    for row in ((acme, None, alf), (people.bolt.id, None, ann), (acme, alf, ann)):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             world.as_user(people.ann, statement, *row)
     world.as_user(people.ann, statement, people.acme.id, None, people.ann.id)

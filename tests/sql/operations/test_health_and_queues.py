@@ -61,12 +61,9 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
 
 
 CLAIMS = (
-    "rag_claim_jobs('ingestion')",
-    "rag_claim_jobs('extraction')",
-    "rag_claim_deliveries()",
-    "rag_claim_removals()",
-    "rag_claim_sources()",
-)
+    "rag_claim_jobs('ingestion')", "rag_claim_jobs('extraction')", "rag_claim_deliveries()",
+    "rag_claim_removals()", "rag_claim_sources()",
+)  # fmt: skip
 
 
 def test_the_worker_leaves_out_paused_orgs(people: People, world: World, no_jobs: None):
@@ -112,14 +109,11 @@ def test_the_worker_leaves_out_paused_orgs(people: People, world: World, no_jobs
 def queues(actor: Actor) -> Row:
     """Of each kind waiting and running items, and for how many minutes the oldest has been due."""
     (health,) = ok(actor.rpc("rag_health"))
-    return {
-        kind: (
-            queue["waiting"],
-            queue["running"],
-            queue["oldest_seconds"] and int(queue["oldest_seconds"]) // 60,
-        )
-        for kind, queue in health["queues"].items()
-    }
+    numbers = Row()
+    for kind, queue in health["queues"].items():
+        seconds = queue["oldest_seconds"]
+        numbers[kind] = (queue["waiting"], queue["running"], seconds and int(seconds) // 60)
+    return numbers
 
 
 def ok(answer: httpx.Response) -> Any:

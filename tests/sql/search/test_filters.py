@@ -10,27 +10,15 @@ from tests.conftest import People
 
 SHELF: dict[str, dict[str, Any]] = {
     "a call": {
-        "source_type": "transcript",
-        "lang": "en-GB",
-        "occurred_at": "2026-01-01T00:00:00Z",
-        "author": "ann",
-        "origin": "phone",
-        "state": "open",
-        "labels": ["red", "blue"],
-        "metadata": {"n": 1, "s": "1"},
+        "source_type": "transcript", "lang": "en-GB", "occurred_at": "2026-01-01T00:00:00Z", "author": "ann",
+        "origin": "phone", "state": "open", "labels": ["red", "blue"], "metadata": {"n": 1, "s": "1"},
     },
     "a mail": {
-        "source_type": "email",
-        "lang": "EN",
-        "occurred_at": "2026-03-01T12:00:00+01:00",
-        "author": "bob",
-        "origin": "imap",
-        "state": "closed",
-        "labels": ["red"],
-        "metadata": {"n": 1.0, "b": True},
+        "source_type": "email", "lang": "EN", "occurred_at": "2026-03-01T12:00:00+01:00", "author": "bob",
+        "origin": "imap", "state": "closed", "labels": ["red"], "metadata": {"n": 1.0, "b": True},
     },
     "a page": {"lang": "english", "author": "Ann", "collection": "notes", "metadata": {"n": "1", "b": None}},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -101,19 +89,9 @@ def test_collections_are_filtered_by_id(shelf: Actor):
 
 
 BAD_FILTERS: list[Any] = [
-    [],
-    "x",
-    1,
-    True,
-    {"metadata": []},
-    {"metadata": "x"},
-    {"metadata": 1},
-    {"org_id": "x"},
-    {"date_from": "x"},
-    {"authors": "ann"},
-    {"authors": {"a": 1}},
-    {"collection_ids": ["x"]},
-]
+    [], "x", 1, True, {"metadata": []}, {"metadata": "x"}, {"metadata": 1}, {"org_id": "x"},
+    {"date_from": "x"}, {"authors": "ann"}, {"authors": {"a": 1}}, {"collection_ids": ["x"]},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", ["rag_match", "rag_search", "rag_similar"])

@@ -4,29 +4,20 @@ from typing import Any
 
 import pytest
 
-from tests.actors import MODEL, Actor, World, put_arguments, vector
+from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
+from tests.sql import passages
 
 WORDS = ("kettle", "copper", "boils", "litres", "lid", "handle", "spout", "steam")
 
 
 @pytest.fixture(scope="module")
-def shelf(shared_people: People) -> People:
+def shelf(world: World, shared_people: People) -> People:
     """Sixty chunks in six documents, whose words and vectors order them differently."""
-    ann = shared_people.ann
     for number in range(6):
-        arguments = put_arguments(ann.org, [vector(10 * number + place) for place in range(10)])
-        document, chunks = arguments["document"], arguments["chunks"]
+        vectors = [vector(10 * number + place) for place in range(10)]
         texts = [f"{WORDS[(number * place) % 8]} {WORDS[place % 5]} {number}" for place in range(10)]
-        document["content"] = "\n".join(texts)
-        start = 0
-        for chunk, text in zip(chunks, texts, strict=True):
-            chunk["span_start"], chunk["span_end"] = start, start + len(text)
-            if "content" in chunk:
-                chunk["content"] = text
-            start += len(text) + 1
-        answer = ann.rpc("rag_put_document", arguments)
-        assert answer.status_code == 200, answer.text
+        passages.put(world, shared_people.ann, *texts, vectors=vectors)
     return shared_people
 
 
@@ -46,11 +37,7 @@ def search(actor: Actor, function: str, **arguments: Any) -> Any:
 @pytest.mark.parametrize("mode", ["semantic", "hybrid", "hierarchical"])
 @pytest.mark.parametrize(
     "options",
-    [
-        {"top_k": 3},
-        {"top_k": 25},
-        {"top_k": 8, "half_life_days": 30, "prefer": ["faq"], "expand_context": 1},
-    ],
+    [{"top_k": 3}, {"top_k": 25}, {"top_k": 8, "half_life_days": 30, "prefer": ["faq"], "expand_context": 1}],
 )
 def test_both_lists_are_those_of_two_searches(shelf: People, mode: str, options: dict[str, Any]):
     judged_top_k = 10 if options["top_k"] < 25 else 50
@@ -64,31 +51,23 @@ def test_both_lists_are_those_of_two_searches(shelf: People, mode: str, options:
 
 def test_collections_without_keywords_are_judged_by_meaning(people: People, world: World):
     people.ann.put([vector(1), vector(2)])
-    world.sql(
-        "update rag.collections set config = '{\"enable_hybrid_search\": false}' where org_id = %s",
-        people.acme.id,
-    )
-    collection_ids = [
-        row[0] for row in world.sql("select id from rag.collections where org_id = %s", people.acme.id)
-    ]
-    filters = {"model": MODEL, "collection_ids": list(map(str, collection_ids))}
+    change = "update rag.collections set config = %s where org_id = %s returning id::text"
+    rows = world.sql(change, '{"enable_hybrid_search": false}', people.acme.id)
+    filters = {"model": MODEL, "collection_ids": [home for (home,) in rows]}
     both = search(people.ann, "rag_judged_search", filters=filters)
     assert [row["word_score"] for row in both["judged"]] == [None, None]
     assert [row["chunk_id"] for row in both["judged"]] == [row["chunk_id"] for row in both["matches"]]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ({"query_vector": None}, "missing_vector"),
-        ({"query_text": ""}, "missing_text"),
-        ({"mode": "graph"}, "invalid_mode"),
-        ({"top_k": 0}, "invalid_top_k"),
-        ({"judged_top_k": 301}, "invalid_top_k"),
-        ({"expand_context": 11}, "invalid_expand_context"),
-    ],
-)
-def test_invalid_arguments_are_refused(shared_people: People, arguments: dict[str, Any], code: str):
-    given = {"query_text": "kettle", "query_vector": vector(3), **arguments}
-    answer = shared_people.ann.rpc("rag_judged_search", given)
-    assert (answer.status_code, answer.json()["details"]) == (400, code)
+INVALID: list[tuple[dict[str, Any], str]] = [
+    ({"query_vector": None}, "missing_vector"), ({"query_text": ""}, "missing_text"),
+    ({"mode": "graph"}, "invalid_mode"), ({"top_k": 0}, "invalid_top_k"),
+    ({"judged_top_k": 301}, "invalid_top_k"), ({"expand_context": 11}, "invalid_expand_context"),
+]  # fmt: skip
+
+
+def test_invalid_arguments_are_refused(shared_people: People):
+    for arguments, code in INVALID:
+        given = {"query_text": "kettle", "query_vector": vector(3), **arguments}
+        answer = shared_people.ann.rpc("rag_judged_search", given)
+        assert (answer.status_code, answer.json()["details"]) == (400, code)

@@ -6,6 +6,7 @@ Under row security only leakproof conditions enter an index; the rest would scan
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -82,6 +83,18 @@ def uses(world: World, call: Callable[[], Any]) -> Counter[str]:
     return counted() - before
 
 
+def uses_and_rows(world: World, call: Callable[[], list[Any]]) -> tuple[Counter[str], list[Any]]:
+    """The same, and the rows that the call returned."""
+    rows: list[Any] = []
+    return uses(world, lambda: rows.extend(call())), rows
+
+
+def notes_of(world: World, actor: Actor) -> str:
+    """The id of the collection of that name."""
+    ((notes,),) = world.as_user(actor, "select id::text from rag.collections where name = 'notes'")
+    return str(notes)
+
+
 # Any of them finds an org's chunks; of one model and source type, chunks_by_scope reads no fewer.
 BY_ORG = {
     "chunks_by_scope", "chunks_by_collection", "chunks_pkey",
@@ -101,9 +114,7 @@ def org_of(actor: Actor) -> str:
 
 
 @pytest.mark.parametrize(
-    "filters",
-    [{}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}],
-    ids=str,
+    "filters", [{}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}], ids=str
 )
 def test_an_exact_match_of_a_small_org_reads_only_that_org(crowd: Crowd, filters: dict[str, Any]):
     world, ann, _ = crowd
@@ -115,30 +126,19 @@ def test_an_exact_match_of_a_small_org_reads_only_that_org(crowd: Crowd, filters
 
 def test_an_exact_match_of_a_few_documents_uses_the_scope_s_index(crowd: Crowd):
     world, _, bob = crowd
-    rows: list[Any] = []
     filters: dict[str, Any] = {"source_type": "email", "date_to": "2030-01-01T00:00:00Z"}
-    plan = uses(world, lambda: rows.extend(passages.match(world, bob, vector(1), **filters)))
+    plan, rows = uses_and_rows(world, lambda: passages.match(world, bob, vector(1), **filters))
     assert_uses(plan, "chunks_by_scope")
     assert plan["chunks_by_embedding_1536"] == 0
     assert len(rows) == 11
 
 
-def test_a_match_without_filters_uses_the_term_counts(crowd: Crowd):
+def test_a_match_uses_the_index_of_its_filters(crowd: Crowd):
     world, ann, _ = crowd
-    assert_uses(uses(world, lambda: passages.match(world, ann, vector(1), 5)), "term_counts_pkey")
-
-
-def test_a_match_in_a_collection_reads_only_that_collection(crowd: Crowd):
-    world, ann, _ = crowd
-    ((notes,),) = world.as_user(ann, "select id::text from rag.collections where name = 'notes'")
-    plan = uses(world, lambda: passages.match(world, ann, vector(1), 5, collection_id=notes))
-    assert_uses(plan, "chunks_by_collection")
-
-
-def test_a_match_by_labels_uses_the_index_of_labels(crowd: Crowd):
-    world, ann, _ = crowd
-    rows: list[Any] = []
-    plan = uses(world, lambda: rows.extend(passages.match(world, ann, vector(1), labels=["red"])))
+    in_notes = {"collection_id": notes_of(world, ann)}
+    for filters, index in (({}, "term_counts_pkey"), (in_notes, "chunks_by_collection")):
+        assert_uses(uses(world, partial(passages.match, world, ann, vector(1), 5, **filters)), index)
+    plan, rows = uses_and_rows(world, lambda: passages.match(world, ann, vector(1), labels=["red"]))
     assert_uses(plan, "facets_by_value")
     assert len(rows) == 5
 
@@ -158,10 +158,9 @@ def test_operators_on_metadata_read_the_facets_by_their_indexes(
     crowd: Crowd, mode: str, metadata: dict[str, Any], index: str, count: int
 ):
     world, ann, _ = crowd
-    rows: list[Any] = []
     arguments: dict[str, Any] = {"mode": mode, "query_vector": vector(1), "top_k": 100}
-    filters = {"metadata": metadata}
-    plan = uses(world, lambda: rows.extend(passages.search(world, ann, "pump", filters=filters, **arguments)))
+    arguments["filters"] = {"metadata": metadata}
+    plan, rows = uses_and_rows(world, lambda: passages.search(world, ann, "pump", **arguments))
     assert_uses(plan, index)
     assert len(rows) == count
 
@@ -174,26 +173,20 @@ def test_a_large_org_is_searched_by_hnsw(crowd: Crowd, filters: dict[str, Any]):
     assert_uses(plan, "chunks_by_embedding_1536")
 
 
-def test_keywords_are_found_by_the_index_of_terms(crowd: Crowd):
+def test_keywords_are_found_by_the_index_of_terms_or_document_by_document(crowd: Crowd):
+    """The latter in few documents."""
     world, ann, _ = crowd
     plan = uses(world, lambda: passages.search(world, ann, "pump 7"))
     assert_uses(plan, "postings_by_term", "postings_pkey", "term_counts_pkey")
-
-
-def test_keywords_in_few_documents_are_read_document_by_document(crowd: Crowd):
-    world, ann, _ = crowd
     plan = uses(world, lambda: passages.search(world, ann, "pump 7", filters={"source_type": "doc"}))
     assert_uses(plan, "documents_by_scope", "postings_pkey")
 
 
 def test_keywords_in_many_documents_use_the_index_of_terms_with_any_filters(crowd: Crowd):
     world, _, bob = crowd
-    rows: list[Any] = []
-    filters = {"source_type": "doc"}
+    arguments: dict[str, Any] = {"top_k": 100, "filters": {"source_type": "doc"}}
     with passages.deployed_with(world, postings_read=100):
-        plan = uses(
-            world, lambda: rows.extend(passages.search(world, bob, "pump 1234", top_k=100, filters=filters))
-        )
+        plan, rows = uses_and_rows(world, lambda: passages.search(world, bob, "pump 1234", **arguments))
     assert_uses(plan, "documents_by_scope", "postings_by_term")
     assert rows[0]["content"].startswith("pump 1234 ")
     assert len(rows) == 100
@@ -217,13 +210,10 @@ def test_a_common_word_reads_at_most_the_configured_postings(crowd: Crowd):
 
 def test_a_bound_key_reads_only_its_collection(crowd: Crowd):
     world, ann, _ = crowd
-    ((notes,),) = world.as_user(ann, "select id::text from rag.collections where name = 'notes'")
+    notes = notes_of(world, ann)
     claims = {"rag": {"collection": notes}}
     arguments = {"query_vector": vector(1), "top_k": 5, "filters": {"model": MODEL}}
-    rows: list[Any] = []
-    plan = uses(
-        world, lambda: rows.extend(passages.call(world, ann, "rag_match", claims=claims, **arguments))
-    )
+    plan, rows = uses_and_rows(world, lambda: passages.call(world, ann, "rag_match", claims, **arguments))
     assert_uses(plan, "chunks_by_collection")
     assert {row["collection_id"] for row in rows} == {notes}
 
@@ -231,13 +221,8 @@ def test_a_bound_key_reads_only_its_collection(crowd: Crowd):
 @pytest.mark.parametrize("mode", ["hybrid", "hierarchical"])
 def test_hybrid_search_scans_no_table(crowd: Crowd, mode: str):
     world, ann, _ = crowd
-    arguments: dict[str, Any] = {
-        "mode": mode,
-        "query_vector": vector(1),
-        "expand_context": 1,
-        "half_life_days": 9,
-    }
-    plan = uses(world, lambda: passages.search(world, ann, "pump 7", **arguments))
+    arguments: dict[str, Any] = {"query_vector": vector(1), "expand_context": 1, "half_life_days": 9}
+    plan = uses(world, lambda: passages.search(world, ann, "pump 7", mode=mode, **arguments))
     assert_uses(plan, "postings_by_term", "postings_pkey", "documents_pkey")
 
 
@@ -252,36 +237,23 @@ def test_similarity_search_scans_no_table(crowd: Crowd, subject: str):
 
 def test_contents_are_looked_up_by_primary_key(crowd: Crowd):
     world, _, bob = crowd
-    rows = world.sql(
-        "select document_id::text, id::text from rag.chunks where org_id = %s limit 10", org_of(bob)
-    )
-    request = {
-        "org_id": org_of(bob),
-        "kinds": ["document", "chunk"] * 10,
-        "ids": [one for row in rows for one in row],
-        "chunks": True,
-    }
-    arguments = ", ".join(f"{name} => %s" for name in request)
-    plan = uses(
-        world, lambda: world.as_user(bob, f"select public.rag_get_contents({arguments})", *request.values())
-    )
+    chunks = "select document_id::text, id::text from rag.chunks where org_id = %s limit 10"
+    ids = [one for row in world.sql(chunks, org_of(bob)) for one in row]
+    contents = "select public.rag_get_contents(org_id => %s, kinds => %s, ids => %s, chunks => true)"
+    request = (org_of(bob), ["document", "chunk"] * 10, ids)
+    plan = uses(world, lambda: world.as_user(bob, contents, *request))
     assert_uses(plan, "documents_pkey", "chunks_pkey", "chunks_org_id_document_id_ordinal_token_count_key")
     assert plan["chunks_by_scope"] + plan["chunks_by_collection"] + plan["documents_by_scope"] == 0
 
 
-@pytest.mark.parametrize("only_present", [False, True])
-def test_documents_are_found_and_replaced_by_name_without_a_scan(crowd: Crowd, only_present: bool):
+def test_documents_are_found_and_replaced_by_name_without_a_scan(crowd: Crowd):
     world, _, bob = crowd
-    document = {
-        "external_id": "named", "title": "N", "content": "n", "chunks": [],
-        "embedding_model": MODEL,
-    }  # fmt: skip
+    document = {"external_id": "named", "title": "N", "content": "n", "chunks": [], "embedding_model": MODEL}
     put = "select public.rag_put_documents('default', %s, %s)"
     world.as_user(bob, put, Jsonb([document]), False)
-    plan = uses(world, lambda: world.as_user(bob, put, Jsonb([document]), only_present))
-    assert_uses(plan, "documents_external_id")
     names = "select public.rag_find_documents('default', array['named', 'x', 'y'])"
-    assert_uses(uses(world, lambda: world.as_user(bob, names)), "documents_external_id")
+    for call in ((put, Jsonb([document]), False), (put, Jsonb([document]), True), (names,)):
+        assert_uses(uses(world, partial(world.as_user, bob, *call)), "documents_external_id")
 
 
 def test_the_test_would_detect_a_scan(crowd: Crowd):
@@ -290,29 +262,20 @@ def test_the_test_would_detect_a_scan(crowd: Crowd):
     assert uses(world, lambda: world.sql(statement))["chunks"] == 1
 
 
-def test_a_plan_made_with_empty_tables_scans_no_full_table(stack: Stack):
+def test_a_plan_made_with_empty_tables_scans_no_full_table(unanalyzed: World):
     """PostgREST's connections keep their plans; autovacuum may count the rows a minute later."""
-    database = own_database(stack, "emptied")
-    with closing(World(stack, database)) as world:
-        scan_nothing(world)
-
-
-def scan_nothing(world: World) -> None:
-    ann = world.user(world.org())
+    world, ann = unanalyzed, unanalyzed.user(unanalyzed.org())
     text = " ".join(f"a-{number}" for number in range(5000))
 
     def search() -> None:
-        statement = "select 1 from rag_search(query_text => %s, mode => 'keyword')"
-        world.as_user(ann, statement, text[:2000])
+        world.as_user(ann, "select 1 from rag_search(query_text => %s, mode => 'keyword')", text[:2000])
 
-    def scanned() -> dict[str, int]:
+    def scanned() -> list[tuple[Any, ...]]:
         """The rows that sequential scans have read, by table."""
         world.sql("select pg_stat_force_next_flush()")
-        return dict(
-            world.sql(
-                "select relname, seq_tup_read from pg_stat_user_tables "
-                "where schemaname = 'rag' and relname = any ('{postings,term_counts}')"
-            )
+        return world.sql(
+            "select relname, seq_tup_read from pg_stat_user_tables "
+            "where schemaname = 'rag' and relname = any ('{postings,term_counts}') order by 1"
         )
 
     passages.put(world, ann, "a-1 a-2")
@@ -330,6 +293,7 @@ def unanalyzed(stack: Stack) -> Iterator[World]:
     database = own_database(stack, "unanalyzed")
     with closing(World(stack, database)) as world:
         yield world
+    migrations.drop_database(stack.postgres, database)
 
 
 def rows_read(world: World, table: str, call: Callable[[], Any]) -> int:

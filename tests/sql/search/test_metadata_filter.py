@@ -26,14 +26,10 @@ def shelf(world: World, shared_people: People) -> Actor:
 
 
 def search(actor: Actor, mode: str, metadata: Any) -> Any:
-    arguments = {
-        "query_text": "Heron",
-        "query_vector": vector(1),
-        "mode": mode,
-        "top_k": 50,
-        "filters": {"model": MODEL, "metadata": metadata},
-    }
-    return actor.direct().rpc("rag_graph_search" if mode == "graph" else "rag_search", arguments)
+    filters = {"model": MODEL, "metadata": metadata}
+    arguments = {"query_text": "Heron", "query_vector": vector(1), "mode": mode, "top_k": 50}
+    function = "rag_graph_search" if mode == "graph" else "rag_search"
+    return actor.direct().rpc(function, {**arguments, "filters": filters})
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -102,16 +98,10 @@ def test_a_changed_document_is_found_by_its_new_values(world: World, people: Peo
 
 def test_operators_leave_the_rows_of_others_out(world: World, people: People, subtests: pytest.Subtests):
     """Of another org, and of another user's private document, whether the filter requires or excludes."""
-    mine = naming.put(world, people.ann, "mine", NamedChunk("Heron", ["Heron"]), metadata={"n": 1})
-    naming.put(
-        world,
-        people.alf,
-        "private",
-        NamedChunk("Heron", ["Heron"]),
-        metadata={"n": 2, "s": "x"},
-        private=True,
-    )
-    naming.put(world, people.bob, "theirs", NamedChunk("Heron", ["Heron"]), metadata={"n": 3, "s": "x"})
+    heron = NamedChunk("Heron", ["Heron"])
+    mine = naming.put(world, people.ann, "mine", heron, metadata={"n": 1})
+    naming.put(world, people.alf, "private", heron, metadata={"n": 2, "s": "x"}, private=True)
+    naming.put(world, people.bob, "theirs", heron, metadata={"n": 3, "s": "x"})
     filters: list[dict[str, Any]] = [
         {"n": {"$ne": 9}}, {"n": {"$nin": [9]}}, {"s": {"$exists": False}}, {"n": {"$exists": True}},
         {"n": {"$gte": 0}}, {"n": {"$in": [1, 2, 3]}}, {"s": {"$ne": "x"}},
@@ -128,19 +118,19 @@ def test_operators_leave_the_rows_of_others_out(world: World, people: People, su
 
 def test_sort_keys_order_numbers_exactly(world: World):
     draw = random.Random(7)  # noqa: S311  # not a secret
-    numbers = [
-        Decimal(draw.choice("+-") + str(draw.randint(0, 10 ** draw.randint(0, 25)))).scaleb(
-            draw.randint(-40, 30)
-        )
-        for _ in range(500)
-    ]
+
+    def number() -> Decimal:
+        digits = str(draw.randint(0, 10 ** draw.randint(0, 25)))
+        return Decimal(draw.choice("+-") + digits).scaleb(draw.randint(-40, 30))
+
+    numbers = [number() for _ in range(300)]
     edges = ("0", "-0.0", "1e299", "-1e299", "1e-300", "-1e-300", "9007199254740992", "9007199254740993",
              "9" * 300, "9" * 299 + "8", "-0.1", "-0.10", "-12", "-12.5", "12", "12.5", "120")  # fmt: skip
     numbers += map(Decimal, edges)
-    keys = sort_keys(world, [f"{number:f}" for number in numbers])
-    for place, number in enumerate(numbers):
-        for other, key in zip(numbers, keys, strict=True):
-            assert (number < other) == (keys[place] < key), (number, other)
+    keys = sort_keys(world, [f"{one:f}" for one in numbers])
+    for one, key in zip(numbers, keys, strict=True):
+        for other, other_key in zip(numbers, keys, strict=True):
+            assert (one < other) == (key < other_key), (one, other)
 
 
 def test_sort_keys_order_strings_by_their_bytes_as_far_as_a_bound_reaches(world: World):

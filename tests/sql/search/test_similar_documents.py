@@ -66,8 +66,7 @@ def shelf(world: World, people: People) -> list[str]:
     documents = []
     for number, text in enumerate(texts):
         near = [one + 0.1 * (5 - number) * other for one, other in zip(vector(1), vector(2), strict=True)]
-        put = passages.put(world, people.ann, text, "nothing", vectors=[near, vector(9)])
-        documents.append(put)
+        documents.append(passages.put(world, people.ann, text, "nothing", vectors=[near, vector(9)]))
     return documents
 
 
@@ -159,19 +158,16 @@ def test_each_leg_reports_its_duration(world: World, people: People):
         assert (row["vector_ms"] is not None, row["lexical_ms"] is not None) == (nearest, words)
 
 
-def test_the_subject_may_be_outside_the_filters(world: World, people: People):
-    subject = passages.put(world, people.ann, "x", source_type="email")
-    inside = passages.put(world, people.ann, "x", source_type="faq")
-    (row,) = passages.similar(world, people.ann, document_id=subject, filters={"source_type": "faq"})
-    assert row["document_id"] == inside
-
-
-def test_only_chunks_of_the_subject_s_model_are_similar(world: World, people: People):
-    subject = passages.put(world, people.ann, "x", embedding_model="another")
-    passages.put(world, people.ann, "x")
-    other = passages.put(world, people.ann, "x", embedding_model="another")
-    (row,) = passages.similar(world, people.ann, document_id=subject)
-    assert row["document_id"] == other
+def test_the_subject_may_be_outside_the_filters_and_its_model_counts(world: World, people: People):
+    cases: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None]] = [
+        ({"source_type": "email"}, {"source_type": "faq"}, {"source_type": "faq"}),
+        ({"embedding_model": "another"}, {"embedding_model": "another"}, None),
+    ]
+    for of_subject, of_other, filters in cases:
+        subject = passages.put(world, people.ann, "x", **of_subject)
+        other = passages.put(world, people.ann, "x", **of_other)
+        (row,) = passages.similar(world, people.ann, document_id=subject, filters=filters)
+        assert row["document_id"] == other
 
 
 def test_a_document_with_a_zero_mean_vector_is_refused(people: People):
@@ -208,8 +204,5 @@ def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.S
     for arguments, status, detail in ERRORS:
         with subtests.test(arguments=str(arguments)[:60], detail=detail):
             answer = people.ann.rpc("rag_similar", arguments)
-            assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (
-                status,
-                f"PT{status}",
-                detail,
-            )
+            error = answer.json()
+            assert (answer.status_code, error["code"], error["details"]) == (status, f"PT{status}", detail)

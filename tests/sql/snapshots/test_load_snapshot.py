@@ -10,12 +10,15 @@ from tests.conftest import People
 Row = dict[str, Any]
 
 
-def begin(who: Actor, name: str = "i", *, overwrite: bool = False, documents: int = 0) -> str:
+def begun(who: Actor, name: str = "i", *, overwrite: bool = False, documents: int = 0) -> Any:
     body = {"name": name, "overwrite": overwrite, "documents": documents, "collection": {}}
-    answer = who.rpc("rag_begin_load", body)
+    return who.rpc("rag_begin_load", body)
+
+
+def begin(who: Actor, name: str = "i", **more: Any) -> str:
+    answer = begun(who, name, **more)
     assert answer.status_code == 200, answer.text
-    collection: str = answer.json()
-    return collection
+    return str(answer.json())
 
 
 def document(name: str | None, seeds: range = range(1), **more: Any) -> Row:
@@ -31,13 +34,15 @@ def fill(who: Actor, collection: str, *documents: Row, first: int = 0) -> Any:
 
 def code(answer: Any, status: int) -> str:
     assert answer.status_code == status, answer.text
-    message: str = answer.json()["details"]
-    return message
+    return str(answer.json()["details"])
 
 
-def test_an_index_is_hidden_while_it_is_loaded(people: People):
+def test_an_index_is_hidden_while_it_is_loaded(people: People, world: World):
+    """Its documents belong to the org, whatever they claim."""
     collection = begin(people.ann)
-    assert fill(people.ann, collection, document("a")).status_code == 200
+    assert fill(people.ann, collection, document("a", private=True)).status_code == 200
+    assert world.sql("select owner_id from rag.documents where collection_id = %s", collection) == [(None,)]
+    assert code(fill(people.ann, collection, document("a"), first=1), 400) == "duplicate_document"
     assert people.alf.rpc("rag_list_names").json() == []
     assert people.alf.rpc("rag_find_collection", {"collection": "i"}).status_code == 404
     assert people.alf.rpc("rag_list_collections").json()["total"] == 0
@@ -57,12 +62,6 @@ def test_a_name_taken_during_a_load_keeps_its_owner(people: People):
     assert len(people.ann.match(vector(1))) == 1
 
 
-def test_two_documents_of_one_name_are_refused(people: People):
-    collection = begin(people.ann)
-    assert fill(people.ann, collection, document("a")).status_code == 200
-    assert code(fill(people.ann, collection, document("a"), first=1), 400) == "duplicate_document"
-
-
 def test_a_loaded_document_keeps_its_creation_time_but_not_a_future_one(people: People, world: World):
     collection = begin(people.ann)
     moments = ["2020-02-02T02:02:02.123456+00:00", "9999-01-01T00:00:00+00:00", "infinity", "-infinity"]
@@ -77,37 +76,26 @@ def test_a_loaded_document_keeps_its_creation_time_but_not_a_future_one(people: 
     assert {inside for _, inside in rows} == {True}
 
 
-def test_loaded_documents_belong_to_the_org_whatever_they_claim(people: People, world: World):
-    collection = begin(people.ann)
-    assert fill(people.ann, collection, document("a", private=True)).status_code == 200
-    assert world.sql("select owner_id from rag.documents where collection_id = %s", collection) == [(None,)]
-
-
 def test_a_tier_limits_a_load(people: People, world: World):
     world.tier(people.acme, collections=2, documents=3, file_bytes=10)
-    assert code(_begun(people.ann, documents=4), 429) == "document_limit_reached"
+    assert code(begun(people.ann, documents=4), 429) == "document_limit_reached"
     collection = begin(people.ann, documents=3)
     assert code(fill(people.ann, collection, document("a", content="x" * 11)), 413) == "file_too_large"
     many = [document(str(n), range(0)) for n in range(4)]
     assert code(fill(people.ann, collection, *many), 429) == "document_limit_reached"
     begin(people.ann, "other")
-    assert code(_begun(people.ann, "third"), 429) == "collection_limit_reached"
+    assert code(begun(people.ann, "third"), 429) == "collection_limit_reached"
 
 
 def test_overwritten_documents_count_once_against_the_quota(people: People, world: World):
     world.tier(people.acme, collections=1)
     people.ann.put([vector(1)], collection="i")
-    assert code(_begun(people.ann, "other"), 429) == "collection_limit_reached"
+    assert code(begun(people.ann, "other"), 429) == "collection_limit_reached"
     collection = begin(people.ann, overwrite=True)
-    assert code(_begun(people.ann, "i", overwrite=True), 429) == "collection_limit_reached"
+    assert code(begun(people.ann, "i", overwrite=True), 429) == "collection_limit_reached"
     finished = people.ann.rpc("rag_finish_load", {"collection_id": collection, "overwrite": True})
     assert finished.status_code == 204
     assert people.ann.match(vector(1)) == []
-
-
-def _begun(who: Actor, name: str = "i", *, overwrite: bool = False, documents: int = 0) -> Any:
-    body = {"name": name, "overwrite": overwrite, "documents": documents, "collection": {}}
-    return who.rpc("rag_begin_load", body)
 
 
 def test_an_hour_old_abandoned_load_is_reported_to_its_org_only(people: People, world: World):
@@ -147,24 +135,17 @@ def test_a_document_that_changed_during_persist_is_not_continued(people: People)
 
 def test_pages_have_every_document_once(people: People, world: World):
     """Of one moment, too: the id decides then."""
-    world.sql(
-        "insert into rag.collections (org_id, name) values (%s, 'many')",
-        people.acme.id,
-    )
+    world.sql("insert into rag.collections (org_id, name) values (%s, 'many')", people.acme.id)
     world.sql(
         "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
         "select org_id, id, 't', 'c', repeat('0', 64) from rag.collections, generate_series(1, 4500) "
-        "where org_id = %s",
-        people.acme.id,
-    )
+        "where org_id = %s", people.acme.id,
+    )  # fmt: skip
     home = people.ann.rpc("rag_begin_snapshot", {"name": "many"}).json()
-    ids: list[str] = []
-    after: Row = {}
-    while page := people.ann.rpc(
-        "rag_snapshot_documents", {"collection_id": home["collection_id"], **after}
-    ).json():
+    ids, request = list[str](), {"collection_id": home["collection_id"]}
+    while page := people.ann.rpc("rag_snapshot_documents", request).json():
         ids += [row["id"] for row in page]
-        after = {"after_created_at": page[-1]["created_at"], "after_id": page[-1]["id"]}
+        request |= {"after_created_at": page[-1]["created_at"], "after_id": page[-1]["id"]}
     assert len(ids) == len(set(ids)) == 4500
 
 
@@ -183,6 +164,5 @@ def test_admins_get_an_event_when_an_index_is_loaded(people: People, world: Worl
 
 
 def test_requests_of_the_function_are_counted(people: People):
-    assert (
-        people.ann.rpc("rag_check_rate_limit", hit_arguments(function="index-snapshots")).status_code == 200
-    )
+    hit = people.ann.rpc("rag_check_rate_limit", hit_arguments(function="index-snapshots"))
+    assert hit.status_code == 200

@@ -1,0 +1,17 @@
+"""Labelled sets ingested for ann."""
+
+from typing import Any
+
+from bench.labelled_sets import IngestedSet, LabelledSet
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.services import Services
+from tests.conftest import People
+
+
+def ingested(services: Services, people: People, labelled: LabelledSet, **more: Any) -> IngestedSet:
+    """The set, and its documents' names by their ids."""
+    names, database, ann = dict[str, str](), services.database, people.ann.principal
+    for item in labelled.documents:
+        document = NewDocument(people.acme.id, item.title, item.text, external_id=item.id, lang="en")
+        names[ingest(database, services.embedder, ann, document).document_id] = item.id
+    return IngestedSet(services, ann, names, len(names), **more)
