@@ -17,10 +17,7 @@ from shared.config import (
 )
 from shared.errors import ConfigurationError
 
-REQUIRED = {
-    "SUPABASE_URL": "https://project.supabase.co",
-    "SUPABASE_ANON_KEY": "anon-7f3x",
-}
+REQUIRED = {"SUPABASE_URL": "https://project.supabase.co", "SUPABASE_ANON_KEY": "anon-7f3x"}
 KEYS = {
     "SUPABASE_JWT_SECRET": "secret-7f3x",
     "OPENAI_API_KEY": "sk-openai-7f3x",

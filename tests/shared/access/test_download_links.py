@@ -37,10 +37,7 @@ def test_a_link_s_token_can_only_read():
     caller = principal_of(SIGNER, link_to(SIGNER, link()), DOCUMENT)
     assert caller.user_id == "user"
     payload = claims(caller.token)
-    assert (payload["sub"], payload["rag"]) == (
-        "user",
-        {"org": "org", "scopes": ["documents:read"]},
-    )
+    assert (payload["sub"], payload["rag"]) == ("user", {"org": "org", "scopes": ["documents:read"]})
     assert payload["exp"] <= time.time() + 10
     assert caller.scopes == frozenset([Scope.DOCUMENTS_READ])
 

@@ -15,13 +15,7 @@ import pytest
 from openai import APIError, APITimeoutError
 
 from shared.clients import proxies
-from shared.clients.http_client import (
-    async_client,
-    deadline,
-    http_client,
-    http_transport,
-    openai_client,
-)
+from shared.clients.http_client import async_client, deadline, http_client, http_transport, openai_client
 from shared.clients.http_transport import remaining_seconds
 from shared.config import PRODUCT
 from tests.stand_in_server import Reply, StandIn
@@ -197,10 +191,7 @@ def test_this_machine_and_addresses_of_callers_are_reached_without_a_proxy(proxy
                 assert client.get(server.url.replace("127.0.0.1", "localhost")).json() == 1
         asyncio.run(_get(server.url))
         assert len(server.requests) == 3
-    with (
-        http_client(60, http_transport(admits=seen.append)) as client,
-        pytest.raises(httpx.ConnectError),
-    ):
+    with http_client(60, http_transport(admits=seen.append)) as client, pytest.raises(httpx.ConnectError):
         client.get("http://nowhere.invalid/")
     assert "127.0.0.1" in seen
     assert proxy.requests == []

@@ -350,8 +350,7 @@ def test_a_limit_is_quoted_with_what_it_limits(embedder: Embedder):
 
 
 @pytest.mark.parametrize(
-    "following",
-    ["On Sundays it closes at 17:00.", "If she is away, Hugo Martens opens the desk."],
+    "following", ["On Sundays it closes at 17:00.", "If she is away, Hugo Martens opens the desk."]
 )
 def test_a_sentence_is_quoted_with_the_next_one_that_refers_to_it(embedder: Embedder, following: str):
     matches = (match(f"Nadia Benali opens the service desk at 07:00. {following} It rains.", "Desk"),)

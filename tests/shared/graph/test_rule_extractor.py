@@ -11,14 +11,7 @@ from shared.graph.document_subject import title_subject
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.rule_extractor import extract
-from shared.graph.types import (
-    CONFIDENCE,
-    MAX_NAME_CHARACTERS,
-    MAX_NAMES,
-    MAX_RELATIONS,
-    Extraction,
-    is_name,
-)
+from shared.graph.types import CONFIDENCE, MAX_NAME_CHARACTERS, MAX_NAMES, MAX_RELATIONS, Extraction, is_name
 from tests.shared.graph.reading import read
 
 KINDS = set("person organization team place service work identifier email name".split())  # noqa: SIM905

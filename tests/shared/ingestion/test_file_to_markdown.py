@@ -252,21 +252,9 @@ def test_a_broken_pdf_or_archive_is_refused_with_the_reason(subtests: pytest.Sub
         "half a PDF": (sample_files.pdf()[:600], "a.pdf", "processing_failed"),
         "a PDF that is text": (b"just words", "a.pdf", "processing_failed"),
         "half a DOCX": (sample_files.docx()[:9000], "a.docx", "processing_failed"),
-        "a DOCX of nonsense": (
-            archive({"word/document.xml": "no"}),
-            "a.docx",
-            "processing_failed",
-        ),
-        "a PPTX of nonsense": (
-            archive({"ppt/presentation.xml": "no"}),
-            "a.pptx",
-            "processing_failed",
-        ),
-        "an XLSX of nonsense": (
-            archive({"xl/workbook.xml": "no"}),
-            "a.xlsx",
-            "processing_failed",
-        ),
+        "a DOCX of nonsense": (archive({"word/document.xml": "no"}), "a.docx", "processing_failed"),
+        "a PPTX of nonsense": (archive({"ppt/presentation.xml": "no"}), "a.pptx", "processing_failed"),
+        "an XLSX of nonsense": (archive({"xl/workbook.xml": "no"}), "a.xlsx", "processing_failed"),
         "a book without chapters": (
             archive({"META-INF/container.xml": "<x/>"}),
             "a.epub",

@@ -185,9 +185,7 @@ def test_an_estimate_counts_tools_and_every_choice(gateway: StandIn, endpoint: C
     choices = [{"index": index, "message": message} for index in range(3)]
     deltas = [{"index": index, "delta": message} for index in range(3)]
     gateway.replies(
-        WHOLE,
-        Reply(json={"choices": choices}),
-        Reply(chunks=[*encode(piece(), {"choices": deltas}), DONE]),
+        WHOLE, Reply(json={"choices": choices}), Reply(chunks=[*encode(piece(), {"choices": deltas}), DONE])
     )
     tool = {"type": "function", "function": {"name": "look_up", "description": "Weather. " * 100}}
     (plain,) = tokens_of(endpoint, REQUEST)

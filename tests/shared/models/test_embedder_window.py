@@ -1,7 +1,6 @@
 """The window of a remote embedder, by the published responses of four servers."""
 
 import time
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -74,20 +73,14 @@ SERVERS = {
 }
 
 
-@pytest.fixture
-def api() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
-
-
 @pytest.mark.parametrize("server", SERVERS)
-def test_the_window_is_the_server_s(api: StandIn, server: str):
+def test_the_window_is_the_server_s(service: StandIn, server: str):
     model, replies, window = SERVERS[server]
-    api.replies(*replies)
-    assert reported_window(f"{api.url}/v1", "key", model) == window
+    service.replies(*replies)
+    assert reported_window(f"{service.url}/v1", "key", model) == window
     paths = ["/v1/models", "/info", "/api/show"]
-    assert [request.path for request in api.requests] == paths[: len(api.requests)]
-    assert {request.headers["authorization"] for request in api.requests} == {"Bearer key"}
+    assert [request.path for request in service.requests] == paths[: len(service.requests)]
+    assert {request.headers["authorization"] for request in service.requests} == {"Bearer key"}
 
 
 def test_a_server_that_is_gone_is_an_error():
@@ -101,18 +94,18 @@ def embedder(**fields: Any) -> OpenAIEmbedder:
     return closed_after_test(made)
 
 
-def test_an_embedder_asks_once_and_its_passages_fit(api: StandIn):
-    api.replies(llama_cpp(n_ctx=256))
-    small = embedder(rag_embedding_url=f"{api.url}/v1", rag_embedding_model="nomic")
+def test_an_embedder_asks_once_and_its_passages_fit(service: StandIn):
+    service.replies(llama_cpp(n_ctx=256))
+    small = embedder(rag_embedding_url=f"{service.url}/v1", rag_embedding_model="nomic")
     assert (small.window, small.passage_tokens, small.window) == (256, 256, 256)
-    assert len(api.requests) == 1
+    assert len(service.requests) == 1
 
 
-def test_a_window_is_read_again_after_a_failure(api: StandIn, monkeypatch: pytest.MonkeyPatch):
-    api.replies(Reply(drop=True), llama_cpp(n_ctx=256))
-    small = embedder(rag_embedding_url=f"{api.url}/v1", rag_embedding_model="nomic")
+def test_a_window_is_read_again_after_a_failure(service: StandIn, monkeypatch: pytest.MonkeyPatch):
+    service.replies(Reply(drop=True), llama_cpp(n_ctx=256))
+    small = embedder(rag_embedding_url=f"{service.url}/v1", rag_embedding_model="nomic")
     assert (small.window, small.window) == (8191, 8191)
-    assert len(api.requests) == 1
+    assert len(service.requests) == 1
     monkeypatch.setattr(
         "shared.models.embeddings.time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61)
     )

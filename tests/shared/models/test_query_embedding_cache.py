@@ -235,11 +235,7 @@ def without_table(world: World) -> Iterator[None]:
 
 
 def test_after_a_failed_read_nothing_is_written_to_the_cache(
-    service: StandIn,
-    remote: Services,
-    people: People,
-    without_table: None,
-    caplog: pytest.LogCaptureFixture,
+    service: StandIn, remote: Services, people: People, without_table: None, caplog: pytest.LogCaptureFixture
 ):
     answers_with(service, 1, 2)
     assert [embedded(remote, people.ann) for _ in range(2)] == [vector(1), vector(2)]

@@ -104,9 +104,7 @@ def test_without_a_provider_there_is_no_reranker():
     assert reranker_details(settings()) == {"provider": None, "model": None, "source": None}
 
 
-def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(
-    subtests: pytest.Subtests,
-):
+def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(subtests: pytest.Subtests):
     for provider in HOSTED:
         with subtests.test(provider=provider):
             reranker = chosen(rag_rerank_provider=provider, rag_rerank_api_key="key-7f3x")
@@ -119,9 +117,7 @@ def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(
             assert another.model == "another"
 
 
-def test_a_provider_without_a_key_is_always_refused(
-    subtests: pytest.Subtests,
-):
+def test_a_provider_without_a_key_is_always_refused(subtests: pytest.Subtests):
     for provider in HOSTED:
         with subtests.test(provider=provider):
             for enabled in (True, False):

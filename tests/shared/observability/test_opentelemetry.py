@@ -394,10 +394,7 @@ def test_a_slow_collector_delays_no_response(people: People, document: str, monk
             release.set()
 
 
-@pytest.mark.parametrize(
-    "trouble",
-    ["down", "slow", "refusing", "failing", "dropping"],
-)
+@pytest.mark.parametrize("trouble", ["down", "slow", "refusing", "failing", "dropping"])
 def test_a_failing_collector_changes_no_response_and_does_not_delay_the_end_of_the_process(
     people: People, document: str, monkeypatch: pytest.MonkeyPatch, trouble: str
 ):

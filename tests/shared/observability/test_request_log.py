@@ -214,10 +214,7 @@ def records(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 def test_a_database_outage_is_an_error_with_its_cause(
     people: People, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    gone = {
-        "SUPABASE_URL": "http://127.0.0.1:9",
-        "SUPABASE_JWT_ISSUER": f"{people.ann.stack.url}/auth/v1",
-    }
+    gone = {"SUPABASE_URL": "http://127.0.0.1:9", "SUPABASE_JWT_ISSUER": f"{people.ann.stack.url}/auth/v1"}
     with started_client(rag_search.app, people.ann.stack, monkeypatch, **gone) as client:
         answer = client.post("/api/rag/search", json={"query_text": QUESTION}, headers=people.ann.headers())
     assert answer.status_code == 500

@@ -66,11 +66,7 @@ def says(text: str, tokens: int = 10) -> dict[str, Any]:
 
 
 def run(
-    gateway: StandIn,
-    max_queries: int = 6,
-    max_seconds: float = 60,
-    tokens: int = 20_000,
-    seconds: float = 60,
+    gateway: StandIn, max_queries: int = 6, max_seconds: float = 60, tokens: int = 20_000, seconds: float = 60
 ) -> tuple[list[Any], list[str], BudgetedModel]:
     looked: list[str] = []
 

@@ -113,10 +113,7 @@ def test_a_long_sentence_is_split_at_words():
 
 def test_the_last_sentences_of_a_paragraph_are_repeated_if_they_fit():
     text = "One two three. Four five.\n\nSix seven. Eight nine."
-    assert cut(text, RECURSIVE, 6, 2) == [
-        "One two three. Four five.",
-        "Four five.\n\nSix seven. Eight nine.",
-    ]
+    assert cut(text, RECURSIVE, 6, 2) == ["One two three. Four five.", "Four five.\n\nSix seven. Eight nine."]
 
 
 def test_a_heading_stays_with_its_paragraph_even_if_that_is_split():
