@@ -1,4 +1,4 @@
-"""Addresses that are fetched, from a real service on this machine, and those that mean harm."""
+"""Addresses that are fetched, from a real server on this machine, and those that mean harm."""
 
 import gzip
 import socket
@@ -92,7 +92,7 @@ def test_a_redirect_to_an_internal_address_is_refused(subtests: pytest.Subtests)
 
 
 def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """A name service of our own: what it says of kiln.example, one answer after the other; who was asked."""
+    """A name server of our own: what it says of kiln.example, one answer after the other; who was asked."""
     requests: list[str] = []
     replies = iter(answers)
 
@@ -100,7 +100,7 @@ def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
 
     def getaddrinfo(host: str, port: int, *more: Any, **named: Any) -> Any:
         if not host.endswith(".example"):
-            # An address, of which no name service is asked.
+            # An address, of which no name server is asked.
             return real(host, port, *more, **named)
         requests.append(host)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in next(replies)]
@@ -118,7 +118,7 @@ def test_a_name_of_an_internal_address_is_refused(subtests: pytest.Subtests):
 
 
 def test_a_name_is_resolved_once_and_that_address_is_used(monkeypatch: pytest.MonkeyPatch, service: StandIn):
-    """A name service that gives a good address first and another afterwards is never asked again."""
+    """A name server that gives a good address first and another afterwards is never asked again."""
     service.replies(page())
     request = names(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
     url = service.url.replace("127.0.0.1", "kiln.example")
@@ -175,7 +175,7 @@ def test_an_unreachable_host_is_retried_later():
     ],
 )
 def test_an_unknown_host_is_not_retried(monkeypatch: pytest.MonkeyPatch, reason: int, kind: type[Exception]):
-    """Whether a name service is there to ask depends on the machine."""
+    """Whether a name server is there to ask depends on the machine."""
 
     def resolve(*_: object, **__: object) -> None:
         raise socket.gaierror(reason, "no")
@@ -198,7 +198,7 @@ def test_slow_headers_are_aborted(monkeypatch: pytest.MonkeyPatch, service: Stan
 
 @pytest.fixture
 def endless() -> Iterator[str]:
-    """A service whose body says no length and never ends."""
+    """A server whose body says no length and never ends."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
