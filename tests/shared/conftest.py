@@ -48,8 +48,8 @@ def home(services: Services, people: People) -> str:
 
 
 @pytest.fixture
-def desk(services: Services, people: People, world: World, home: str) -> Desk:
-    return Desk(services, people, world, home)
+def desk(services: Services, people: People, world: World, home: str, courier: WebhookSender) -> Desk:
+    return Desk(services, people, world, home, courier)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from typing import Any
 
 from shared.documents import collections, documents, webhooks
 from shared.documents.documents import NewUpload
+from shared.documents.webhook_delivery import WebhookSender
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -29,6 +30,7 @@ class Desk:
     people: People
     world: World
     home: str
+    courier: WebhookSender
 
     def listen(self, url: str, events: Sequence[str] = OF_DOCUMENTS, **more: Any) -> Row:
         return webhooks.create(

@@ -11,13 +11,11 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from shared.documents import collections, documents
-from shared.documents.webhook_delivery import WebhookSender
 from shared.errors import Conflict
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
-from tests.actors import World
 from tests.conftest import People
 from tests.process_faults import long_lock_waits, wait_for_waiters
 from tests.shared.webhook_documents import (
@@ -32,13 +30,13 @@ from tests.stand_in_server import StandIn
 pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
-def test_document_events_are_delivered(desk: Desk, worker: Worker, courier: WebhookSender, receiver: StandIn):
+def test_document_events_are_delivered(desk: Desk, worker: Worker, receiver: StandIn):
     desk.listen(f"{receiver.url}/hook?a=1")
     document = desk.bring()
     worker.work()
     documents.delete(desk.services.database, desk.people.ann.principal, document)
-    assert courier.deliver() == BatchResult(claimed=3, completed=3)
-    assert courier.deliver() == BatchResult()
+    assert desk.courier.deliver() == BatchResult(claimed=3, completed=3)
+    assert desk.courier.deliver() == BatchResult()
     started, completed, deleted = delivered_events(receiver)
     about = {"id": document, "collection_id": desk.home}
     assert started["data"] == {"object": {**about, "status": "processing"}}
@@ -51,10 +49,10 @@ def test_document_events_are_delivered(desk: Desk, worker: Worker, courier: Webh
     assert {request.path for request in receiver.requests} == {"/hook?a=1"}
 
 
-def test_a_delivery_has_a_valid_standard_signature(desk: Desk, courier: WebhookSender, receiver: StandIn):
+def test_a_delivery_has_a_valid_standard_signature(desk: Desk, receiver: StandIn):
     secret = desk.listen(receiver.url)["secret"]
     desk.bring()
-    courier.deliver()
+    desk.courier.deliver()
     (request,) = receiver.requests
     assert Webhook(secret).verify(request.body, request.headers) == request.json
     assert request.headers["webhook-id"] == request.json["id"]
@@ -68,15 +66,15 @@ def test_a_delivery_has_a_valid_standard_signature(desk: Desk, courier: WebhookS
     assert "authorization" not in request.headers
 
 
-def test_both_secrets_sign_during_a_rotation(desk: Desk, courier: WebhookSender, receiver: StandIn):
+def test_both_secrets_sign_during_a_rotation(desk: Desk, receiver: StandIn):
     webhook = desk.listen(receiver.url)
     renewed = desk.rotate(webhook, 60)
     assert renewed["secret"] != webhook["secret"]
     desk.bring()
-    courier.deliver()
+    desk.courier.deliver()
     latest = desk.rotate(webhook, 0)
     desk.bring("The oven is cold.")
-    courier.deliver()
+    desk.courier.deliver()
     first, second = receiver.requests
     for secret in (webhook["secret"], renewed["secret"]):
         Webhook(secret).verify(first.body, first.headers)
@@ -85,49 +83,43 @@ def test_both_secrets_sign_during_a_rotation(desk: Desk, courier: WebhookSender,
         Webhook(renewed["secret"]).verify(second.body, second.headers)
 
 
-def test_a_failed_document_is_delivered_with_its_reason(
-    desk: Desk, worker: Worker, courier: WebhookSender, receiver: StandIn
-):
+def test_a_failed_document_is_delivered_with_its_reason(desk: Desk, worker: Worker, receiver: StandIn):
     desk.listen(receiver.url, ["document.processing_failed"])
     desk.bring("GIF89a", filename="a.gif")
     worker.work()
-    courier.deliver()
+    desk.courier.deliver()
     (failed,) = delivered_events(receiver)
     assert failed["data"]["object"]["status"] == "failed"
     assert failed["data"]["object"]["error"]["code"] == "unsupported_file_type"
     assert "tesseract" in failed["data"]["object"]["error"]["message"]
 
 
-def test_a_document_given_up_by_the_worker_is_delivered(
-    desk: Desk, world: World, worker: Worker, courier: WebhookSender, receiver: StandIn
-):
+def test_a_document_given_up_by_the_worker_is_delivered(desk: Desk, worker: Worker, receiver: StandIn):
     desk.listen(receiver.url, ["document.processing_failed"])
     desk.bring()
-    world.sql(
+    desk.world.sql(
         "update rag.jobs set state = 'running', lease = gen_random_uuid(), attempts = 16, due_at = now()"
     )
     worker.work()
-    courier.deliver()
+    desk.courier.deliver()
     (failed,) = delivered_events(receiver)
     assert failed["data"]["object"]["error"]["code"] == "processing_failed"
 
 
 def test_a_synchronous_document_is_delivered_with_its_chunk_count(
-    desk: Desk, services: Services, people: People, courier: WebhookSender, receiver: StandIn
+    desk: Desk, services: Services, people: People, receiver: StandIn
 ):
     desk.listen(receiver.url, [*OF_COLLECTIONS, *OF_DOCUMENTS])
     new = NewDocument(org_id=people.acme.id, title="Kiln", text="The kiln is hot.", external_id="kiln")
     for _ in range(2):
         ingest(services.database, services.embedder, people.ann.principal, new)
-    courier.deliver()
+    desk.courier.deliver()
     created, *completed = delivered_events(receiver)
     assert (created["type"], created["data"]["object"]["name"]) == ("collection.created", "default")
     assert [body["data"]["object"]["chunk_count"] for body in completed] == [1, 1]
 
 
-def test_collection_events_are_delivered_without_events_of_their_documents(
-    desk: Desk, courier: WebhookSender, receiver: StandIn
-):
+def test_collection_events_are_delivered_without_events_of_their_documents(desk: Desk, receiver: StandIn):
     desk.listen(receiver.url, [*OF_COLLECTIONS, "document.deleted"])
     database, ann = desk.services.database, desk.people.ann
     home = desk.collection(ann, "new")
@@ -135,7 +127,7 @@ def test_collection_events_are_delivered_without_events_of_their_documents(
     for number in range(3):
         replace(desk, home=home).bring(f"Kiln {number}")
     collections.delete(database, ann.principal, home, cascade=True)
-    courier.deliver()
+    desk.courier.deliver()
     assert [(body["type"], body["data"]["object"]) for body in delivered_events(receiver)] == [
         ("collection.created", {"id": home, "name": "new"}),
         ("collection.updated", {"id": home, "name": "kilns"}),
@@ -143,17 +135,17 @@ def test_collection_events_are_delivered_without_events_of_their_documents(
     ]
 
 
-def test_rolled_back_changes_are_not_delivered(desk: Desk, world: World):
+def test_rolled_back_changes_are_not_delivered(desk: Desk):
     """The outbox is written in the transaction of what it tells."""
     desk.listen("https://hooks.example/")
     desk.bring()
-    assert pending_count(world) == 1
+    assert pending_count(desk.world) == 1
     with pytest.raises(Conflict):
         desk.bring()
-    assert pending_count(world) == 1
+    assert pending_count(desk.world) == 1
 
 
-def test_events_are_delivered_only_to_matching_webhooks(desk: Desk, world: World, home: str):
+def test_events_are_delivered_only_to_matching_webhooks(desk: Desk, home: str):
     home, other = desk.home, desk.collection(desk.people.ann, "other")
     there = desk.listen("https://hooks.example/1", collection_id=home)
     everywhere = desk.listen("https://hooks.example/2")
@@ -162,15 +154,15 @@ def test_events_are_delivered_only_to_matching_webhooks(desk: Desk, world: World
     off = desk.listen("https://hooks.example/5")
     desk.update(off, enabled=False)
     desk.bring()
-    rows = world.sql("select webhook_id::text, event_id from rag.deliveries")
+    rows = desk.world.sql("select webhook_id::text, event_id from rag.deliveries")
     assert {webhook for webhook, _ in rows} == {there["id"], everywhere["id"]}
     assert len({event for _, event in rows}) == 1
 
 
-def test_a_concurrently_deleted_webhook_blocks_no_writer(desk: Desk, world: World):
+def test_a_concurrently_deleted_webhook_blocks_no_writer(desk: Desk):
     going = desk.listen("https://hooks.example/1")
     staying = desk.listen("https://hooks.example/2")
-    stack = world.stack
+    stack = desk.world.stack
     with (
         long_lock_waits(stack),
         psycopg.connect(stack.database_url()) as deleting,
@@ -181,10 +173,10 @@ def test_a_concurrently_deleted_webhook_blocks_no_writer(desk: Desk, world: Worl
         wait_for_waiters(stack, 1)
         deleting.commit()
         writing.result()
-    assert world.sql("select webhook_id::text from rag.deliveries") == [(staying["id"],)]
+    assert desk.world.sql("select webhook_id::text from rag.deliveries") == [(staying["id"],)]
 
 
-def test_a_collection_s_own_webhook_gets_its_deletion(desk: Desk, courier: WebhookSender, receiver: StandIn):
+def test_a_collection_s_own_webhook_gets_its_deletion(desk: Desk, receiver: StandIn):
     desk.listen(receiver.url, ["collection.deleted"], collection_id=desk.home)
     collections.delete(desk.services.database, desk.people.ann.principal, desk.home, cascade=False)
-    assert courier.deliver() == BatchResult(claimed=1, completed=1)
+    assert desk.courier.deliver() == BatchResult(claimed=1, completed=1)
