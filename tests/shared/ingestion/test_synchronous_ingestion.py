@@ -11,6 +11,7 @@ from shared import pipeline
 from shared.clients.postgrest import Database
 from shared.documents import documents
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
+from shared.ingestion import synchronous_ingestion
 from shared.ingestion.chunking.chunked_document import (
     SPECIAL_TOKENS,
     ChunkingConfig,
@@ -424,17 +425,18 @@ def test_a_field_that_cannot_be_stored_is_refused_and_keeps_the_old_version(
             assert [row[0] for row in chunks_of(world, stored.document_id)] == [KETTLE]
 
 
-def test_a_batch_gets_a_fresh_token_before_each_call(services: Services, people: People):
+def test_a_batch_gets_a_fresh_token_before_each_call(
+    services: Services, people: People, monkeypatch: pytest.MonkeyPatch
+):
     """A key's token may be over by the time that all of them are embedded."""
+    monkeypatch.setattr(synchronous_ingestion, "CHUNKS_AT_ONCE", 4)
     requests = []
 
     def ann() -> Principal:
         requests.append(1)
         return people.ann.principal
 
-    documents = [
-        document(people.ann, f"{number}. {KETTLE}", external_id=str(number)) for number in range(300)
-    ]
+    documents = [document(people.ann, f"{number}. {KETTLE}", external_id=str(number)) for number in range(6)]
     stored = ingest_many(services.database, services.embedder, ann, "many", documents)
     assert all(entries and entries.chunks == 1 for entries in stored)
     assert len(requests) == 2

@@ -306,46 +306,38 @@ def test_a_streamed_answer_s_call_ends_with_its_tokens(people: People, monkeypat
 
 # -- without a collector ------------------------------------------------------------------------------
 
-IMPORTED = """
+PROGRAM = """
 import json, sys
 from fastapi.testclient import TestClient
 from functions import api_keys, health, metrics, rag_answer, rag_search, v1_answer
-with TestClient(rag_search.app) as client:
-    status = client.post("/api/rag/search", json={"query_text": "x"}).status_code
-heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.proto")
-print(json.dumps([status, [name for name in sys.modules if name.startswith(heavy)]]))
-"""
-
-
-@pytest.mark.parametrize("configured", [False, True])
-def test_no_exporter_is_imported_without_a_collector(stack: Stack, configured: bool):
-    """FastAPI imports OpenTelemetry's own interface where it is installed; the rest is slow."""
-    with StandIn() as stand_in:
-        settings = collector(stand_in) if configured else {}
-        process = subprocess.run(
-            [sys.executable, "-c", IMPORTED],
-            env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
-            capture_output=True, text=True, check=True, cwd=ROOT,
-        )  # fmt: skip
-    status, modules = json.loads(process.stdout)
-    assert status == 401
-    assert bool(modules) is configured
-
-
-FAULTY = """
-import sys
-from fastapi.testclient import TestClient
-from functions import rag_search
 from shared.api.dependencies import services_dependency
 
 def broken():
     raise RuntimeError("QUARTZ-5521, as a document says")
 
-with TestClient(rag_search.app, raise_server_exceptions=False) as client:
+if "broken" in sys.argv:
     rag_search.app.dependency_overrides[services_dependency] = broken
-    answer = client.post("/api/rag/search?q=ZEBRAFISH", json={"query_text": "x"})
-print(answer.status_code)
+with TestClient(rag_search.app, raise_server_exceptions=False) as client:
+    status = client.post("/api/rag/search?q=ZEBRAFISH", json={"query_text": "x"}).status_code
+heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.proto")
+print(json.dumps([status, [name for name in sys.modules if name.startswith(heavy)]]))
 """
+
+
+def run_program(stack: Stack, *arguments: str, **settings: str) -> tuple[int, list[str]]:
+    """The status of a request in a process of its own, and the slow modules that were imported."""
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    status, modules = json.loads(process.stdout)
+    return status, modules
+
+
+def test_no_exporter_is_imported_without_a_collector(stack: Stack):
+    """FastAPI imports OpenTelemetry's own interface where it is installed; the rest is slow."""
+    assert run_program(stack) == (401, [])
 
 
 # FastAPI has telemetry of its own, on unless it is told otherwise: with this variable, or a provider
@@ -353,13 +345,10 @@ print(answer.status_code)
 def test_environment_variables_do_not_extend_the_export(stack: Stack):
     with StandIn() as stand_in:
         settings = {**collector(stand_in), "FASTAPI_OTEL_AUTO_CONFIGURE": "true"}
-        process = subprocess.run(
-            [sys.executable, "-c", FAULTY],
-            env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
-            capture_output=True, text=True, check=True, cwd=ROOT,
-        )  # fmt: skip
+        status, modules = run_program(stack, "broken", **settings)
         sent = b"".join(request.body for request in stand_in.requests)
-    assert process.stdout.strip() == "500"
+    assert status == 500
+    assert modules, "with a collector"
     assert {request.path for request in stand_in.requests} == {"/v1/traces"}
     request, steps = request_and_steps(spans_of(stand_in))
     assert (request.name, steps) == ("POST /api/rag/search", [])

@@ -230,7 +230,7 @@ def test_the_time_slices_of_a_run_list_a_website_once(
     monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
     with Website() as site:
         for path in ("/a", "/b", "/c"):
-            site.put(path, article(f"Page {path}", f"The kiln {path} is hot."))
+            site.put(path, f"The kiln {path} is hot.", Content_Type="text/plain")
         site.list_pages("/a", "/b", "/c")
         source = make(people.ada, collection, site.url)
         assert counts(run(lister, people.ada, source)) == (3, 3, 0, 0)
