@@ -15,11 +15,9 @@ from tests.stand_in_server import StandIn
 Row = dict[str, Any]
 OF_COLLECTIONS = ["collection.created", "collection.updated", "collection.deleted"]
 OF_DOCUMENTS = [
-    "document.processing_started",
-    "document.processing_completed",
-    "document.processing_failed",
+    "document.processing_started", "document.processing_completed", "document.processing_failed",
     "document.deleted",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -581,7 +581,9 @@ def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
         assert calls_of_a_round() == ["claim_jobs", "open_job", "complete_job"]
         ann.bring_url(site.url)
         assert calls_of_a_round() == ["claim_jobs", "open_job", "store_content", "complete_job"]
-        ann.bring("The kiln is hot today and will be tomorrow. " * 1000)
+        # More passages than are embedded at once.
+        short = ann.with_collection("short", config={"chunk_size": 32, "chunk_overlap": 0})
+        short.bring("The kiln is hot today and will be tomorrow. " * 200)
         assert calls_of_a_round() == [
             "claim_jobs", "open_job", "extend_job", "extend_job", "complete_job",
         ]  # fmt: skip

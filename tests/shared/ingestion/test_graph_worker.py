@@ -27,12 +27,9 @@ from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, relations, state
 
 TEXTS = (
-    "Ann Lee wrote the plan.",
-    "Bob Orr read the plan.",
-    "Cyd Fox did not.",
-    "Dot Kay did.",
+    "Ann Lee wrote the plan.", "Bob Orr read the plan.", "Cyd Fox did not.", "Dot Kay did.",
     "Eli Moe too.",
-)
+)  # fmt: skip
 NAMES = ("Ann Lee", "Bob Orr", "Cyd Fox", "Dot Kay", "Eli Moe")
 
 

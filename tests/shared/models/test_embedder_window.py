@@ -13,23 +13,11 @@ from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, StandIn
 
 MISSING = Reply(status=404, body=b"404 page not found")
-VLLM = Reply(
-    json={
-        "object": "list",
-        "data": [
-            {
-                "id": "BAAI/bge-m3",
-                "object": "model",
-                "created": 1_760_000_000,
-                "owned_by": "vllm",
-                "root": "BAAI/bge-m3",
-                "parent": None,
-                "max_model_len": 8192,
-                "permission": [],
-            }
-        ],
-    }
-)
+VLLM_MODEL = {
+    "id": "BAAI/bge-m3", "object": "model", "created": 1_760_000_000, "owned_by": "vllm",
+    "root": "BAAI/bge-m3", "parent": None, "max_model_len": 8192, "permission": [],
+}  # fmt: skip
+VLLM = Reply(json={"object": "list", "data": [VLLM_MODEL]})
 
 
 def llama_cpp(**meta: int) -> Reply:
@@ -37,24 +25,21 @@ def llama_cpp(**meta: int) -> Reply:
     return Reply(json={"models": [], "object": "list", "data": [entry]})
 
 
-OLLAMA_MODELS = Reply(
-    json={
-        "object": "list",
-        "data": [
-            {"id": "nomic-embed-text:latest", "object": "model", "created": 1, "owned_by": "library"},
-            {"id": "llama3.2:latest", "object": "model", "created": 1, "owned_by": "library"},
-        ],
-    }
-)
+OLLAMA_NAMES = [
+    {"id": f"{name}:latest", "object": "model", "created": 1, "owned_by": "library"}
+    for name in ("nomic-embed-text", "llama3.2")
+]
+OLLAMA_MODELS = Reply(json={"object": "list", "data": OLLAMA_NAMES})
+OLLAMA_INFO = {
+    "general.architecture": "nomic-bert", "nomic-bert.context_length": 2048,
+    "nomic-bert.embedding_length": 768,
+}  # fmt: skip
+OLLAMA_FAMILY = {"family": "nomic-bert", "parameter_size": "137M"}
 OLLAMA_DETAILS = Reply(
     json={
         "modelfile": "…",
-        "details": {"family": "nomic-bert", "parameter_size": "137M"},
-        "model_info": {
-            "general.architecture": "nomic-bert",
-            "nomic-bert.context_length": 2048,
-            "nomic-bert.embedding_length": 768,
-        },
+        "details": OLLAMA_FAMILY,
+        "model_info": OLLAMA_INFO,
         "capabilities": ["embedding"],
     }
 )

@@ -82,19 +82,14 @@ def test_a_size_is_requested_only_of_models_that_support_it(subtests: pytest.Sub
             assert service.requests[0].json["model"] == embedder.model == model
 
 
-def test_a_set_size_is_requested_of_any_model(service: StandIn):
-    service.replies(vectors([0.1] * 3072), vectors([0.1] * 3073))
+def test_a_set_size_is_requested_of_any_model_and_no_more_is_accepted(service: StandIn):
+    service.replies(vectors([0.1] * 3072), vectors([0.1] * 3073), vectors([0.1] * 1536))
     embedder = hosted(service, rag_embedding_model="gemini-embedding-001", rag_embedding_dimensions=3072)
     assert embed(embedder, ["a text"]) == [[0.1] * 3072]
     assert service.requests[0].json["dimensions"] == 3072
-    with pytest.raises(EmbeddingFailed):
-        embed(embedder, ["a text"])
-
-
-def test_more_dimensions_than_requested_are_a_failure(service: StandIn):
-    service.replies(vectors([0.1] * 1536))
-    with pytest.raises(EmbeddingFailed):
-        embed(hosted(service, rag_embedding_dimensions=512), ["a text"])
+    for smaller in (embedder, hosted(service, rag_embedding_dimensions=512)):
+        with pytest.raises(EmbeddingFailed):
+            embed(smaller, ["a text"])
 
 
 @pytest.mark.parametrize("dimensions", [255, 3073])
@@ -132,29 +127,18 @@ def test_shorter_vectors_are_padded_with_zeros(service: StandIn):
     assert not any(vector[2:])
 
 
-def test_a_vector_of_the_stored_size_is_unchanged(service: StandIn):
-    full = [float(number) for number in range(1, 1537)]
-    service.replies(vectors(full))
-    assert embed(hosted(service), ["a text"]) == [full]
-
-
-def test_vectors_in_base64_are_single_precision_numbers(service: StandIn):
+def test_a_vector_of_the_stored_size_is_unchanged_as_numbers_and_in_base64(service: StandIn):
     full = [number / 4096 for number in range(1, 1537)]
-    service.replies(vectors(base64.b64encode(struct.pack("<1536f", *full)).decode()))
-    assert embed(hosted(service), ["a text"]) == [full]
+    service.replies(vectors(full), vectors(base64.b64encode(struct.pack("<1536f", *full)).decode()))
+    for _ in range(2):
+        assert embed(hosted(service), ["a text"]) == [full]
 
 
-@pytest.mark.parametrize(
-    "encoded", ["AAA", "AAAA", "AAAAAAAAAAA=", "!!!!", "AACAf!==", "é", "", "AADAfw==", "AACAfw=="]
-)
-def test_a_vector_in_base64_that_cannot_be_read_is_a_failure(service: StandIn, encoded: str):
-    """Lengths that are no multiple of four, other characters, no number, NaN and infinity."""
-    service.replies(vectors(encoded))
-    failure(service)
-
-
-def test_a_vector_that_cannot_be_stored_is_a_failure(subtests: pytest.Subtests):
-    cases: dict[str, list[float]] = {
+def test_a_vector_that_cannot_be_read_or_stored_is_a_failure(subtests: pytest.Subtests):
+    # Lengths that are no multiple of four, other characters, no number, NaN and infinity.
+    encoded = ("AAA", "AAAA", "AAAAAAAAAAA=", "!!!!", "AACAf!==", "é", "", "AADAfw==", "AACAfw==")
+    cases: dict[str, Any] = {
+        **{f"base64 {text}": text for text in encoded},
         "too many dimensions": [1.0] * 1537,
         "nan": [1.0, math.nan],
         "infinite": [math.inf],
@@ -169,14 +153,10 @@ def test_a_vector_that_cannot_be_stored_is_a_failure(subtests: pytest.Subtests):
             failure(service)
 
 
-def test_a_missing_vector_is_a_failure(service: StandIn):
-    service.replies(vectors([1.0]))
+def test_a_missing_or_extra_vector_is_a_failure(service: StandIn):
+    service.replies(vectors([1.0]), vectors([1.0], [2.0]))
     with pytest.raises(EmbeddingFailed):
         embed(hosted(service), ["one", "two"])
-
-
-def test_an_extra_vector_is_a_failure(service: StandIn):
-    service.replies(vectors([1.0], [2.0]))
     failure(service)
 
 

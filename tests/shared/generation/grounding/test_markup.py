@@ -87,17 +87,12 @@ def test_a_supported_claim_is_shown_in_any_markup(subtests: pytest.Subtests):
 
 
 FRAMES = [
-    "**Customer data**",
-    "**Customer data:**",
-    "# Vacation of contractors",
-    "How is the database used?",
+    "**Customer data**", "**Customer data:**", "# Vacation of contractors", "How is the database used?",
     "Unfortunately, the documents do not mention volume prices.",
-    "I'm sorry, but I cannot find any information on this.",
-    "None of the documents mentions prices.",
-    "There is no information about prices.",
-    "Die Dokumente enthalten dazu leider keine Angaben.",
+    "I'm sorry, but I cannot find any information on this.", "None of the documents mentions prices.",
+    "There is no information about prices.", "Die Dokumente enthalten dazu leider keine Angaben.",
     "Is there anything else you would like to know?",
-]
+]  # fmt: skip
 
 
 def test_a_label_or_a_remark_is_a_frame(subtests: pytest.Subtests):

@@ -93,21 +93,10 @@ def test_a_long_text_is_truncated_and_stays_within_the_limit():
 
 PIECES = some.sampled_from(
     [
-        "please",
-        "show me",
-        "hi,",
-        "k8s",
-        "DB",
-        "BillingService",
-        "a_b",
-        "thanks",
-        "!",
-        "?",
-        ",",
-        "PR",
+        "please", "show me", "hi,", "k8s", "DB", "BillingService", "a_b", "thanks", "!", "?", ",", "PR",
         "tell me about",
     ]
-)
+)  # fmt: skip
 
 
 @given(some.one_of(some.text(), some.lists(PIECES, max_size=12).map(" ".join)))
