@@ -122,18 +122,13 @@ def test_the_request_has_the_model_the_key_and_the_contract_s_instructions(servi
     assert user.endswith(f"\n\nQuestion: {QUESTION}\n\n{INSTRUCTIONS}")
 
 
-def test_another_model_can_be_chosen(service: StandIn):
-    service.replies(says("Yes."))
-    draft = write(service, KETTLE, rag_llm_model="openai/gpt-5-mini")
-    assert (draft.text, draft.model) == ("Yes.", "openai/gpt-5-mini")
-    assert service.requests[0].json["model"] == "openai/gpt-5-mini"
-
-
-def test_the_model_s_text_is_the_answer(service: StandIn):
+@pytest.mark.parametrize("model", ["google/gemini-2.5-flash", "openai/gpt-5-mini"])
+def test_the_chosen_model_s_text_is_the_answer(service: StandIn, model: str):
     text = "At 100 degrees,\n\nsays the Kettle manual."
     service.replies(says(text))
-    draft = write(service, KETTLE)
-    assert (draft.text, draft.model) == (text, "google/gemini-2.5-flash")
+    draft = write(service, KETTLE, rag_llm_model=model)
+    assert (draft.text, draft.model) == (text, model)
+    assert service.requests[0].json["model"] == model
 
 
 def test_the_caller_sets_the_sampling_and_the_default_is_close_to_the_context(service: StandIn):
@@ -142,12 +137,8 @@ def test_the_caller_sets_the_sampling_and_the_default_is_close_to_the_context(se
     write(service, KETTLE, sampling=sampling)
     request = service.requests[-1].json
     assert {name: request[name] for name in set(request) - {"model", "messages"}} == {
-        "temperature": 0.7,
-        "max_tokens": 2048,
-        "stop": ["END"],
-        "seed": 7,
-        "presence_penalty": 0.5,
-    }
+        "temperature": 0.7, "max_tokens": 2048, "stop": ["END"], "seed": 7, "presence_penalty": 0.5,
+    }  # fmt: skip
 
 
 def test_usage_is_the_gateway_s(service: StandIn):
@@ -189,7 +180,7 @@ ATTACKS = [
 ]
 
 
-def test_a_document_with_markers_cannot_close_the_fence(subtests: pytest.Subtests):
+def test_markers_in_a_document_a_title_or_a_question_cannot_close_the_fence(subtests: pytest.Subtests):
     for attack in ATTACKS:
         with subtests.test(attack=attack), StandIn() as service:
             request = request_for(service, match(attack, "Kettle manual"), TOASTER)
@@ -199,20 +190,12 @@ def test_a_document_with_markers_cannot_close_the_fence(subtests: pytest.Subtest
             assert user.count(f"<<end-{nonce}>>") == user.count(f"<<source-{nonce}>>") == 2
             assert attack not in system
             assert user.endswith(INSTRUCTIONS)
-
-
-def test_a_title_is_fenced_and_stays_on_its_line(subtests: pytest.Subtests):
-    for attack in ATTACKS:
-        with subtests.test(attack=attack), StandIn() as service:
+            # A title stays on its line.
             request = request_for(service, match("Text.", title=attack))
             assert excerpts(request) == ["Text."]
             opening = f"<<source-{nonce_of(request)}>>\nTitle: {' '.join(attack.split())}\nText.\n"
             assert opening in contents(request)[1]
-
-
-def test_the_question_is_unchanged(subtests: pytest.Subtests):
-    for attack in ATTACKS:
-        with subtests.test(attack=attack), StandIn() as service:
+            # The question is unchanged.
             request = request_for(service, KETTLE, question=attack)
             assert excerpts(request) == [KETTLE.text]
             assert contents(request)[1].endswith(f"\n\nQuestion: {attack}\n\n{INSTRUCTIONS}")
@@ -228,12 +211,8 @@ def test_the_context_stays_within_the_token_budget(budget: int):
 
 
 def test_the_best_matches_come_first_and_others_are_dropped_over_the_budget(service: StandIn):
-    long = match("word " * 2000, "Long")
-    request = request_for(service, KETTLE, long, TOASTER, rag_context_tokens=500)
+    request = request_for(service, KETTLE, match("word " * 2000, "Long"), TOASTER, rag_context_tokens=500)
     assert excerpts(request) == [KETTLE.text, TOASTER.text]
-
-
-def test_a_match_over_the_whole_budget_is_skipped_for_one_that_fits(service: StandIn):
     request = request_for(service, match("word " * 20_000, "Long"), KETTLE)
     assert excerpts(request) == [KETTLE.text]
     assert count_tokens(contents(request)[1]) < 3000 + 200
@@ -290,29 +269,18 @@ def test_another_error_status_is_a_failure(subtests: pytest.Subtests):
             assert type(error) is expected
 
 
-def test_a_dropped_connection_is_a_failure(service: StandIn):
-    assert type(failure(service, Reply(drop=True))) is GenerationFailed
-
-
-def test_an_unreachable_gateway_is_a_failure(service: StandIn):
-    with pytest.raises(GenerationFailed):
-        write(service, KETTLE, rag_llm_url="http://127.0.0.1:9/v1")
-
-
 def test_a_gateway_time_out_is_reported_as_such(service: StandIn):
     error = failure(service, Reply(delay=30), rag_llm_timeout_seconds=0.5)
     assert type(error) is GenerationTimedOut
     assert (error.status, error.code) == (500, "generation_timeout")
 
 
-def test_an_empty_answer_is_a_failure(subtests: pytest.Subtests):
-    for text in ("", " \n", None):
-        with subtests.test(text=text), StandIn() as service:
-            assert type(failure(service, says(text))) is GenerationFailed
-
-
-def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
+def test_an_empty_or_malformed_answer_is_a_failure(subtests: pytest.Subtests):
     cases: dict[str, Reply] = {
+        "no text": says(""),
+        "white space": says(" \n"),
+        "null text": says(None),
+        "dropped": Reply(drop=True),
         "empty object": Reply(json={}),
         "list": Reply(json=[]),
         "null": Reply(json=None),
@@ -331,6 +299,8 @@ def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
     for case, reply in cases.items():
         with subtests.test(case), StandIn() as service:
             assert type(failure(service, reply)) is GenerationFailed
+    with StandIn() as service, pytest.raises(GenerationFailed):
+        write(service, KETTLE, rag_llm_url="http://127.0.0.1:9/v1")
 
 
 def test_without_a_key_answers_are_extracted_and_labelled():

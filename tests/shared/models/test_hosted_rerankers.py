@@ -21,16 +21,8 @@ every_provider = pytest.mark.parametrize("provider", sorted(APIS))
 
 
 def hosted(service: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
-    made = reranker_for(
-        settings(
-            **{
-                "rag_rerank_provider": provider,
-                "rag_rerank_api_key": SECRET,
-                "rag_rerank_url": f"{service.url}/v9/rerank",
-                **fields,
-            }
-        )
-    )
+    own = {"rag_rerank_api_key": SECRET, "rag_rerank_url": f"{service.url}/v9/rerank"}
+    made = reranker_for(settings(**{"rag_rerank_provider": provider, **own, **fields}))
     assert made is not None
     return closed_after_test(made)
 
@@ -48,30 +40,14 @@ NAMES = {
     "voyage": ("data", "relevance_score"),
     "mixedbread": ("data", "score"),
 }
+JINA = {"model": "jina-reranker-v1-base-en", "top_n": 3, "return_documents": False}
+VOYAGE = {"model": "rerank-2.5", "top_k": 3, "return_documents": False, "truncation": True}
+MIXEDBREAD = {"model": "mixedbread-ai/mxbai-rerank-large-v2", "top_k": 3, "return_input": False}
 REQUESTS = {
     "cohere": {"model": "rerank-english-v3.0", "query": "a question", "documents": PASSAGES, "top_n": 3},
-    "jina": {
-        "model": "jina-reranker-v1-base-en",
-        "query": "a question",
-        "documents": PASSAGES,
-        "top_n": 3,
-        "return_documents": False,
-    },
-    "voyage": {
-        "model": "rerank-2.5",
-        "query": "a question",
-        "documents": PASSAGES,
-        "top_k": 3,
-        "return_documents": False,
-        "truncation": True,
-    },
-    "mixedbread": {
-        "model": "mixedbread-ai/mxbai-rerank-large-v2",
-        "query": "a question",
-        "input": PASSAGES,
-        "top_k": 3,
-        "return_input": False,
-    },
+    "jina": {**JINA, "query": "a question", "documents": PASSAGES},
+    "voyage": {**VOYAGE, "query": "a question", "documents": PASSAGES},
+    "mixedbread": {**MIXEDBREAD, "query": "a question", "input": PASSAGES},
 }
 ADDRESSES = {
     "cohere": "https://api.cohere.com/v2/rerank",
@@ -125,9 +101,10 @@ def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(servic
 # Faults are handled by the client that all providers share, so one provider stands for all of them.
 @pytest.mark.usefixtures("short_pauses")
 def test_a_temporary_failure_is_retried(subtests: pytest.Subtests):
-    for status in (429, 500, 503):
-        with subtests.test(status=status), StandIn() as service:
-            service.replies(Reply(status=status, json={"message": SECRET}), results("cohere", (0, 0.5)))
+    refusals = [Reply(status=status, json={"message": SECRET}) for status in (429, 500, 503)]
+    for reply in (*refusals, Reply(drop=True)):
+        with subtests.test(reply=reply), StandIn() as service:
+            service.replies(reply, results("cohere", (0, 0.5)))
             assert hosted(service).score("a question", ["first"]) == [0.5]
             assert len(service.requests) == 2
             assert service.requests[0].json == service.requests[1].json
@@ -143,28 +120,13 @@ def test_an_error_status_is_a_failure_without_a_retry(subtests: pytest.Subtests)
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_a_permanent_failure_is_given_up_after_three_attempts(service: StandIn):
-    service.replies(Reply(status=503))
-    assert failure(hosted(service)).log_reason == "HTTP 503"
-    assert len(service.requests) == 3
-
-
-@pytest.mark.usefixtures("short_pauses")
-def test_a_broken_connection_is_retried(service: StandIn):
-    service.replies(Reply(drop=True), results("cohere", (0, 0.5)))
-    assert hosted(service).score("a question", ["first"]) == [0.5]
-
-
-@pytest.mark.usefixtures("short_pauses")
-def test_repeatedly_broken_connections_are_a_failure(service: StandIn):
-    service.replies(Reply(drop=True))
-    failure(hosted(service))
-    assert len(service.requests) == 3
-
-
-@pytest.mark.usefixtures("short_pauses")
-def test_an_unreachable_endpoint_is_a_failure(service: StandIn):
-    failure(hosted(service, rag_rerank_url="http://127.0.0.1:9/rerank"))
+def test_a_permanent_failure_is_given_up_after_three_attempts(subtests: pytest.Subtests):
+    for reply, reason in ((Reply(status=503), "HTTP 503"), (Reply(drop=True), "RemoteProtocolError")):
+        with subtests.test(reason), StandIn() as service:
+            service.replies(reply)
+            assert failure(hosted(service)).log_reason == reason
+            assert len(service.requests) == 3
+            failure(hosted(service, rag_rerank_url="http://127.0.0.1:9/rerank"))
 
 
 def test_a_retry_after_beyond_the_deadline_is_not_waited_for(service: StandIn):

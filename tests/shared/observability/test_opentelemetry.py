@@ -168,29 +168,22 @@ def test_the_route_is_the_template_and_no_token_or_text_is_exported(
         assert hidden.encode() not in sent
 
 
-@pytest.mark.parametrize(
-    ("settings", "headers", "status", "code"),
-    [
-        ({}, {"Authorization": "Bearer a.b.c"}, 401, Status.STATUS_CODE_UNSET),
-        ({"SUPABASE_ANON_KEY": "wrong"}, {}, 500, Status.STATUS_CODE_ERROR),
-    ],
-)
 def test_a_client_error_is_not_a_span_error_and_a_server_error_is(
-    people: People,
-    monkeypatch: pytest.MonkeyPatch,
-    settings: dict[str, str],
-    headers: dict[str, str],
-    status: int,
-    code: int,
+    people: People, monkeypatch: pytest.MonkeyPatch
 ):
-    with StandIn() as stand_in:
-        settings = {**settings, **collector(stand_in)}
-        with started_client(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
-            arguments = {**people.ann.headers(), **headers}
-            answer = client.post("/api/rag/search", json=QUESTION, headers=arguments)
-        request, _ = request_and_steps(spans_of(stand_in))
-    assert answer.status_code == values(request)["http.response.status_code"] == status
-    assert request.status.code == code
+    ann = people.ann.headers()
+    cases: list[tuple[dict[str, str], dict[str, str], int, int]] = [
+        ({}, {**ann, "Authorization": "Bearer a.b.c"}, 401, Status.STATUS_CODE_UNSET),
+        ({"SUPABASE_ANON_KEY": "wrong"}, ann, 500, Status.STATUS_CODE_ERROR),
+    ]
+    for settings, headers, status, code in cases:
+        with StandIn() as stand_in:
+            changes = {**settings, **collector(stand_in)}
+            with started_client(rag_search.app, people.ann.stack, monkeypatch, **changes) as client:
+                answer = client.post("/api/rag/search", json=QUESTION, headers=headers)
+            request, _ = request_and_steps(spans_of(stand_in))
+        assert answer.status_code == values(request)["http.response.status_code"] == status
+        assert request.status.code == code
 
 
 # -- calls of services ------------------------------------------------------------------------------------
@@ -409,17 +402,13 @@ def test_a_failing_collector_changes_no_response_and_does_not_delay_the_end_of_t
 
 
 EVENT = {
-    "version": "2.0",
-    "routeKey": "$default",
-    "rawPath": "/health",
-    "rawQueryString": "",
-    "headers": {"host": "example.com"},
+    "version": "2.0", "routeKey": "$default", "rawPath": "/health", "rawQueryString": "",
+    "headers": {"host": "example.com"}, "isBase64Encoded": False,
     "requestContext": {
         "http": {"method": "GET", "path": "/health", "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1"},
         "stage": "$default",
     },
-    "isBase64Encoded": False,
-}
+}  # fmt: skip
 
 
 def test_on_lambda_spans_are_sent_before_the_process_freezes(stack: Stack, monkeypatch: pytest.MonkeyPatch):
