@@ -89,11 +89,9 @@ def test_a_possibly_executed_call_is_retried_only_if_idempotent(subtests: pytest
 
 def test_a_permanent_error_is_not_retried(subtests: pytest.Subtests):
     cases: list[tuple[str, type[RagError]]] = [
-        ("57014", DatabaseTimedOut),
-        ("PGRST003", DatabaseTimedOut),
-        ("PGRST301", Unauthorized),
+        ("57014", DatabaseTimedOut), ("PGRST003", DatabaseTimedOut), ("PGRST301", Unauthorized),
         ("XX000", DatabaseFailed),
-    ]
+    ]  # fmt: skip
     for code, noun in cases:
         with subtests.test(code=code), StandIn() as service, database_at(service) as database:
             service.replies(refusal(code, 500))

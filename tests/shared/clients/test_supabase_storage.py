@@ -68,13 +68,9 @@ def test_an_invalid_response_is_a_failure_without_details(subtests: pytest.Subte
 
 def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):
     cases: list[Any] = [
-        {},
-        [],
-        {"url": 1},
-        {"url": "https://elsewhere.example/object/?token=t"},
-        {"url": "//elsewhere.example/object/x?token=t"},
-        {"url": "/object/upload/sign/x"},
-    ]
+        {}, [], {"url": 1}, {"url": "https://elsewhere.example/object/?token=t"},
+        {"url": "//elsewhere.example/object/x?token=t"}, {"url": "/object/upload/sign/x"},
+    ]  # fmt: skip
     for text in cases:
         with subtests.test(text=text), server_and_storage() as (service, storage):
             service.replies(Reply(json=text))
@@ -120,9 +116,7 @@ def test_a_slow_object_is_abandoned_at_the_deadline(
 
 
 def test_an_unreachable_storage_is_a_failure(service: StandIn):
-    with (
-        closing(Storage("http://127.0.0.1:9", "anon", "bucket")) as storage,
-        pytest.raises(RagError) as failed,
-    ):
+    storage = Storage("http://127.0.0.1:9", "anon", "bucket")
+    with closing(storage), pytest.raises(RagError) as failed:
         storage.remove(ANN, PATH)
     assert (failed.value.code, failed.value.log_reason) == ("storage_failed", "ConnectError")

@@ -59,20 +59,16 @@ def test_the_request_has_model_texts_key_and_the_stored_size(service: StandIn):
     assert (request.method, request.path) == ("POST", "/v1/embeddings")
     assert request.headers["authorization"] == f"Bearer {SECRET}"
     assert request.json == {
-        "model": "text-embedding-3-small",
-        "input": ["first", "second"],
-        "encoding_format": "base64",
+        "model": "text-embedding-3-small", "input": ["first", "second"], "encoding_format": "base64",
         "dimensions": 1536,
-    }
+    }  # fmt: skip
 
 
 def test_a_size_is_requested_only_of_models_that_support_it(subtests: pytest.Subtests):
     cases: list[tuple[str, int | None]] = [
-        ("text-embedding-3-small", 1536),
-        ("text-embedding-3-large", 1536),
-        ("text-embedding-ada-002", None),
+        ("text-embedding-3-small", 1536), ("text-embedding-3-large", 1536), ("text-embedding-ada-002", None),
         ("bge-m3", None),
-    ]
+    ]  # fmt: skip
     for model, request in cases:
         with subtests.test(model=model), StandIn() as service:
             service.replies(vectors([1.0]))

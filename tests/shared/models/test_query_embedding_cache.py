@@ -268,12 +268,9 @@ def ask(server: StandIn, embedder: Embedder, actor: Actor) -> list[float]:
 
 
 def test_a_hanging_database_is_not_waited_for(
-    service: StandIn,
-    people: People,
-    remote: Services,
-    monkeypatch: pytest.MonkeyPatch,
+    service: StandIn, people: People, remote: Services, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-):
+):  # fmt: skip
     monkeypatch.setattr(query_embedding_cache, "CACHE_TIMEOUT_SECONDS", 0.1)
     answers_with(service, 1)
     with StandIn() as hanging, deadline(60):
@@ -284,12 +281,9 @@ def test_a_hanging_database_is_not_waited_for(
 
 
 def test_a_cached_vector_is_validated_like_a_new_one(
-    subtests: pytest.Subtests,
-    service: StandIn,
-    people: People,
-    remote: Services,
+    subtests: pytest.Subtests, service: StandIn, people: People, remote: Services,
     caplog: pytest.LogCaptureFixture,
-):
+):  # fmt: skip
     """Whatever stands before the database may answer anything."""
     start = vector(1)[:-1]
     cases: list[object] = [

@@ -11,7 +11,7 @@ from shared.clients.ssrf_guard import AddressPolicy
 from shared.documents import collections
 from shared.errors import FetchFailed
 from shared.ingestion.document_worker import Worker
-from shared.ingestion.job_queue import Job, Jobs
+from shared.ingestion.job_queue import Jobs
 from shared.ingestion.sources import source_worker
 from shared.ingestion.sources.open_source import open_source
 from shared.ingestion.sources.source import Content, Item, ItemGone
@@ -19,6 +19,7 @@ from shared.ingestion.sources.source_worker import SourceWorker
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.shared.ingestion.test_document_worker_killed import Dying, Killed
 from tests.website_server import Website, article
 
 ADDRESS = "https://docs.example/"
@@ -269,33 +270,12 @@ def test_content_that_moves_keeps_a_document(ada: Admin, shelf: Shelf):
     assert ada.titles() == ["b", "c", "z"]
 
 
-class Killed(BaseException):
-    """Nothing of the worker runs after it."""
-
-
-class Dying(Jobs):
-    """Dies at a call of that number, before it is sent or before its answer is read."""
-
-    calls_left = 0
-
-    def call(self, job: Job, function: str, arguments: Row) -> Any:
-        vars(self)["calls_left"] = self.calls_left - 1
-        if self.calls_left < 0:
-            raise Killed
-        answer = super().call(job, function, arguments)
-        if self.calls_left == 0:
-            raise Killed
-        return answer
-
-
 def test_a_worker_that_dies_at_any_call_is_continued(ada: Admin, shelf: Shelf, services: Services):
     source = ada.make()
     died = 0
-    for call in range(1, 20):
-        dying = Dying(services.database, services.require_signer())
-        vars(dying)["calls_left"] = call
+    for call in range(19):
         try:
-            SourceWorker(dying, lambda _: shelf).work()
+            SourceWorker(Dying(services, call, answered=True), lambda _: shelf).work()
         except Killed:
             died += 1
         # No other worker has it before its lease ends.

@@ -31,19 +31,11 @@ def names(plan: Route) -> list[str]:
 
 
 NAMES = {
-    "INC-4821": "INC-4821",
-    "shared/match.py": "shared/match.py",
-    "ann@example.com": "ann@example.com",
-    " v1.2.3 ": "v1.2.3",
-    "1.2.3": "1.2.3",
-    "retry_count": "retry_count",
-    "INC-7?": "INC-7",
-    "INC-7.": "INC-7",
-    "“INC-7”": "INC-7",
-    "“INC-7”?": "INC-7",
-    '"INC-7?"': "INC-7",
+    "INC-4821": "INC-4821", "shared/match.py": "shared/match.py", "ann@example.com": "ann@example.com",
+    " v1.2.3 ": "v1.2.3", "1.2.3": "1.2.3", "retry_count": "retry_count", "INC-7?": "INC-7",
+    "INC-7.": "INC-7", "“INC-7”": "INC-7", "“INC-7”?": "INC-7", '"INC-7?"': "INC-7",
     "'retry_count'": "retry_count",
-}
+}  # fmt: skip
 
 
 def test_an_identifier_is_searched_by_keyword_unchanged(subtests: pytest.Subtests):
@@ -74,13 +66,9 @@ def test_an_unknown_identifier_falls_back_to_the_org_except_in_fast_mode():
 
 
 MODES = [
-    (SearchMode.KNOWLEDGE, Mode.HYBRID),
-    (SearchMode.GRAPH, Mode.GRAPH),
-    (SearchMode.HYBRID, Mode.HYBRID),
-    (SearchMode.KEYWORD, Mode.KEYWORD),
-    (SearchMode.NEURAL, Mode.SEMANTIC),
-    (SearchMode.FAST, Mode.KEYWORD),
-]
+    (SearchMode.KNOWLEDGE, Mode.HYBRID), (SearchMode.GRAPH, Mode.GRAPH), (SearchMode.HYBRID, Mode.HYBRID),
+    (SearchMode.KEYWORD, Mode.KEYWORD), (SearchMode.NEURAL, Mode.SEMANTIC), (SearchMode.FAST, Mode.KEYWORD),
+]  # fmt: skip
 
 
 def test_a_given_mode_is_used_without_inference(subtests: pytest.Subtests):
