@@ -145,7 +145,7 @@ def test_one_call_deletes_at_most_a_hundred_expired_responses(
 def test_a_user_with_ten_thousand_responses_a_day_stores_no_more(
     services: Services, people: People, world: World
 ):
-    """Rather than lose one: ann's are hers alone, alf goes on, and what is stored is replayed."""
+    """Rather than lose one: ann's are hers alone, alf goes on, and stored responses are replayed."""
     assert reserve(services, people).keep(200, {}, "r")
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 9_999)
     with pytest.raises(RateLimited):
