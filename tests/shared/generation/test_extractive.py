@@ -211,6 +211,7 @@ QUOTED: dict[str, tuple[str, str, list[str]]] = {
 def test_the_sentences_that_answer_are_quoted_alone(subtests: pytest.Subtests, embedder: Embedder):
     for promise, (question, text, quoted) in QUOTED.items():
         with subtests.test(promise):
+            # A title counts: the sentences that refer to the service desk need its word.
             spoken = sentences(embedder, question, match(text, "Desk"))
             assert spoken == [(1, sentence) for sentence in quoted]
 

@@ -122,9 +122,8 @@ def test_documents_follow_a_website(web_ada: Admin, worker: Worker, people: Peop
         assert counts(web_ada.run(source)) == (2, 2, 0, 0)
         while worker.work().claimed:
             pass
-        documents = people.ann.request("GET", f"/v1/documents?collection_id={web_ada.collection}").json()[
-            "data"
-        ]
+        path = f"/v1/documents?collection_id={web_ada.collection}"
+        documents = people.ann.request("GET", path).json()["data"]
         assert {(row["title"], row["status"], row["metadata"]["url"]) for row in documents} == {
             ("Page a", "completed", f"{site.url}/a"), ("b.txt", "completed", f"{site.url}/b.txt"),
         }  # fmt: skip
