@@ -11,8 +11,10 @@ from shared.documents.webhook_delivery import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import Jobs
 from shared.services import Services
+from tests.actors import World
 from tests.conftest import People
 from tests.shared.examples import close_opened
+from tests.shared.webhook_documents import Desk
 from tests.stand_in_server import Reply, StandIn
 
 
@@ -46,22 +48,22 @@ def home(services: Services, people: People) -> str:
 
 
 @pytest.fixture
-def moody() -> Iterator[StandIn]:
-    """A receiver that answers what a test says."""
-    with StandIn() as server:
-        yield server
+def desk(services: Services, people: People, world: World, home: str, courier: WebhookSender) -> Desk:
+    return Desk(services, people, world, home, courier)
 
 
 @pytest.fixture
-def receiver(moody: StandIn) -> StandIn:
+def receiver(service: StandIn) -> StandIn:
     """One that is always content."""
-    moody.replies(Reply(json={}))
-    return moody
+    service.replies(Reply(json={}))
+    return service
 
 
 @pytest.fixture
 def courier(services: Services) -> WebhookSender:
     """What sends to the receivers, which are on this machine."""
-    return WebhookSender(
-        services.database, services.require_signer(), AddressPolicy(["127.0.0.1/32"]), message_of
-    )
+    return sender(services, AddressPolicy(["127.0.0.1/32"]))
+
+
+def sender(services: Services, networks: AddressPolicy) -> WebhookSender:
+    return WebhookSender(services.database, services.require_signer(), networks, message_of)

@@ -30,27 +30,22 @@ def test_a_step_has_the_duration_of_its_block(trace: Trace):
     assert trace.milliseconds() == {"match": round(only.milliseconds, 1)}
 
 
+def test_a_step_outside_a_request_only_runs_its_block():
+    with step("embed"):
+        assert current.get() is None
+
+
 def test_a_failing_step_is_timed_and_raises(trace: Trace):
     with pytest.raises(KeyError), step("limit"):
         raise KeyError
     assert [only.name for only in trace.steps] == ["limit"]
 
 
-def test_a_step_outside_a_request_only_runs_its_block():
-    done = []
-    with step("embed"):
-        done.append(current.get())
-    assert done == [None]
-
-
 def test_steps_of_one_name_are_summed_in_order_of_their_first_start():
     trace = Trace("a request", "a function", "GET")
     million = 1_000_000
-    trace.steps += [
-        Step("match", 20 * million, 25 * million),
-        Step("embed", 10 * million, 12 * million),
-        Step("embed", 30 * million, 33 * million),
-    ]
+    for name, start, end in (("match", 20, 25), ("embed", 10, 12), ("embed", 30, 33)):
+        trace.steps.append(Step(name, start * million, end * million))
     assert trace.milliseconds() == {"embed": 5.0, "match": 5.0}
     assert list(trace.milliseconds()) == ["embed", "match"]
 

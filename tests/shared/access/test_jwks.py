@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,27 +36,37 @@ class Clock:
 
 
 @pytest.fixture
-def api() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
-
-
-@pytest.fixture
 def clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture
-def keys(api: StandIn, clock: Clock) -> KeySet:
-    return key_set(api, clock)
+def keys(service: StandIn, clock: Clock) -> KeySet:
+    return key_set(service, clock)
 
 
-def key_set(api: StandIn, clock: Clock, timeout_seconds: float = 60) -> KeySet:
-    return KeySet(f"{api.url}{PATH}", timeout_seconds=timeout_seconds, clock=clock)
+def key_set(service: StandIn, clock: Clock, timeout_seconds: float = 60) -> KeySet:
+    return KeySet(f"{service.url}{PATH}", timeout_seconds=timeout_seconds, clock=clock)
 
 
 def listing(*entries: Any) -> Reply:
     return Reply(json={"keys": list(entries)})
+
+
+KeysOf = Callable[..., KeySet]
+
+
+@pytest.fixture(scope="module")
+def keys_of() -> Iterator[KeysOf]:
+    """Makes the key set of a project with these entries; one server serves them all."""
+    with StandIn() as endpoint:
+
+        def make(*entries: Any) -> KeySet:
+            endpoint._replies.clear()
+            endpoint.replies(listing(*entries))
+            return KeySet(endpoint.url)
+
+        yield make
 
 
 def unavailable(keys: KeySet, kid: str = "first") -> None:
@@ -69,143 +79,133 @@ def unavailable(keys: KeySet, kid: str = "first") -> None:
 # -- cached keys, and their requests -------------------------------------------------------------------
 
 
-def test_no_keys_are_fetched_before_a_token_needs_them(api: StandIn, keys: KeySet):
-    assert api.requests == []
-
-
-def test_keys_are_fetched_once_and_cached(api: StandIn, keys: KeySet):
-    api.replies(listing(FIRST, SECOND, RSA))
+def test_keys_are_fetched_once_and_cached(service: StandIn, keys: KeySet):
+    assert service.requests == [], "before a token needs them"
+    service.replies(listing(FIRST, SECOND, RSA))
     for _ in range(3):
         assert keys.key("first", "ES256") is keys.key("first", "ES256")
         assert keys.key("second", "ES256") is not None
         assert keys.key("rsa", "RS256") is not None
-    (request,) = api.requests
+    (request,) = service.requests
     assert (request.method, request.path) == ("GET", PATH)
     assert "authorization" not in request.headers
     assert "cookie" not in request.headers
 
 
 def test_a_cached_key_of_another_algorithm_is_refused_without_a_fetch(
-    api: StandIn, keys: KeySet, clock: Clock
+    service: StandIn, keys: KeySet, clock: Clock
 ):
-    api.replies(listing(FIRST, RSA))
+    service.replies(listing(FIRST, RSA))
     assert keys.key("first", "ES256")
     clock.now += 61
     for kid, algorithm in (("first", "RS256"), ("rsa", "ES256"), ("first", "HS256"), ("first", "none")):
         assert keys.key(kid, algorithm) is None
-    assert len(api.requests) == 1
+    assert len(service.requests) == 1
 
 
-def test_a_new_key_is_found_after_one_refresh(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), listing(SECOND, FIRST))
-    assert keys.key("first", "ES256")
-    clock.now += 61
-    assert keys.key("second", "ES256")
-    assert keys.key("first", "ES256")
-    assert len(api.requests) == 2
-
-
-def test_a_key_published_within_the_minute_is_found_after_it(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), listing(SECOND, FIRST))
+def test_a_new_key_is_found_by_one_refresh_after_a_minute(service: StandIn, keys: KeySet, clock: Clock):
+    service.replies(listing(FIRST), listing(SECOND, FIRST))
     assert keys.key("first", "ES256")
     clock.now += 59
     assert keys.key("second", "ES256") is None
     clock.now += 2
     assert keys.key("second", "ES256")
+    assert keys.key("first", "ES256")
+    assert len(service.requests) == 2
 
 
-def test_a_removed_key_is_refused_after_ten_minutes(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST, SECOND), listing(SECOND))
+def test_a_removed_key_is_refused_after_ten_minutes(service: StandIn, keys: KeySet, clock: Clock):
+    service.replies(listing(FIRST, SECOND), listing(SECOND))
     assert keys.key("first", "ES256")
     clock.now += 599
     assert keys.key("first", "ES256")
-    assert len(api.requests) == 1
+    assert len(service.requests) == 1
     clock.now += 2
     assert keys.key("first", "ES256") is None
     assert keys.key("second", "ES256")
-    assert len(api.requests) == 2
+    assert len(service.requests) == 2
 
 
-def test_a_refresh_for_another_key_removes_deleted_keys_at_once(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), listing(SECOND))
+def test_a_refresh_for_another_key_removes_deleted_keys_at_once(service: StandIn, keys: KeySet, clock: Clock):
+    service.replies(listing(FIRST), listing(SECOND))
     assert keys.key("first", "ES256")
     clock.now += 61
     assert keys.key("second", "ES256")
     assert keys.key("first", "ES256") is None
-    assert len(api.requests) == 2
+    assert len(service.requests) == 2
 
 
-def test_a_project_without_keys_is_fetched_once_a_minute(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing())
+def test_a_project_without_keys_is_fetched_once_a_minute(service: StandIn, keys: KeySet, clock: Clock):
+    service.replies(listing())
     for _ in range(3):
         assert [keys.key(kid, "ES256") for kid in ("first", "second")] == [None, None]
         clock.now += 61
-    assert len(api.requests) == 3
+    assert len(service.requests) == 3
 
 
-def test_other_threads_use_cached_keys_during_a_refresh(api: StandIn, keys: KeySet, clock: Clock):
+def test_other_threads_use_cached_keys_during_a_refresh(service: StandIn, keys: KeySet, clock: Clock):
     release = threading.Event()
-    api.replies(listing(FIRST), Reply(json={"keys": [SECOND]}, after=release))
+    service.replies(listing(FIRST), Reply(json={"keys": [SECOND]}, after=release))
     assert keys.key("first", "ES256")
     clock.now += 601
     with ThreadPoolExecutor(1) as pool:
         refreshing = pool.submit(keys.key, "first", "ES256")
-        api.wait_for_requests(2)
+        service.wait_for_requests(2)
         assert keys.key("first", "ES256")
         assert not refreshing.done()
         release.set()
         assert refreshing.result() is None
 
 
-def test_a_clock_set_back_makes_keys_old_and_not_new(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), listing(SECOND))
+def test_a_clock_set_back_makes_keys_old_and_not_new(service: StandIn, keys: KeySet, clock: Clock):
+    service.replies(listing(FIRST), listing(SECOND))
     assert keys.key("first", "ES256")
     clock.now -= 86_400
     assert keys.key("first", "ES256") is None
     assert keys.key("second", "ES256")
-    assert len(api.requests) == 2
+    assert len(service.requests) == 2
 
 
 # -- storms ---------------------------------------------------------------------------------------------
 
 
-def test_many_unknown_key_ids_cause_one_request(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), Reply(json={"keys": [FIRST]}, delay=0.1))
+def test_many_unknown_key_ids_cause_one_request(service: StandIn, keys: KeySet, clock: Clock):
+    service.replies(listing(FIRST), Reply(json={"keys": [FIRST]}, delay=0.1))
     assert keys.key("first", "ES256")
     clock.now += 61
     with ThreadPoolExecutor(16) as pool:
         rows = list(pool.map(lambda number: keys.key(f"made-up-{number}", "ES256"), range(500)))
         assert rows == [None] * 500
-    assert len(api.requests) == 2
+    assert len(service.requests) == 2
     assert keys.key("first", "ES256")
 
 
-def test_many_first_requests_cause_one_fetch_and_all_succeed(api: StandIn, keys: KeySet):
-    api.replies(Reply(json={"keys": [FIRST]}, delay=0.1))
+def test_many_first_requests_cause_one_fetch_and_all_succeed(service: StandIn, keys: KeySet):
+    service.replies(Reply(json={"keys": [FIRST]}, delay=0.1))
     with ThreadPoolExecutor(16) as pool:
         rows = list(pool.map(lambda number: keys.key(["first", "other"][number % 2], "ES256"), range(100)))
     assert [key is not None for key in rows] == [True, False] * 50
-    assert len(api.requests) == 1
+    assert len(service.requests) == 1
 
 
-def test_many_requests_during_an_outage_cause_one_fetch(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), Reply(status=503, delay=0.1))
+def test_many_requests_during_an_outage_cause_one_fetch(service: StandIn, keys: KeySet, clock: Clock):
+    service.replies(listing(FIRST), Reply(status=503, delay=0.1))
     assert keys.key("first", "ES256")
     clock.now += 61
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda number: unavailable(keys, f"made-up-{number}"), range(200)))
-    assert len(api.requests) == 2
+    assert len(service.requests) == 2
     assert keys.key("first", "ES256"), "users of a known key notice nothing"
 
 
-def test_a_hanging_endpoint_delays_everyone_only_until_the_time_out(api: StandIn, clock: Clock):
+def test_a_hanging_endpoint_delays_everyone_only_until_the_time_out(service: StandIn, clock: Clock):
     """After the reply, the made-up keys would be known as such."""
-    api.replies(Reply(json={"keys": [FIRST]}, delay=60))
-    keys = key_set(api, clock, timeout_seconds=1)
+    service.replies(Reply(json={"keys": [FIRST]}, delay=60))
+    keys = key_set(service, clock, timeout_seconds=1)
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda number: unavailable(keys, f"made-up-{number}"), range(64)))
     # On a machine that is busy for a second, the time is over before the request.
-    assert len(api.requests) <= 1
+    assert len(service.requests) <= 1
 
 
 # -- outages --------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ BROKEN = {
     "a bottomless list": Reply(body=b"[" * 60_000),
     "too much": Reply(json={"keys": [FIRST], "padding": "x" * 70_000}),
     "a compressed flood": Reply(
-        body=gzip.compress(json.dumps({"keys": [FIRST], "padding": "x" * 20_000_000}).encode()),
+        body=gzip.compress(json.dumps({"keys": [FIRST], "padding": "x" * 2_000_000}).encode()),
         headers={"Content-Encoding": "gzip"},
     ),
 }
@@ -240,65 +240,62 @@ SLOW = {
 
 def test_an_invalid_key_set_is_a_server_error(subtests: pytest.Subtests):
     for name, reply in BROKEN.items():
-        with subtests.test(name), StandIn() as api:
+        with subtests.test(name), StandIn() as service:
             clock = Clock()
-            keys = key_set(api, clock)
-            api.replies(reply, listing(FIRST))
+            keys = key_set(service, clock)
+            service.replies(reply, listing(FIRST))
             unavailable(keys)
             unavailable(keys)
-            assert len(api.requests) == 1, "a failure counts as a refresh"
+            assert len(service.requests) == 1, "a failure counts as a refresh"
             clock.now += 61
             assert keys.key("first", "ES256"), "it recovers"
 
 
 def test_a_slow_key_set_is_abandoned_at_the_time_out(subtests: pytest.Subtests):
     for name, reply in SLOW.items():
-        with subtests.test(name), StandIn() as api:
-            api.replies(reply)
-            unavailable(key_set(api, Clock(), timeout_seconds=0.5))
+        with subtests.test(name), StandIn() as service:
+            service.replies(reply)
+            unavailable(key_set(service, Clock(), timeout_seconds=0.5))
 
 
-def test_a_failed_first_fetch_is_repeated_after_five_seconds(api: StandIn, keys: KeySet, clock: Clock):
+def test_a_failed_first_fetch_is_repeated_after_five_seconds(service: StandIn, keys: KeySet, clock: Clock):
     """Until then no key is known, so no user can sign in."""
-    api.replies(Reply(status=503), listing(FIRST))
+    service.replies(Reply(status=503), listing(FIRST))
     unavailable(keys)
     clock.now += 4
     unavailable(keys)
-    assert len(api.requests) == 1
+    assert len(service.requests) == 1
     clock.now += 2
     assert keys.key("first", "ES256")
 
 
-def test_a_redirect_is_not_followed(api: StandIn, keys: KeySet):
+def test_a_redirect_is_not_followed(service: StandIn, keys: KeySet):
     with StandIn() as elsewhere:
         elsewhere.replies(listing(FIRST))
         for status in (301, 302, 303, 307, 308):
-            api.replies(Reply(status=status, headers={"Location": f"{elsewhere.url}{PATH}"}))
+            service.replies(Reply(status=status, headers={"Location": f"{elsewhere.url}{PATH}"}))
         unavailable(keys)
         assert elsewhere.requests == []
 
 
 def test_an_unreachable_endpoint_is_a_server_error(clock: Clock):
     with StandIn() as gone:
-        url = gone.url
-    unavailable(KeySet(f"{url}{PATH}", clock=clock))
+        closed = gone.url
+    for url in (closed, "http://keys.invalid"):
+        unavailable(KeySet(f"{url}{PATH}", clock=clock))
 
 
-def test_an_unknown_host_is_a_server_error(clock: Clock):
-    unavailable(KeySet("http://keys.invalid/jwks.json", clock=clock))
-
-
-def test_cached_keys_survive_an_outage_for_an_hour(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), Reply(status=500))
+def test_cached_keys_survive_an_outage_for_an_hour(service: StandIn, keys: KeySet, clock: Clock):
+    service.replies(listing(FIRST), Reply(status=500))
     assert keys.key("first", "ES256")
     for _ in range(5):
         clock.now += 601
         assert keys.key("first", "ES256")
         assert keys.key("first", "RS256") is None
-    assert len(api.requests) == 6
+    assert len(service.requests) == 6
     clock.now += 600
     unavailable(keys)
-    api.replies(listing(FIRST))
+    service.replies(listing(FIRST))
     unavailable(keys)
     clock.now += 61
     unavailable(keys)
@@ -306,21 +303,23 @@ def test_cached_keys_survive_an_outage_for_an_hour(api: StandIn, keys: KeySet, c
     assert keys.key("first", "ES256")
 
 
-def test_during_an_outage_a_cached_key_waits_at_most_once_a_minute(api: StandIn, keys: KeySet, clock: Clock):
-    api.replies(listing(FIRST), Reply(status=503))
+def test_during_an_outage_a_cached_key_waits_at_most_once_a_minute(
+    service: StandIn, keys: KeySet, clock: Clock
+):
+    service.replies(listing(FIRST), Reply(status=503))
     assert keys.key("first", "ES256")
     clock.now += 601
     for _ in range(100):
         assert keys.key("first", "ES256")
-    assert len(api.requests) == 2
+    assert len(service.requests) == 2
 
 
-def test_an_overtaken_response_restores_no_old_key(api: StandIn, keys: KeySet, clock: Clock):
+def test_an_overtaken_response_restores_no_old_key(service: StandIn, keys: KeySet, clock: Clock):
     release = threading.Event()
-    api.replies(Reply(json={"keys": [FIRST]}, after=release), listing(SECOND))
+    service.replies(Reply(json={"keys": [FIRST]}, after=release), listing(SECOND))
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(keys.key, "first", "ES256")
-        api.wait_for_requests(1)
+        service.wait_for_requests(1)
         clock.now += 61
         assert keys.key("second", "ES256")
         release.set()
@@ -329,29 +328,27 @@ def test_an_overtaken_response_restores_no_old_key(api: StandIn, keys: KeySet, c
     assert keys.key("first", "ES256") is None
 
 
-def test_a_failure_is_logged_by_type_only(api: StandIn, keys: KeySet, caplog: pytest.LogCaptureFixture):
-    api.replies(Reply(body=b'{"hunter2"'))
+def test_a_failure_is_logged_by_type_only(service: StandIn, keys: KeySet, caplog: pytest.LogCaptureFixture):
+    service.replies(Reply(body=b'{"hunter2"'))
     with caplog.at_level(logging.DEBUG, logger="rag"):
         unavailable(keys)
     (record,) = [record for record in caplog.records if record.name == "rag"]
-    assert (
-        record.getMessage()
-        == "the project's public keys could not be fetched (JSONDecodeError): check SUPABASE_URL"
-    )
+    reason = "the project's public keys could not be fetched (JSONDecodeError): check SUPABASE_URL"
+    assert record.getMessage() == reason
 
 
-def test_the_cache_works_within_an_event_loop(api: StandIn, keys: KeySet):
+def test_the_cache_works_within_an_event_loop(service: StandIn, keys: KeySet):
     async def ask() -> bool:
         return keys.key("first", "ES256") is not None
 
-    api.replies(listing(FIRST))
+    service.replies(listing(FIRST))
     # In a thread, whose loop is its own.
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(asyncio.run, ask()).result()
 
 
-def test_no_thread_is_left_running(api: StandIn, keys: KeySet):
-    api.replies(listing(FIRST))
+def test_no_thread_is_left_running(service: StandIn, keys: KeySet):
+    service.replies(listing(FIRST))
     assert keys.key("first", "ES256")
     deadline = time.monotonic() + 60
     while any(thread.name == "jwks" for thread in threading.enumerate()):
@@ -404,29 +401,27 @@ NO_KEYS: dict[str, Any] = {
 }
 
 
-def test_invalid_keys_are_skipped_and_valid_ones_work(subtests: pytest.Subtests):
+def test_invalid_keys_are_skipped_and_valid_ones_work(subtests: pytest.Subtests, keys_of: KeysOf):
     for name, entry in NO_KEYS.items():
-        with subtests.test(name), StandIn() as api:
-            api.replies(listing(entry, SECOND, entry, RSA))
-            keys = key_set(api, Clock())
+        with subtests.test(name):
+            keys = keys_of(entry, SECOND, entry, RSA)
             assert keys.key("first", "ES256") is None
             assert keys.key("first", "RS256") is None
             assert keys.key("second", "ES256")
             assert keys.key("rsa", "RS256")
 
 
-def test_optional_members_of_a_key_may_be_missing(subtests: pytest.Subtests):
+def test_optional_members_of_a_key_may_be_missing(subtests: pytest.Subtests, keys_of: KeysOf):
     for absent in ("use", "alg", "key_ops", "ext"):
-        with subtests.test(absent=absent), StandIn() as api:
+        with subtests.test(absent=absent):
             entries = [{name: key[name] for name in key if name != absent} for key in (FIRST, RSA)]
-            api.replies(listing(*entries))
-            keys = key_set(api, Clock())
+            keys = keys_of(*entries)
             assert keys.key("first", "ES256")
             assert keys.key("rsa", "RS256")
 
 
-def test_the_first_of_two_keys_with_one_id_counts(api: StandIn, keys: KeySet):
-    api.replies(listing(FIRST, {**SECOND, "kid": "first"}, {**RSA, "kid": "first"}))
+def test_the_first_of_two_keys_with_one_id_counts(service: StandIn, keys: KeySet):
+    service.replies(listing(FIRST, {**SECOND, "kid": "first"}, {**RSA, "kid": "first"}))
     key = keys.key("first", "ES256")
     assert key is not None
     assert key.to_dict()["x"] == FIRST["x"]
@@ -434,21 +429,17 @@ def test_the_first_of_two_keys_with_one_id_counts(api: StandIn, keys: KeySet):
 
 
 def test_a_key_id_is_a_plain_name(subtests: pytest.Subtests):
-    cases: list[str] = ["a", "A-b_c.d", "6506fa84-6b75-4db8-9b70-26274cd3e329", "x" * 128, ".", "-", "1"]
-    for kid in cases:
+    for kid in ("a", "A-b_c.d", "6506fa84-6b75-4db8-9b70-26274cd3e329", "x" * 128, ".", "-", "1"):
         with subtests.test(kid=kid):
             assert is_key_id(kid)
-
-
-def test_other_values_are_not_key_ids(subtests: pytest.Subtests):
-    cases: list[object] = [
+    others: list[object] = [
         "", "x" * 129, "..", "a..b", "a/b", "/", "\\", "../first", "http://a", "a:b", "a b", " first",
         "first ", "first\n", "\nfirst", "first\x00", "fir\tst", "é", "１", "a'b", 'a"b', "a%2fb", "a?b",
         "a#b", "a;b", "$a", None, 1, 1.5, True, [], ["first"], {}, {"first": 1}, b"first",
     ]  # fmt: skip
-    for kid in cases:
-        with subtests.test(kid=kid):
-            assert not is_key_id(kid)
+    for other in others:
+        with subtests.test(other=other):
+            assert not is_key_id(other)
 
 
 JSON = st.recursive(
@@ -460,7 +451,7 @@ JSON = st.recursive(
 
 @settings(max_examples=60)
 @given(st.sampled_from([FIRST, RSA]), st.sampled_from(sorted({*FIRST, *RSA})), JSON)
-def test_a_malformed_key_affects_no_other_key(entry: dict[str, Any], member: str, value: object):
-    with StandIn() as api:
-        api.replies(listing({**entry, member: value}, SECOND))
-        assert KeySet(api.url).key("second", "ES256")
+def test_a_malformed_key_affects_no_other_key(
+    keys_of: KeysOf, entry: dict[str, Any], member: str, value: object
+):
+    assert keys_of({**entry, member: value}, SECOND).key("second", "ES256")

@@ -20,7 +20,7 @@ from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import SEND_ANOTHER, Verifier
 from shared.errors import KeysUnavailable, Unauthorized
 from tests.key_pairs import es256, pem, public, rs256, shared_secrets_of
-from tests.shared.access.test_jwt_verifier import SECRET, URL, USER, part, signed
+from tests.shared.access.test_jwt_verifier import JSON, SECRET, URL, USER, part, signed
 from tests.stand_in_server import Reply, StandIn
 
 EC, RSA = es256("an-ec-key"), rs256("an-rsa-key")
@@ -114,25 +114,25 @@ def test_a_hosted_project_s_key_id_of_the_secret_is_accepted(subtests: pytest.Su
 
 
 def test_the_claims_are_checked_like_those_of_the_secret(subtests: pytest.Subtests, both: Project):
+    now = int(time.time())
+    wrong: dict[str, list[Any]] = {
+        "exp": [now - 60, None],
+        "nbf": [now + 60],
+        "aud": ["anon", None],
+        "iss": ["supabase", None],
+        "sub": ["admin", None],
+        "role": ["anon", "service_role", None],
+    }
     for key in PAIRS.values():
-        with subtests.test(key["alg"]):
-            for wrong in (
-                {"exp": int(time.time()) - 60},
-                {"exp": None},
-                {"nbf": int(time.time()) + 60},
-                {"aud": "anon"},
-                {"aud": None},
-                {"iss": "supabase"},
-                {"iss": None},
-                {"sub": "admin"},
-                {"sub": None},
-                {"role": "anon"},
-                {"role": "service_role"},
-                {"role": None},
-            ):
-                both.refuses(token(key, **wrong))
-            both.refuses(access_tokens.anon_key(key))
-            assert both.user(token(key, exp=int(time.time()) - 1)) == USER, "within the leeway"
+        for claim, values in wrong.items():
+            for value in values:
+                with subtests.test(key["alg"], claim=claim, value=value):
+                    payload = {**claims(), claim: value}
+                    present = {name: item for name, item in payload.items() if item is not None}
+                    both.refuses(under(key, header_of(key), present))
+        both.refuses(access_tokens.anon_key(key))
+        late = {**claims(), "exp": now - 1}
+        assert both.user(under(key, header_of(key), late)) == USER, "within the leeway"
 
 
 def test_an_edited_claim_breaks_the_signature(subtests: pytest.Subtests, both: Project):
@@ -178,18 +178,12 @@ def test_a_key_of_another_family_is_refused(both: Project):
 
 
 def test_another_alg_over_a_valid_signature_is_refused(subtests: pytest.Subtests, both: Project):
-    algorithms = (
+    algorithms: tuple[Any, ...] = (
         "none", "None", "", "HS256", "ES384", "ES512", "RS384", "RS512", "PS256", "EdDSA", "es256",
+        None, 1, True, ["ES256", "RS256"], {"ES256": 1},
     )  # fmt: skip
     for key in PAIRS.values():
         for algorithm in algorithms:
-            with subtests.test(key["alg"], algorithm=algorithm):
-                both.refuses(under(key, header_of(key, alg=algorithm)))
-
-
-def test_an_alg_that_is_not_a_name_is_refused(subtests: pytest.Subtests, both: Project):
-    for key in PAIRS.values():
-        for algorithm in (None, 1, True, ["ES256", "RS256"], {"ES256": 1}):
             with subtests.test(key["alg"], algorithm=algorithm):
                 both.refuses(under(key, header_of(key, alg=algorithm)))
 
@@ -219,22 +213,17 @@ ELSEWHERE: list[Any] = [
 ]  # fmt: skip
 
 
-def test_a_malformed_kid_is_refused_before_any_look_up(subtests: pytest.Subtests):
+def test_a_malformed_or_missing_kid_is_refused_before_any_look_up(subtests: pytest.Subtests):
+    """Even where the project publishes a key of that id."""
     for key in PAIRS.values():
-        for kid in ELSEWHERE:
-            with subtests.test(key["alg"], kid=kid), StandIn() as api:
-                api.replies(Reply(json={"keys": [public(key), {**public(key), "kid": kid}]}))
-                project = Project(api, verifier(SECRET, KeySet(api.url)))
-                assert project.refuses(under(key, header_of(key, kid=kid))) == FOREIGN_KEY
-                assert project.refuses(signed({"alg": "HS256", "kid": kid}, claims())) == FOREIGN_KEY
-                assert project.fetches == 0
-
-
-def test_a_token_without_a_kid_is_refused_before_any_look_up(subtests: pytest.Subtests):
-    for key in PAIRS.values():
-        with subtests.test(key["alg"]), StandIn() as api:
-            api.replies(Reply(json={"keys": [public(key)]}))
+        with StandIn() as api:
+            named = [{**public(key), "kid": kid} for kid in ELSEWHERE]
+            api.replies(Reply(json={"keys": [public(key), *named]}))
             project = Project(api, verifier(SECRET, KeySet(api.url)))
+            for kid in ELSEWHERE:
+                with subtests.test(key["alg"], kid=kid):
+                    assert project.refuses(under(key, header_of(key, kid=kid))) == FOREIGN_KEY
+                    assert project.refuses(signed({"alg": "HS256", "kid": kid}, claims())) == FOREIGN_KEY
             project.refuses(under(key, {"alg": key["alg"], "typ": "JWT"}))
             assert project.fetches == 0
 
@@ -294,11 +283,6 @@ def test_unavailable_keys_are_a_server_error_for_their_tokens_only():
 
 # -- fuzz --------------------------------------------------------------------------------------------------
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
 with_the_project = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 pairs = st.sampled_from(list(PAIRS.values()))
 

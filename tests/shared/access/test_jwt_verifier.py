@@ -80,18 +80,19 @@ def test_a_missing_token_is_refused(subtests: pytest.Subtests):
             assert refusal(header) == "A valid user token is required: Authorization: Bearer <JWT>."
 
 
-def test_another_scheme_is_refused(subtests: pytest.Subtests):
-    for scheme in ("Basic", "Token", "JWT", "Bearer:", ""):
+def test_another_scheme_or_a_second_token_is_refused(subtests: pytest.Subtests):
+    good = token()
+    second = (f"Bearer {good}", f"Bearer {good}, Bearer", "Bearer Bearer")
+    for scheme in ("Basic", "Token", "JWT", "Bearer:", "", *second):
         with subtests.test(scheme=scheme):
-            refusal(f"{scheme} {token()}".strip())
+            refusal(f"{scheme} {good}".strip())
 
 
 def test_an_expired_token_is_refused():
     assert refusal(f"Bearer {token(exp=int(time.time()) - 60)}") == "The token has expired. Sign in again."
-
-
-def test_a_token_that_expired_within_the_leeway_is_accepted():
-    assert VERIFIER.principal(f"Bearer {token(exp=int(time.time()) - 1)}").user_id == USER
+    assert VERIFIER.principal(f"Bearer {token(exp=int(time.time()) - 1)}").user_id == USER, (
+        "within the leeway"
+    )
 
 
 def test_a_token_that_is_not_yet_valid_is_refused():
@@ -99,13 +100,19 @@ def test_a_token_that_is_not_yet_valid_is_refused():
     assert VERIFIER.principal(f"Bearer {token(nbf=int(time.time()))}").user_id == USER
 
 
-def test_another_audience_is_refused(subtests: pytest.Subtests):
-    for audience in ("anon", "", "authenticated ", ["other"], []):
-        with subtests.test(audience=audience):
-            refusal(f"Bearer {token(aud=audience)}")
+WRONG: dict[str, list[Any]] = {
+    "aud": ["anon", "", "authenticated ", ["other"], []],
+    "exp": ["never", "", [], {}, True],
+    "sub": ["", "1", "admin", "0f8b2c1e-7d44-4b6a-9a51", 7, ["x"], {"id": USER}, f"{USER}'--"],
+    "role": ["anon", "service_role", "Authenticated", "", ["authenticated"], 1],
+}
 
 
-def test_one_audience_among_several_is_enough():
+def test_a_claim_with_another_value_is_refused(subtests: pytest.Subtests):
+    for claim, values in WRONG.items():
+        for value in values:
+            with subtests.test(claim=claim, value=value):
+                refusal(f"Bearer {token(**{claim: value})}")
     assert VERIFIER.principal(f"Bearer {token(aud=['other', 'authenticated'])}").user_id == USER
 
 
@@ -121,45 +128,14 @@ def test_a_token_without_a_required_claim_is_refused(subtests: pytest.Subtests):
             refusal(f"Bearer {token(**{claim: None})}")
 
 
-def test_an_expiry_that_is_not_a_time_is_refused(subtests: pytest.Subtests):
-    cases: list[object] = ["never", "", [], {}, True]
-    for expiry in cases:
-        with subtests.test(expiry=expiry):
-            refusal(f"Bearer {token(exp=expiry)}")
-
-
-def test_a_subject_that_is_not_a_uuid_is_refused(subtests: pytest.Subtests):
-    cases: list[object] = ["", "1", "admin", "0f8b2c1e-7d44-4b6a-9a51", 7, ["x"], {"id": USER}, f"{USER}'--"]
-    for subject in cases:
-        with subtests.test(subject=subject):
-            refusal(f"Bearer {token(sub=subject)}")
-
-
-def test_a_role_other_than_authenticated_is_refused(subtests: pytest.Subtests):
-    for role in ("anon", "service_role", "Authenticated", "", ["authenticated"], 1):
-        with subtests.test(role=role):
-            refusal(f"Bearer {token(role=role)}")
-
-
-def test_the_anon_key_alone_is_not_a_user():
-    message = (
-        "This is the project's anon key, not a user's token. Sign the user in, and send the user's token."
-    )
-    assert refusal(f"Bearer {access_tokens.anon_key(SECRET)}") == message
-
-
-def test_the_anon_key_with_every_other_claim_is_not_a_user():
-    assert (
-        refusal(f"Bearer {token(role='anon')}")
-        == "The token is not a signed-in user's. Sign in, and send the user's token."
-    )
-
-
-def test_the_service_key_is_not_a_user():
-    key = jwt.encode(
-        {"iss": "supabase", "role": "service_role", "iat": 1, "exp": 2_000_000_000}, SECRET, "HS256"
-    )
-    refusal(f"Bearer {key}")
+def test_a_project_s_key_is_not_a_user():
+    send = "and send the user's token."
+    anon_key = f"This is the project's anon key, not a user's token. Sign the user in, {send}"
+    assert refusal(f"Bearer {access_tokens.anon_key(SECRET)}") == anon_key
+    anon_claims = f"The token is not a signed-in user's. Sign in, {send}"
+    assert refusal(f"Bearer {token(role='anon')}") == anon_claims
+    service = {"iss": "supabase", "role": "service_role", "iat": 1, "exp": 2_000_000_000}
+    refusal(f"Bearer {jwt.encode(service, SECRET, 'HS256')}")
 
 
 def test_alg_none_is_refused_signed_or_not(subtests: pytest.Subtests):
@@ -172,25 +148,18 @@ def test_alg_none_is_refused_signed_or_not(subtests: pytest.Subtests):
 
 
 def test_hs256_with_another_secret_is_refused(subtests: pytest.Subtests):
+    header = {"alg": "HS256", "typ": "JWT"}
     for secret in ("another secret", "", SECRET[:-1], SECRET.upper()):
         with subtests.test(secret=secret):
-            refusal(f"Bearer {signed({'alg': 'HS256', 'typ': 'JWT'}, claims(), secret)}")
-
-
-def test_the_hand_made_token_is_valid_with_the_right_secret():
-    assert VERIFIER.principal(f"Bearer {signed({'alg': 'HS256', 'typ': 'JWT'}, claims())}").user_id == USER
+            refusal(f"Bearer {signed(header, claims(), secret)}")
+    assert VERIFIER.principal(f"Bearer {signed(header, claims())}").user_id == USER, "with the right secret"
 
 
 def test_another_alg_over_bytes_signed_with_hs256_is_refused(subtests: pytest.Subtests):
-    for algorithm in ("RS256", "ES256", "PS256", "EdDSA", "HS384", "HS512", "hs256", "A128KW"):
+    names = ["RS256", "ES256", "PS256", "EdDSA", "HS384", "HS512", "hs256", "A128KW"]
+    for algorithm in (*names, None, 1, True, ["HS256"], {"HS256": 1}):
         with subtests.test(algorithm=algorithm):
             refusal(f"Bearer {signed({'alg': algorithm, 'typ': 'JWT'}, claims())}")
-
-
-def test_an_alg_that_is_not_a_name_is_refused(subtests: pytest.Subtests):
-    for algorithm in (None, 1, True, ["HS256"], {"HS256": 1}):
-        with subtests.test(algorithm=algorithm):
-            refusal(f"Bearer {signed({'alg': algorithm}, claims())}")
     refusal(f"Bearer {signed({}, claims())}")
 
 
@@ -231,21 +200,11 @@ def test_garbage_is_refused(subtests: pytest.Subtests):
 def test_a_token_with_too_few_or_too_many_segments_is_refused():
     header, payload, signature = token().split(".")
     for segments in (
-        [header, payload],
-        [header, signature],
-        [header, payload, signature, ""],
-        [header, payload, signature, signature],
-        [header, payload, payload, signature],
-        ["", header, payload, signature],
-        [header, payload, "", signature],
-    ):
+        [header, payload], [header, signature], [header, payload, signature, ""],
+        [header, payload, signature, signature], [header, payload, payload, signature],
+        ["", header, payload, signature], [header, payload, "", signature],
+    ):  # fmt: skip
         refusal("Bearer " + ".".join(segments))
-
-
-def test_two_tokens_at_once_are_refused():
-    refusal(f"Bearer {token()} {token()}")
-    refusal(f"Bearer {token()}, Bearer {token()}")
-    refusal(f"Bearer Bearer {token()}")
 
 
 def test_a_valid_token_with_an_invalid_character_is_refused(subtests: pytest.Subtests):

@@ -133,22 +133,18 @@ def test_markers_are_contiguous_over_a_turn_and_stable_per_passage(services: Ser
     assert markers(first) == [1]
     assert sorted(markers(second)) == [1, 2]
     assert sorted(markers(third)) == [1, 2, 3]
-    assert [line for line in first.text.splitlines() if line.startswith("Cite")] == [
-        "Cite each claim with the marker of the passage that it is from, for example [1]."
-    ]
+    cite = "Cite each claim with the marker of the passage that it is from, for example [1]."
+    assert [line for line in first.text.splitlines() if line.startswith("Cite")] == [cite]
     # Another turn begins anew.
     assert markers(tool(services, people.ann, inline_citations=True)("shop", 1)) == [1]
 
 
 def test_parallel_calls_number_without_gaps_or_collisions(services: Services, people: People):
-    texts = [
-        f"Fact {n}: the {word} is blue." for n, word in enumerate(["cat", "sky", "sea", "car", "hat"] * 4)
-    ]
-    bring(services, people.ann, *texts)
+    things = ["cat", "sky", "sea", "car", "hat"]
+    bring(services, people.ann, *(f"Fact {n}: the {thing} is blue." for n, thing in enumerate(things * 4)))
     search = tool(services, people.ann, inline_citations=True)
     with ThreadPoolExecutor(8) as pool:
-        words = ["cat", "sky", "sea", "car", "hat"] * 3
-        results = list(pool.map(lambda word: search(word, 5, include_sources=True), words))
+        results = list(pool.map(lambda thing: search(thing, 5, include_sources=True), things * 3))
     by_number: dict[int, set[str]] = {}
     for result in results:
         for chunk in chunks(result):
@@ -183,13 +179,12 @@ def test_a_document_cannot_imitate_a_marker_an_end_or_an_instruction(
 
 def test_denied_metadata_is_not_returned(services: Services, people: People, settings: Settings):
     bring(services, people.ann, REFUNDS, source="faq.md", metadata={"stage": "HIDDEN", "topic": "refunds"})
-    with services_with(
-        settings, rag_metadata_denylists={"knowledge": frozenset({"stage", "source"})}
-    ) as strict:
+    hidden = {"knowledge": frozenset({"stage", "source"})}
+    with services_with(settings, rag_metadata_denylists=hidden) as strict:
         result = tool(strict, people.ann)("refunds", include_sources=True)
     assert chunks(result)[0]["metadata"] == {"topic": "refunds"}
-    for hidden in ("HIDDEN", "faq.md"):
-        assert hidden not in result.text + json.dumps(result.structured)
+    for text in ("HIDDEN", "faq.md"):
+        assert text not in result.text + json.dumps(result.structured)
 
 
 def test_each_call_is_an_event_in_each_namespace(services: Services, people: People):
@@ -221,11 +216,8 @@ def test_a_search_of_several_namespaces_counts_each_chunk_once(services: Service
 
 
 def completion(**message: Any) -> Reply:
-    choice = {
-        "index": 0,
-        "finish_reason": "stop",
-        "message": {"role": "assistant", "content": None, **message},
-    }
+    answer = {"role": "assistant", "content": None, **message}
+    choice = {"index": 0, "finish_reason": "stop", "message": answer}
     return Reply({"id": "c", "object": "chat.content", "created": 1, "model": "m", "choices": [choice]})
 
 

@@ -23,21 +23,15 @@ CALLER = Principal("a user", "a token")
 ALL_TRIES = 1 + len(PAUSES)
 
 
-@pytest.fixture
-def server() -> Iterator[StandIn]:
-    with StandIn() as running:
-        yield running
-
-
 @contextmanager
-def database_at(server: StandIn, timeout_seconds: float = 3) -> Iterator[Database]:
-    with closing(Database(server.url, "the anon key", timeout_seconds)) as database:
+def database_at(service: StandIn, timeout_seconds: float = 3) -> Iterator[Database]:
+    with closing(Database(service.url, "the anon key", timeout_seconds)) as database:
         yield database
 
 
 @pytest.fixture
-def database(server: StandIn) -> Iterator[Database]:
-    with database_at(server) as database:
+def database(service: StandIn) -> Iterator[Database]:
+    with database_at(service) as database:
         yield database
 
 
@@ -49,10 +43,10 @@ def call(database: Database, **how: Any) -> Any:
     return database.call(CALLER, "a_function", {"x": 1}, **how)
 
 
-def test_a_call_has_the_caller_s_own_token(server: StandIn, database: Database):
-    server.replies(Reply(json=[{"a": 1}]))
+def test_a_call_has_the_caller_s_own_token(service: StandIn, database: Database):
+    service.replies(Reply(json=[{"a": 1}]))
     assert call(database) == [{"a": 1}]
-    (request,) = server.requests
+    (request,) = service.requests
     assert (request.method, request.path) == ("POST", "/rest/v1/rpc/a_function")
     assert request.headers["authorization"] == "Bearer a token"
     assert request.headers["apikey"] == "the anon key"
@@ -60,18 +54,18 @@ def test_a_call_has_the_caller_s_own_token(server: StandIn, database: Database):
 
 def test_an_unsent_call_is_retried(subtests: pytest.Subtests):
     for code in sorted(NOT_EXECUTED):
-        with subtests.test(code=code), StandIn() as server, database_at(server) as database:
-            server.replies(refusal(code), Reply(json=7))
+        with subtests.test(code=code), StandIn() as service, database_at(service) as database:
+            service.replies(refusal(code), Reply(json=7))
             assert call(database) == 7
-            assert len(server.requests) == 2
+            assert len(service.requests) == 2
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_retries_are_limited(server: StandIn, database: Database):
-    server.replies(refusal("PGRST000"))
+def test_retries_are_limited(service: StandIn, database: Database):
+    service.replies(refusal("PGRST000"))
     with pytest.raises(DatabaseFailed):
         call(database)
-    assert len(server.requests) == ALL_TRIES
+    assert len(service.requests) == ALL_TRIES
 
 
 @pytest.mark.usefixtures("short_pauses")
@@ -83,51 +77,49 @@ def test_a_possibly_executed_call_is_retried_only_if_idempotent(subtests: pytest
         *map(refusal, sorted(POSSIBLY_EXECUTED)),
     ]
     for reply in cases:
-        with subtests.test(reply=reply), StandIn() as server, database_at(server) as database:
-            server.replies(reply)
+        with subtests.test(reply=reply), StandIn() as service, database_at(service) as database:
+            service.replies(reply)
             with pytest.raises(DatabaseFailed):
                 call(database)
-            assert len(server.requests) == 1
+            assert len(service.requests) == 1
             with pytest.raises(DatabaseFailed):
                 call(database, idempotent=True)
-            assert len(server.requests) == 1 + ALL_TRIES
+            assert len(service.requests) == 1 + ALL_TRIES
 
 
 def test_a_permanent_error_is_not_retried(subtests: pytest.Subtests):
     cases: list[tuple[str, type[RagError]]] = [
-        ("57014", DatabaseTimedOut),
-        ("PGRST003", DatabaseTimedOut),
-        ("PGRST301", Unauthorized),
+        ("57014", DatabaseTimedOut), ("PGRST003", DatabaseTimedOut), ("PGRST301", Unauthorized),
         ("XX000", DatabaseFailed),
-    ]
+    ]  # fmt: skip
     for code, noun in cases:
-        with subtests.test(code=code), StandIn() as server, database_at(server) as database:
-            server.replies(refusal(code, 500))
+        with subtests.test(code=code), StandIn() as service, database_at(service) as database:
+            service.replies(refusal(code, 500))
             with pytest.raises(noun):
                 call(database, idempotent=True)
-            assert len(server.requests) == 1
+            assert len(service.requests) == 1
 
 
 @pytest.mark.parametrize("reply", [Reply(delay=30), Reply(json="x" * 500, drip=0.2)])
-def test_the_time_out_covers_the_whole_call(server: StandIn, reply: Reply):
-    server.replies(reply)
-    with database_at(server, 0.5) as database, pytest.raises(DatabaseTimedOut):
+def test_the_time_out_covers_the_whole_call(service: StandIn, reply: Reply):
+    service.replies(reply)
+    with database_at(service, 0.5) as database, pytest.raises(DatabaseTimedOut):
         call(database, idempotent=True)
     # On a machine that is busy for half a second, the time is over before the request.
-    assert len(server.requests) <= 1
+    assert len(service.requests) <= 1
 
 
 @pytest.mark.parametrize(("attempt", "pause"), [(0.2, 0.0), (0.0, 0.2)])
 def test_retries_and_pauses_count_towards_the_time_out(
-    server: StandIn, monkeypatch: pytest.MonkeyPatch, attempt: float, pause: float
+    service: StandIn, monkeypatch: pytest.MonkeyPatch, attempt: float, pause: float
 ):
     """The first attempt or its pause takes so much of the time-out that the second pause would outlast it."""
     monkeypatch.setattr("shared.clients.http_client.JITTER", 0)
     monkeypatch.setattr("shared.clients.postgrest.PAUSES", (pause, 29.9))
-    server.replies(replace(refusal("PGRST000"), delay=attempt), refusal("PGRST000"))
-    with database_at(server, 30) as database, pytest.raises(DatabaseFailed):
+    service.replies(replace(refusal("PGRST000"), delay=attempt), refusal("PGRST000"))
+    with database_at(service, 30) as database, pytest.raises(DatabaseFailed):
         call(database)
-    assert len(server.requests) == 2
+    assert len(service.requests) == 2
 
 
 def test_the_probe_reports_how_far_the_project_s_key_is_accepted(subtests: pytest.Subtests):
@@ -150,11 +142,11 @@ def test_the_probe_reports_how_far_the_project_s_key_is_accepted(subtests: pytes
         (Reply(drop=True), DatabaseStatus.NO_RESPONSE),
     ]
     for reply, reach in cases:
-        with subtests.test(reply=reply, reach=reach), StandIn() as server, database_at(server) as database:
-            server.replies(reply)
+        with subtests.test(reply=reply, reach=reach), StandIn() as service, database_at(service) as database:
+            service.replies(reply)
             assert database.status() is reach
             assert database.status(CALLER) is reach
-            assert len(server.requests) == 2
+            assert len(service.requests) == 2
 
 
 def test_the_probe_reports_how_far_postgrest_knows_the_schema(subtests: pytest.Subtests):
@@ -186,12 +178,12 @@ def test_the_probe_reports_how_far_postgrest_knows_the_schema(subtests: pytest.S
         ),
     ]
     for is_signed, replies, reach, paths in cases:
-        with subtests.test(replies=replies), StandIn() as server, database_at(server) as database:
-            server.replies(refusal(PLANNED, 400), *replies)
+        with subtests.test(replies=replies), StandIn() as service, database_at(service) as database:
+            service.replies(refusal(PLANNED, 400), *replies)
             assert database.status(CALLER if is_signed else None) is reach
-            first, *others = server.requests
+            first, *others = service.requests
             assert "handling=strict" in first.headers["prefer"]
             assert [request.path for request in others] == paths
-            for request in server.requests:
+            for request in service.requests:
                 token = "a token" if request.path == health else "the anon key"
                 assert request.headers["authorization"] == f"Bearer {token}"

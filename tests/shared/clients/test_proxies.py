@@ -52,17 +52,16 @@ def test_a_proxy_leads_to_services_and_never_to_this_machine():
             assert proxy_of_url(url) == expected, (url, variables)
 
 
-@pytest.mark.parametrize(
-    ("proxy", "message"),
-    [
-        ("socks://user:secret@proxy.example:1", "not a URL of a proxy with http://, https:// or socks5://"),
+def test_an_unusable_proxy_is_named_without_its_url(subtests: pytest.Subtests):
+    schemes = "not a URL of a proxy with http://, https:// or socks5://"
+    for proxy, message in (
+        ("socks://user:secret@proxy.example:1", schemes),
         ("http://user:secret/word@proxy.example:3128", "not a URL of a proxy"),
         ("http://proxy.example:port", "not a URL of a proxy"),
         ("socks5://user:secret@proxy.example:1", "a SOCKS proxy needs the package socksio"),
-    ],
-)
-def test_an_unusable_proxy_is_named_without_its_url(proxy: str, message: str):
-    with environment({"ALL_PROXY": proxy}), pytest.raises(ConfigurationError) as raised:
-        proxy_of_url("https://api.openai.com")
-    assert str(raised.value).startswith(f"ALL_PROXY: {message}")
-    assert "secret" not in str(raised.value)
+    ):
+        with subtests.test(proxy=proxy), environment({"ALL_PROXY": proxy}):
+            with pytest.raises(ConfigurationError) as raised:
+                proxy_of_url("https://api.openai.com")
+            assert str(raised.value).startswith(f"ALL_PROXY: {message}")
+            assert "secret" not in str(raised.value)

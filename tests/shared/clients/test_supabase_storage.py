@@ -17,37 +17,31 @@ GONE = {"statusCode": "404", "error": "not_found", "message": "Object not found"
 
 
 @pytest.fixture
-def server() -> Iterator[StandIn]:
-    with StandIn() as creation:
-        yield creation
-
-
-@pytest.fixture
-def storage(server: StandIn) -> Iterator[Storage]:
-    with closing(Storage(server.url, "anon", "bucket")) as made:
+def storage(service: StandIn) -> Iterator[Storage]:
+    with closing(Storage(service.url, "anon", "bucket")) as made:
         yield made
 
 
 @contextmanager
 def server_and_storage() -> Iterator[tuple[StandIn, Storage]]:
-    with StandIn() as server, closing(Storage(server.url, "anon", "bucket")) as storage:
-        yield server, storage
+    with StandIn() as service, closing(Storage(service.url, "anon", "bucket")) as storage:
+        yield service, storage
 
 
-def test_every_call_has_the_caller_s_token(server: StandIn, storage: Storage):
-    server.replies(Reply(json={"url": "/object/upload/sign/bucket/x?token=t"}))
+def test_every_call_has_the_caller_s_token(service: StandIn, storage: Storage):
+    service.replies(Reply(json={"url": "/object/upload/sign/bucket/x?token=t"}))
     link = storage.upload_link(ANN, PATH)
-    assert link == f"{server.url}/storage/v1/object/upload/sign/bucket/x?token=t"
-    (request,) = server.requests
+    assert link == f"{service.url}/storage/v1/object/upload/sign/bucket/x?token=t"
+    (request,) = service.requests
     assert (request.method, request.path) == ("POST", f"/storage/v1/object/upload/sign/bucket/{PATH}")
     assert (request.headers["authorization"], request.headers["apikey"]) == (f"Bearer {ANN.token}", "anon")
 
 
-def test_a_link_to_an_object_names_the_file(server: StandIn, storage: Storage):
-    server.replies(Reply(json={"signedURL": "/object/sign/bucket/x?token=t"}))
+def test_a_link_to_an_object_names_the_file(service: StandIn, storage: Storage):
+    service.replies(Reply(json={"signedURL": "/object/sign/bucket/x?token=t"}))
     link = storage.download_link(ANN, PATH, "a&b/é .pdf")
     assert link.endswith("/storage/v1/object/sign/bucket/x?token=t&download=a%26b%2F%C3%A9%20.pdf")
-    assert server.requests[0].json == {"expiresIn": "60"}
+    assert service.requests[0].json == {"expiresIn": "60"}
 
 
 def test_an_invalid_response_is_a_failure_without_details(subtests: pytest.Subtests):
@@ -63,8 +57,8 @@ def test_an_invalid_response_is_a_failure_without_details(subtests: pytest.Subte
     ]
     for call in ("upload_link", "download_link", "size_of", "remove"):
         for reply, log_reason in replies:
-            with subtests.test(call=call, reply=reply), server_and_storage() as (server, storage):
-                server.replies(reply)
+            with subtests.test(call=call, reply=reply), server_and_storage() as (service, storage):
+                service.replies(reply)
                 arguments = (ANN, PATH, "a.pdf") if call == "download_link" else (ANN, PATH)
                 with pytest.raises(StorageFailed) as failed:
                     getattr(storage, call)(*arguments)
@@ -74,16 +68,12 @@ def test_an_invalid_response_is_a_failure_without_details(subtests: pytest.Subte
 
 def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):
     cases: list[Any] = [
-        {},
-        [],
-        {"url": 1},
-        {"url": "https://elsewhere.example/object/?token=t"},
-        {"url": "//elsewhere.example/object/x?token=t"},
-        {"url": "/object/upload/sign/x"},
-    ]
+        {}, [], {"url": 1}, {"url": "https://elsewhere.example/object/?token=t"},
+        {"url": "//elsewhere.example/object/x?token=t"}, {"url": "/object/upload/sign/x"},
+    ]  # fmt: skip
     for text in cases:
-        with subtests.test(text=text), server_and_storage() as (server, storage):
-            server.replies(Reply(json=text))
+        with subtests.test(text=text), server_and_storage() as (service, storage):
+            service.replies(Reply(json=text))
             with pytest.raises(StorageFailed):
                 storage.upload_link(ANN, PATH)
 
@@ -92,8 +82,8 @@ def test_a_missing_object_is_not_found(subtests: pytest.Subtests):
     replies: list[Any] = [GONE, {"statusCode": "404", "error": "Not Found", "code": "NoSuchKey"}]
     for status in (400, 404):
         for text in replies:
-            with subtests.test(status=status, text=text), server_and_storage() as (server, storage):
-                server.replies(Reply(status=status, json=text))
+            with subtests.test(status=status, text=text), server_and_storage() as (service, storage):
+                service.replies(Reply(status=status, json=text))
                 for call in (storage.upload_link, storage.size_of, storage.download):
                     with pytest.raises(NotFound):
                         call(ANN, PATH)
@@ -101,14 +91,14 @@ def test_a_missing_object_is_not_found(subtests: pytest.Subtests):
 
 def test_a_size_is_a_number(subtests: pytest.Subtests):
     for text in ({}, {"size": None}, {"size": "7"}):
-        with subtests.test(text=text), server_and_storage() as (server, storage):
-            server.replies(Reply(json=text))
+        with subtests.test(text=text), server_and_storage() as (service, storage):
+            service.replies(Reply(json=text))
             with pytest.raises(StorageFailed):
                 storage.size_of(ANN, PATH)
 
 
-def test_no_more_than_the_limit_is_read(server: StandIn, storage: Storage):
-    server.replies(Reply(body=b"x" * 100_000))
+def test_no_more_than_the_limit_is_read(service: StandIn, storage: Storage):
+    service.replies(Reply(body=b"x" * 100_000))
     assert storage.download(ANN, PATH, 100_000) == b"x" * 100_000
     with pytest.raises(UnreadableDocument) as refused:
         storage.download(ANN, PATH, 99_999)
@@ -116,19 +106,17 @@ def test_no_more_than_the_limit_is_read(server: StandIn, storage: Storage):
 
 
 def test_a_slow_object_is_abandoned_at_the_deadline(
-    server: StandIn, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    service: StandIn, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("shared.clients.supabase_storage.DOWNLOAD_SECONDS", 0.5)
-    server.replies(Reply(body=b"x" * 100, drip=0.05))
+    service.replies(Reply(body=b"x" * 100, drip=0.05))
     with pytest.raises(StorageFailed) as failed:
         storage.download(ANN, PATH)
     assert str(failed.value.log_reason).endswith("Timeout")
 
 
-def test_an_unreachable_storage_is_a_failure(server: StandIn):
-    with (
-        closing(Storage("http://127.0.0.1:9", "anon", "bucket")) as storage,
-        pytest.raises(RagError) as failed,
-    ):
+def test_an_unreachable_storage_is_a_failure(service: StandIn):
+    storage = Storage("http://127.0.0.1:9", "anon", "bucket")
+    with closing(storage), pytest.raises(RagError) as failed:
         storage.remove(ANN, PATH)
     assert (failed.value.code, failed.value.log_reason) == ("storage_failed", "ConnectError")

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -42,14 +41,8 @@ INSTRUCTIONS = (
 )
 
 
-@pytest.fixture
-def api() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
-
-
-def with_gateway(api: StandIn, **fields: Any) -> Settings:
-    return settings(**{"rag_llm_api_key": SECRET, "rag_llm_url": f"{api.url}/v1", **fields})
+def with_gateway(service: StandIn, **fields: Any) -> Settings:
+    return settings(**{"rag_llm_api_key": SECRET, "rag_llm_url": f"{service.url}/v1", **fields})
 
 
 def says(text: Any) -> Reply:
@@ -60,14 +53,14 @@ def says(text: Any) -> Reply:
 
 
 def write(
-    api: StandIn,
+    service: StandIn,
     *matches: Match,
     question: str = QUESTION,
     sampling: Sampling = DEFAULT_SAMPLING,
     streams: bool = False,
     **fields: Any,
 ) -> GeneratedText:
-    chosen = with_gateway(api, **fields)
+    chosen = with_gateway(service, **fields)
     gateway = chat_gateway_for(chosen)
     assert gateway
 
@@ -87,11 +80,11 @@ def extracted(writer: Extractive, *matches: Match) -> GeneratedText:
     return generated
 
 
-def request_for(api: StandIn, *matches: Match, **fields: Any) -> Request:
+def request_for(service: StandIn, *matches: Match, **fields: Any) -> Request:
     """What the model is sent about these matches."""
-    api.replies(says("At 100 degrees."))
-    write(api, *matches, **fields)
-    return api.requests[-1]
+    service.replies(says("At 100 degrees."))
+    write(service, *matches, **fields)
+    return service.requests[-1]
 
 
 def contents(request: Request) -> tuple[str, str]:
@@ -117,8 +110,8 @@ def excerpts(request: Request) -> list[str]:
     return [str(block) for block in blocks]
 
 
-def test_the_request_has_the_model_the_key_and_the_contract_s_instructions(api: StandIn):
-    request = request_for(api, KETTLE)
+def test_the_request_has_the_model_the_key_and_the_contract_s_instructions(service: StandIn):
+    request = request_for(service, KETTLE)
     assert (request.method, request.path) == ("POST", "/v1/chat/completions")
     assert request.headers["authorization"] == f"Bearer {SECRET}"
     assert request.json["model"] == "google/gemini-2.5-flash"
@@ -129,60 +122,51 @@ def test_the_request_has_the_model_the_key_and_the_contract_s_instructions(api: 
     assert user.endswith(f"\n\nQuestion: {QUESTION}\n\n{INSTRUCTIONS}")
 
 
-def test_another_model_can_be_chosen(api: StandIn):
-    api.replies(says("Yes."))
-    draft = write(api, KETTLE, rag_llm_model="openai/gpt-5-mini")
-    assert (draft.text, draft.model) == ("Yes.", "openai/gpt-5-mini")
-    assert api.requests[0].json["model"] == "openai/gpt-5-mini"
-
-
-def test_the_model_s_text_is_the_answer(api: StandIn):
+@pytest.mark.parametrize("model", ["google/gemini-2.5-flash", "openai/gpt-5-mini"])
+def test_the_chosen_model_s_text_is_the_answer(service: StandIn, model: str):
     text = "At 100 degrees,\n\nsays the Kettle manual."
-    api.replies(says(text))
-    draft = write(api, KETTLE)
-    assert (draft.text, draft.model) == (text, "google/gemini-2.5-flash")
+    service.replies(says(text))
+    draft = write(service, KETTLE, rag_llm_model=model)
+    assert (draft.text, draft.model) == (text, model)
+    assert service.requests[0].json["model"] == model
 
 
-def test_the_caller_sets_the_sampling_and_the_default_is_close_to_the_context(api: StandIn):
-    assert request_for(api, KETTLE).json["temperature"] == 0.2
+def test_the_caller_sets_the_sampling_and_the_default_is_close_to_the_context(service: StandIn):
+    assert request_for(service, KETTLE).json["temperature"] == 0.2
     sampling = Sampling(temperature=0.7, max_tokens=2048, stop=("END",), seed=7, presence_penalty=0.5)
-    write(api, KETTLE, sampling=sampling)
-    request = api.requests[-1].json
+    write(service, KETTLE, sampling=sampling)
+    request = service.requests[-1].json
     assert {name: request[name] for name in set(request) - {"model", "messages"}} == {
-        "temperature": 0.7,
-        "max_tokens": 2048,
-        "stop": ["END"],
-        "seed": 7,
-        "presence_penalty": 0.5,
-    }
+        "temperature": 0.7, "max_tokens": 2048, "stop": ["END"], "seed": 7, "presence_penalty": 0.5,
+    }  # fmt: skip
 
 
-def test_usage_is_the_gateway_s(api: StandIn):
+def test_usage_is_the_gateway_s(service: StandIn):
     counted = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
-    api.replies(Reply(json={**says("Yes.").json, "usage": counted}))
-    assert write(api, KETTLE).usage == Usage(120, 30)
+    service.replies(Reply(json={**says("Yes.").json, "usage": counted}))
+    assert write(service, KETTLE).usage == Usage(120, 30)
 
 
 def test_missing_usage_is_counted_locally(subtests: pytest.Subtests):
     cases: list[Any] = [None, {}, 7, {"prompt_tokens": None}, {"prompt_tokens": "9", "completion_tokens": -1}]
     for usage in cases:
-        with subtests.test(usage=usage), StandIn() as api:
-            api.replies(Reply(json={**says("Yes.").json, "usage": usage}))
-            draft = write(api, KETTLE)
-            system, user = contents(api.requests[-1])
+        with subtests.test(usage=usage), StandIn() as service:
+            service.replies(Reply(json={**says("Yes.").json, "usage": usage}))
+            draft = write(service, KETTLE)
+            system, user = contents(service.requests[-1])
             assert draft.usage == count_usage([{"content": system}, {"content": user}], "Yes.")
 
 
-def test_chunks_are_fenced_in_order_with_their_titles(api: StandIn):
-    request = request_for(api, KETTLE, TOASTER)
+def test_chunks_are_fenced_in_order_with_their_titles(service: StandIn):
+    request = request_for(service, KETTLE, TOASTER)
     assert excerpts(request) == [KETTLE.text, TOASTER.text]
     nonce, (_, user) = nonce_of(request), contents(request)
     assert f"<<source-{nonce}>>\nTitle: Kettle manual\n{KETTLE.text}\n<<end-{nonce}>>\n" in user
     assert f"<<source-{nonce}>>\nTitle: Toaster manual\n{TOASTER.text}\n<<end-{nonce}>>\n" in user
 
 
-def test_the_fence_differs_per_request_and_is_unguessable(api: StandIn):
-    nonces = {nonce_of(request_for(api, KETTLE)) for _ in range(20)}
+def test_the_fence_differs_per_request_and_is_unguessable(service: StandIn):
+    nonces = {nonce_of(request_for(service, KETTLE)) for _ in range(20)}
     assert len(nonces) == 20
     assert all(len(nonce) >= 16 for nonce in nonces)
 
@@ -196,31 +180,23 @@ ATTACKS = [
 ]
 
 
-def test_a_document_with_markers_cannot_close_the_fence(subtests: pytest.Subtests):
+def test_markers_in_a_document_a_title_or_a_question_cannot_close_the_fence(subtests: pytest.Subtests):
     for attack in ATTACKS:
-        with subtests.test(attack=attack), StandIn() as api:
-            request = request_for(api, match(attack, "Kettle manual"), TOASTER)
+        with subtests.test(attack=attack), StandIn() as service:
+            request = request_for(service, match(attack, "Kettle manual"), TOASTER)
             assert excerpts(request) == [attack, TOASTER.text]
             nonce, (system, user) = nonce_of(request), contents(request)
             assert nonce not in attack
             assert user.count(f"<<end-{nonce}>>") == user.count(f"<<source-{nonce}>>") == 2
             assert attack not in system
             assert user.endswith(INSTRUCTIONS)
-
-
-def test_a_title_is_fenced_and_stays_on_its_line(subtests: pytest.Subtests):
-    for attack in ATTACKS:
-        with subtests.test(attack=attack), StandIn() as api:
-            request = request_for(api, match("Text.", title=attack))
+            # A title stays on its line.
+            request = request_for(service, match("Text.", title=attack))
             assert excerpts(request) == ["Text."]
             opening = f"<<source-{nonce_of(request)}>>\nTitle: {' '.join(attack.split())}\nText.\n"
             assert opening in contents(request)[1]
-
-
-def test_the_question_is_unchanged(subtests: pytest.Subtests):
-    for attack in ATTACKS:
-        with subtests.test(attack=attack), StandIn() as api:
-            request = request_for(api, KETTLE, question=attack)
+            # The question is unchanged.
+            request = request_for(service, KETTLE, question=attack)
             assert excerpts(request) == [KETTLE.text]
             assert contents(request)[1].endswith(f"\n\nQuestion: {attack}\n\n{INSTRUCTIONS}")
 
@@ -234,38 +210,34 @@ def test_the_context_stays_within_the_token_budget(budget: int):
         assert 0 < count_tokens(context) <= budget
 
 
-def test_the_best_matches_come_first_and_others_are_dropped_over_the_budget(api: StandIn):
-    long = match("word " * 2000, "Long")
-    request = request_for(api, KETTLE, long, TOASTER, rag_context_tokens=500)
+def test_the_best_matches_come_first_and_others_are_dropped_over_the_budget(service: StandIn):
+    request = request_for(service, KETTLE, match("word " * 2000, "Long"), TOASTER, rag_context_tokens=500)
     assert excerpts(request) == [KETTLE.text, TOASTER.text]
-
-
-def test_a_match_over_the_whole_budget_is_skipped_for_one_that_fits(api: StandIn):
-    request = request_for(api, match("word " * 20_000, "Long"), KETTLE)
+    request = request_for(service, match("word " * 20_000, "Long"), KETTLE)
     assert excerpts(request) == [KETTLE.text]
     assert count_tokens(contents(request)[1]) < 3000 + 200
 
 
-def test_the_header_of_a_divided_table_precedes_its_rows(api: StandIn):
+def test_the_header_of_a_divided_table_precedes_its_rows(service: StandIn):
     row = match("| Leuven | closed |", location={"header": "| Depot | Sunday |"})
-    assert excerpts(request_for(api, row)) == ["| Depot | Sunday |\n| Leuven | closed |"]
+    assert excerpts(request_for(service, row)) == ["| Depot | Sunday |\n| Leuven | closed |"]
 
 
-def test_if_nothing_fits_the_best_match_is_truncated(api: StandIn):
+def test_if_nothing_fits_the_best_match_is_truncated(service: StandIn):
     """The model is never asked about an empty context."""
-    request = request_for(api, match("word " * 20_000, "Long"), rag_context_tokens=300)
+    request = request_for(service, match("word " * 20_000, "Long"), rag_context_tokens=300)
     (cut,) = excerpts(request)
     assert cut.startswith("word word word")
     assert len(cut) > 300
     assert count_tokens(contents(request)[1]) < 300 + 200
 
 
-def failure(api: StandIn, reply: Reply, **fields: Any) -> RagError:
+def failure(service: StandIn, reply: Reply, **fields: Any) -> RagError:
     """The error for that reply. Whatever the upstream said stays inside, and it is not asked twice."""
-    api.replies(reply)
+    service.replies(reply)
     with pytest.raises(RagError) as raised:
-        write(api, KETTLE, **fields)
-    assert len(api.requests) == 1
+        write(service, KETTLE, **fields)
+    assert len(service.requests) == 1
     assert not re.search("upstream|secret|7f3x", f"{raised.value} {raised.value!r} {raised.value.headers}")
     return raised.value
 
@@ -275,8 +247,8 @@ def refusal(status: int, **headers: str) -> Reply:
     return Reply(status=status, json={"error": error}, headers=headers)
 
 
-def test_a_busy_gateway_raises_busy_with_its_retry_after(api: StandIn):
-    error = failure(api, refusal(429, **{"Retry-After": "17"}))
+def test_a_busy_gateway_raises_busy_with_its_retry_after(service: StandIn):
+    error = failure(service, refusal(429, **{"Retry-After": "17"}))
     assert type(error) is GenerationBusy
     assert error.status == 503
     assert error.headers == {"Retry-After": "17"}
@@ -284,42 +256,31 @@ def test_a_busy_gateway_raises_busy_with_its_retry_after(api: StandIn):
 
 def test_an_unreadable_retry_after_becomes_thirty_seconds(subtests: pytest.Subtests):
     for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "1.5", "-3", "soon", "²"):
-        with subtests.test(wait=wait), StandIn() as api:
-            error = failure(api, refusal(429, **({} if wait is None else {"Retry-After": wait})))
+        with subtests.test(wait=wait), StandIn() as service:
+            error = failure(service, refusal(429, **({} if wait is None else {"Retry-After": wait})))
             assert error.headers == {"Retry-After": "30"}
 
 
 def test_another_error_status_is_a_failure(subtests: pytest.Subtests):
     for status in (400, 401, 402, 403, 404, 413, 422, 500, 502, 503, 529):
-        with subtests.test(status=status), StandIn() as api:
-            error = failure(api, refusal(status))
+        with subtests.test(status=status), StandIn() as service:
+            error = failure(service, refusal(status))
             expected = GenerationRefused if status in REFUSED else GenerationFailed
             assert type(error) is expected
 
 
-def test_a_dropped_connection_is_a_failure(api: StandIn):
-    assert type(failure(api, Reply(drop=True))) is GenerationFailed
-
-
-def test_an_unreachable_gateway_is_a_failure(api: StandIn):
-    with pytest.raises(GenerationFailed):
-        write(api, KETTLE, rag_llm_url="http://127.0.0.1:9/v1")
-
-
-def test_a_gateway_time_out_is_reported_as_such(api: StandIn):
-    error = failure(api, Reply(delay=30), rag_llm_timeout_seconds=0.5)
+def test_a_gateway_time_out_is_reported_as_such(service: StandIn):
+    error = failure(service, Reply(delay=30), rag_llm_timeout_seconds=0.5)
     assert type(error) is GenerationTimedOut
     assert (error.status, error.code) == (500, "generation_timeout")
 
 
-def test_an_empty_answer_is_a_failure(subtests: pytest.Subtests):
-    for text in ("", " \n", None):
-        with subtests.test(text=text), StandIn() as api:
-            assert type(failure(api, says(text))) is GenerationFailed
-
-
-def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
+def test_an_empty_or_malformed_answer_is_a_failure(subtests: pytest.Subtests):
     cases: dict[str, Reply] = {
+        "no text": says(""),
+        "white space": says(" \n"),
+        "null text": says(None),
+        "dropped": Reply(drop=True),
         "empty object": Reply(json={}),
         "list": Reply(json=[]),
         "null": Reply(json=None),
@@ -336,8 +297,10 @@ def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
         "empty body": Reply(body=b""),
     }
     for case, reply in cases.items():
-        with subtests.test(case), StandIn() as api:
-            assert type(failure(api, reply)) is GenerationFailed
+        with subtests.test(case), StandIn() as service:
+            assert type(failure(service, reply)) is GenerationFailed
+    with StandIn() as service, pytest.raises(GenerationFailed):
+        write(service, KETTLE, rag_llm_url="http://127.0.0.1:9/v1")
 
 
 def test_without_a_key_answers_are_extracted_and_labelled():
@@ -360,15 +323,15 @@ def test_extraction_reads_at_most_the_context_window(embedder: Embedder):
 
 
 @pytest.mark.parametrize("history_characters", [0, INLINE_CHARACTERS + 1])
-def test_only_a_long_prompt_is_made_in_a_thread(api: StandIn, history_characters: int):
-    api.replies(says("At 100 degrees."))
+def test_only_a_long_prompt_is_made_in_a_thread(service: StandIn, history_characters: int):
+    service.replies(says("At 100 degrees."))
     threads = []
 
     def body() -> Body:
         threads.append(threading.current_thread())
         return {"model": "m", "messages": [{"role": "user", "content": QUESTION}]}
 
-    gateway = chat_gateway_for(with_gateway(api))
+    gateway = chat_gateway_for(with_gateway(service))
     assert gateway
     request = GenerationRequest(QUESTION, (), (), body, history_characters=history_characters)
     asyncio.run(collect(ModelGenerator(gateway).write(request)))

@@ -59,18 +59,12 @@ def test_a_wide_row_has_only_the_columns_of_the_question():
 
 
 def test_lines_of_keys_are_facts_and_turns_of_speakers_are_not():
-    assert texts_and_kinds("Weight: 96 kg\nColour: blue") == [
-        ("Weight: 96 kg.", StatementKind.FACT),
-        ("Colour: blue.", StatementKind.FACT),
-    ]
-    assert texts_and_kinds("Ann: no\nBen: yes\nAnn: no") == [
-        ("Ann: no.", StatementKind.FACT),
-        ("Ben: yes.", StatementKind.FACT),
-    ]
-    assert (
-        texts_and_kinds("Ann: The kettle stopped at noon.\nBen: It started at once.")[0][1]
-        is StatementKind.SENTENCE
-    )
+    fact = StatementKind.FACT
+    weight = [("Weight: 96 kg.", fact), ("Colour: blue.", fact)]
+    assert texts_and_kinds("Weight: 96 kg\nColour: blue") == weight
+    assert texts_and_kinds("Ann: no\nBen: yes\nAnn: no") == [("Ann: no.", fact), ("Ben: yes.", fact)]
+    talk = texts_and_kinds("Ann: The kettle stopped at noon.\nBen: It started at once.")
+    assert talk[0][1] is StatementKind.SENTENCE
 
 
 def test_headers_of_mails_are_left_out():

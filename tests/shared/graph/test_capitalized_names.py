@@ -37,6 +37,9 @@ NAMED = [
     ("During World War II it stood.", ["World War II"]),
     ("Install the Frostline app.", ["Frostline app"]),
     ("Nous aimons l'Irlande et L’assistance de Halden.", ["Irlande", "Halden"]),
+    # A later heading has only names of the text, and in German capitals alone are no names.
+    ("Yes.\n\n# About Frostline Cloud And Us\n\nThe logger uses Frostline Cloud.", ["Frostline Cloud"]),
+    ("Die Anlage und der Fahrer sind nicht mit Rosa Keane und XGH verbunden.", ["Rosa Keane", "XGH"]),
     ("Dies ist nicht gut, und die Uhr ist alt. Öffnen Sie Frostline Cloud.", ["Frostline Cloud"]),
 ]
 QUOTED = [
@@ -67,29 +70,8 @@ NONE = [
 
 
 def test_a_text_has_names(subtests: pytest.Subtests):
-    for text, expected in NAMED + QUOTED:
+    none: list[tuple[str, list[str]]] = [(text, []) for text in NONE]
+    for text, expected in NAMED + QUOTED + none:
         with subtests.test(text=text):
             assert names(text) == expected
-
-
-def test_a_text_has_no_names(subtests: pytest.Subtests):
-    for text in NONE:
-        with subtests.test(text=text):
-            assert names(text) == []
-
-
-def test_a_later_heading_has_only_names_of_the_text():
-    assert names("Yes.\n\n# About Frostline Cloud And Us\n\nThe logger uses Frostline Cloud.") == [
-        "Frostline Cloud"
-    ]
-
-
-def test_a_word_that_is_also_lower_case_is_not_a_name_at_a_sentence_start():
     assert "Milk" not in names("Milk Rosa Keane likes. She drinks milk.")
-
-
-def test_in_german_capitals_alone_are_not_names():
-    assert names("Die Anlage und der Fahrer sind nicht mit Rosa Keane und XGH verbunden.") == [
-        "Rosa Keane",
-        "XGH",
-    ]

@@ -44,19 +44,11 @@ TABLE = """
 
 
 def test_a_line_states_a_relation(subtests: pytest.Subtests):
-    for text, expected in LINES:
+    none: list[tuple[str, list[str]]] = [(text, []) for text in SILENT]
+    for text, expected in LINES + none:
         with subtests.test(text=text):
             assert relation_texts(text, SERVICE) == expected
-
-
-def test_a_line_states_no_relation(subtests: pytest.Subtests):
-    for text in SILENT:
-        with subtests.test(text=text):
-            assert relation_texts(text, SERVICE) == []
-
-
-def test_a_line_without_a_subject_states_no_relation():
-    assert relation_texts("Owner: Rosa Keane", "What we talked about") == []
+    assert relation_texts("Owner: Rosa Keane", "What we talked about") == [], "without a subject"
 
 
 def test_a_line_s_subject_is_the_nearest_heading_that_is_a_name():
@@ -71,9 +63,6 @@ def test_table_rows_state_relations_by_their_columns():
         "a-service DEPENDS_ON postgres",
         "b-service DEPENDS_ON Kafka",
     ]
-
-
-def test_a_table_without_known_columns_states_no_relation():
     assert relation_texts("| Place | Loggers |\n|---|---|\n| Mallow | 18 |") == []
 
 

@@ -1,10 +1,9 @@
 """The worker, on the real database and the real embedder: an upload is found, once, or has an error."""
 
-import base64
 import gzip
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,62 +34,106 @@ from tests.stand_in_server import Reply, StandIn
 Row = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Member:
+    """A user, who adds documents to a collection and sees what becomes of them."""
+
+    services: Services
+    actor: Actor
+    home: str
+
+    def bring(self, text: str | bytes, **more: Any) -> Row:
+        return bring(self.services, self.actor, self.home, text, **more)
+
+    def bring_url(self, url: str, **more: Any) -> Row:
+        address = NewUpload(b"", url=url, **more)
+        return documents.add_from_url(self.services.database, self.actor.principal, self.home, address)
+
+    def with_collection(self, name: str, **fields: Any) -> "Member":
+        """The same user in a new collection."""
+        collection = collections.create(
+            self.services.database, self.actor.principal, {"name": name, **fields}
+        )
+        return replace(self, home=collection["id"])
+
+    def row(self, row: Row) -> Row:
+        return documents.get(self.services.database, self.actor.principal, row["id"])
+
+    def info(self, row: Row) -> Row:
+        return dict(self.row(row)["processing_info"])
+
+    def original(self, row: Row) -> bytes | None:
+        return documents.original(self.services.database, self.actor.principal, row["id"]).data
+
+    def texts(self) -> list[str]:
+        """What a search for the kiln finds."""
+        query = Query("kiln", mode=Mode.KEYWORD, filters=Filters())
+        return [match.text for match in pipeline.search(self.services, self.actor.principal, query).matches]
+
+
 def bring(services: Services, actor: Actor, collection: str, text: str | bytes, **more: Any) -> Row:
     data = text if isinstance(text, bytes) else text.encode()
     document = NewUpload(data, **{"title": "Kiln", "content_type": "text/plain", **more})
     return documents.add(services.database, actor.principal, collection, document)
 
 
-def search_texts(services: Services, actor: Actor, text: str) -> list[str]:
-    query = Query(text, mode=Mode.KEYWORD, filters=Filters())
-    return [match.text for match in pipeline.search(services, actor.principal, query).matches]
+@pytest.fixture
+def ann(services: Services, people: People, home: str) -> Member:
+    return Member(services, people.ann, home)
 
 
-def visible_row(services: Services, actor: Actor, row: Row) -> Row:
-    return documents.get(services.database, actor.principal, row["id"])
+@pytest.fixture
+def alf(services: Services, people: People, home: str) -> Member:
+    return Member(services, people.alf, home)
 
 
-def test_an_added_document_is_found_after_processing(
-    services: Services, people: People, worker: Worker, home: str
-):
-    document = bring(
-        services, people.ann, home, "The kiln becomes 1,280 degrees hot.", metadata={"author": "Ann"}
-    )
+@pytest.fixture
+def bob(services: Services, people: People) -> Member:
+    """In a collection of the other org."""
+    return Member(services, people.bob, "").with_collection("docs")
+
+
+def test_an_added_document_is_found_after_processing(bob: Member, alf: Member, ann: Member, worker: Worker):
+    document = ann.bring("The kiln becomes 1,280 degrees hot.", metadata={"author": "Ann"})
     assert (document["status"], document["chunk_count"]) == ("processing", 0)
-    assert search_texts(services, people.alf, "kiln") == []
+    assert alf.texts() == []
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    row = visible_row(services, people.alf, document)
+    row = alf.row(document)
     assert (row["status"], row["chunk_count"], row["error_code"]) == ("completed", 1, None)
     assert row["content_hash"] == document["content_hash"]
     assert row["processing_info"]["service_used"] == "text"
-    assert row["processing_info"]["embedding_model"] == services.embedder.model
-    assert search_texts(services, people.alf, "kiln") == ["The kiln becomes 1,280 degrees hot."]
-    assert search_texts(services, people.bob, "kiln") == []
+    assert row["processing_info"]["embedding_model"] == ann.services.embedder.model
+    assert alf.texts() == ["The kiln becomes 1,280 degrees hot."]
+    assert bob.texts() == []
     assert worker.work() == BatchResult()
 
 
-def test_an_unreadable_document_reports_the_reason_and_blocks_no_other(
-    services: Services, people: People, worker: Worker, home: str
-):
-    good = bring(services, people.ann, home, "The kiln is hot.")
-    bad = bring(services, people.ann, home, b"GIF89a", filename="a.gif", title="a.gif")
-    empty = bring(services, people.ann, home, "\u200b\u00ad", title="nothing")
-    assert worker.work() == BatchResult(claimed=3, completed=1, failed=2)
-    assert visible_row(services, people.ann, good)["status"] == "completed"
-    failed = visible_row(services, people.ann, bad)
-    assert (failed["status"], failed["error_code"]) == ("failed", "unsupported_file_type")
-    assert "tesseract" in failed["error_message"]
-    assert visible_row(services, people.ann, empty)["error_code"] == "empty_file"
+def test_an_unreadable_document_reports_the_reason_and_blocks_no_other(ann: Member, worker: Worker):
+    good = ann.bring("The kiln is hot.")
+    bad = [
+        (ann.bring(b"GIF89a", filename="a.gif", title="a.gif"), "unsupported_file_type", "tesseract"),
+        (ann.bring("\u200b\u00ad", title="nothing"), "empty_file", ""),
+        (ann.bring("MOVE CLAY.", metadata={"split_type": "code"}), "unsupported_language", "python"),
+        (
+            ann.bring("MOVE OVEN.", metadata={"split_type": "code", "language": "cobol"}),
+            "unsupported_language",
+            "python",
+        ),
+    ]
+    assert worker.work() == BatchResult(claimed=5, completed=1, failed=4)
+    assert ann.row(good)["status"] == "completed"
+    for document, code, reason in bad:
+        failed = ann.row(document)
+        assert (failed["status"], failed["error_code"]) == ("failed", code)
+        assert reason in failed["error_message"]
     assert worker.work() == BatchResult()
 
 
-def test_positions_of_passages_in_a_file_are_kept(
-    services: Services, people: People, world: World, worker: Worker, home: str
-):
-    document = bring(services, people.ann, home, sample_files.pdf(3), title=None, filename="a.pdf")
+def test_positions_of_passages_in_a_file_are_kept(ann: Member, world: World, worker: Worker):
+    document = ann.bring(sample_files.pdf(3), title=None, filename="a.pdf")
     assert document["title"] == "a.pdf"
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    row = visible_row(services, people.ann, document)
+    row = ann.row(document)
     assert (row["title"], row["processing_info"]["service_used"]) == ("Kiln handbook", "pdf")
     rows = world.sql(
         "select chunks.metadata, "
@@ -104,32 +147,34 @@ def test_positions_of_passages_in_a_file_are_kept(
     assert all(exact for _, exact in rows)
 
 
-def test_a_code_file_is_split_at_function_boundaries(
-    services: Services, people: People, world: World, worker: Worker, home: str
-):
-    functions = [f"def kiln_{name}():\n" + f"    heat({name!r})\n" * 14 for name in ("one", "two", "three")]
-    document = bring(services, people.ann, home, "\n\n".join(functions), filename="kilns.py", title=None)
+def test_a_given_title_is_kept(ann: Member, worker: Worker):
+    document = ann.bring(sample_files.pdf(1), title="Ovens", filename="a.pdf")
     worker.work()
-    assert visible_row(services, people.ann, document)["processing_info"]["chunk_strategy"] == "code"
-    cut = world.sql("select content from rag.chunks where document_id = %s order by ordinal", document["id"])
-    assert [content for (content,) in cut] == [function.strip() for function in functions]
+    assert ann.row(document)["title"] == "Ovens"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"filename": "kilns.py", "title": None}, {"metadata": {"split_type": "code", "language": "python"}}],
+    ids=["its name", "its metadata"],
+)
+def test_code_is_split_at_function_boundaries(ann: Member, world: World, worker: Worker, fields: Row):
+    functions = [f"def kiln_{name}():\n" + f"    heat({name!r})\n" * 14 for name in ("one", "two", "three")]
+    document = ann.bring("\n\n".join(functions), **fields)
+    worker.work()
+    assert ann.info(document)["chunk_strategy"] == "code"
+    assert [content for content, _ in places(world, document)] == [item.strip() for item in functions]
 
 
 def test_slow_documents_do_not_delay_others_of_their_round(
-    services: Services, people: People, worker: Worker, home: str, monkeypatch: pytest.MonkeyPatch
+    ann: Member, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("shared.ingestion.document_worker.READING_SECONDS", -1)
-    rows = [bring(services, people.ann, home, f"Kiln number {number} is hot.") for number in range(3)]
+    rows = [ann.bring(f"Kiln number {number} is hot.") for number in range(3)]
     assert worker.work() == BatchResult(claimed=3, completed=1, postponed=2)
     assert worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert {visible_row(services, people.ann, row)["status"] for row in rows} == {"completed"}
-
-
-def test_a_given_title_is_kept(services: Services, people: People, worker: Worker, home: str):
-    document = bring(services, people.ann, home, sample_files.pdf(1), title="Ovens", filename="a.pdf")
-    worker.work()
-    assert visible_row(services, people.ann, document)["title"] == "Ovens"
+    assert {ann.row(row)["status"] for row in rows} == {"completed"}
 
 
 def places(world: World, row: Row) -> list[tuple[str, str | None]]:
@@ -140,44 +185,17 @@ def places(world: World, row: Row) -> list[tuple[str, str | None]]:
     )
 
 
-def test_code_is_split_at_function_boundaries(
-    services: Services, people: People, world: World, worker: Worker, home: str
-):
-    functions = [f"def kiln_{n}(clay):\n    fire = clay + {n}\n    return fire" for n in range(40)]
-    fields = {"split_type": "code", "language": "python"}
-    document = bring(services, people.ann, home, "\n\n\n".join(functions), metadata=fields)
-    assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert visible_row(services, people.ann, document)["processing_info"]["chunk_strategy"] == "code"
-    chunks = [text for text, _ in places(world, document)]
-    assert len(chunks) > 2
-    assert [function for text in chunks for function in text.split("\n\n\n")] == functions
-
-
-@pytest.mark.parametrize("language", [{}, {"language": "cobol"}])
-def test_code_in_an_unknown_language_is_reported_and_blocks_no_other(
-    services: Services, people: People, worker: Worker, home: str, language: Row
-):
-    good = bring(services, people.ann, home, "The kiln is hot.")
-    bad = bring(services, people.ann, home, "MOVE CLAY.", metadata={"split_type": "code", **language})
-    assert worker.work() == BatchResult(claimed=2, completed=1, failed=1)
-    assert visible_row(services, people.ann, good)["status"] == "completed"
-    failed = visible_row(services, people.ann, bad)
-    assert (failed["status"], failed["error_code"]) == ("failed", "unsupported_language")
-    assert "python" in failed["error_message"]
-
-
 LAW = "Part II\n\nArticle 5\nThe kiln shall be hot.\n\nArticle 6\nIt shall be safe."
 
 
-def test_a_given_document_type_decides_the_splitting(
-    services: Services, people: People, world: World, worker: Worker, home: str
-):
-    legal = bring(services, people.ann, home, LAW, metadata={"document_type": "legal"})
-    other = bring(services, people.ann, home, f"{LAW} Really.", metadata={"document_type": "technical"})
-    assert worker.work() == BatchResult(claimed=2, completed=2)
-    info = visible_row(services, people.ann, legal)["processing_info"]
-    assert (info["chunk_strategy"], info["document_type"]) == ("sentences", "legal")
-    assert visible_row(services, people.ann, other)["processing_info"]["document_type"] == "general"
+def test_a_given_document_type_decides_the_splitting(ann: Member, world: World, worker: Worker):
+    legal = ann.bring(LAW, metadata={"document_type": "legal"})
+    other = ann.bring(f"{LAW} Really.", metadata={"document_type": "technical"})
+    sheet = ann.bring("oven,degrees\nkiln,1280\n", filename="a.csv", content_type=None)
+    assert worker.work() == BatchResult(claimed=3, completed=3)
+    kinds = [ann.info(document)["document_type"] for document in (legal, other, sheet)]
+    assert kinds == ["legal", "general", "table"]
+    assert ann.info(legal)["chunk_strategy"] == "sentences"
     assert places(world, legal) == [
         ("Part II\n\nArticle 5\nThe kiln shall be hot.", "Part II > Article 5"),
         ("Article 6\nIt shall be safe.", "Part II > Article 6"),
@@ -185,19 +203,11 @@ def test_a_given_document_type_decides_the_splitting(
     assert places(world, other) == [(f"{LAW} Really.", None)]
 
 
-def test_a_spreadsheet_is_detected_as_a_table(services: Services, people: People, worker: Worker, home: str):
-    document = bring(
-        services, people.ann, home, "oven,degrees\nkiln,1280\n", filename="a.csv", content_type=None
-    )
-    assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert visible_row(services, people.ann, document)["processing_info"]["document_type"] == "table"
-
-
 def test_a_job_that_meets_a_lock_is_postponed_and_the_attempt_does_not_count(
-    services: Services, people: People, world: World, worker: Worker, home: str
+    ann: Member, world: World, worker: Worker
 ):
     """However often it happens: a user who keeps changing a document must not make its job fail."""
-    document = bring(services, people.ann, home, "The kiln is hot.")
+    document = ann.bring("The kiln is hot.")
     with psycopg.connect(world.stack.database_url()) as other:
         other.execute("select from rag.documents where id = %s for no key update", [document["id"]])
         assert worker.work() == BatchResult(claimed=1, postponed=1)
@@ -206,204 +216,150 @@ def test_a_job_that_meets_a_lock_is_postponed_and_the_attempt_does_not_count(
         other.rollback()
     world.sql("update rag.jobs set due_at = now()")
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert world.sql("select state, attempts, error_code from rag.jobs where kind = 'ingestion'") == [
-        ("done", 1, None)
-    ]
+    state = "select state, attempts, error_code from rag.jobs where kind = 'ingestion'"
+    assert world.sql(state) == [("done", 1, None)]
 
 
 # -- addresses ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def site() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
+HOT = "<p>The kiln is hot.</p>"
 
 
 @pytest.fixture
-def abroad(services: Services, worker: Worker) -> Worker:
+def site(service: StandIn) -> StandIn:
+    return service
+
+
+@pytest.fixture
+def abroad(services: Services, jobs: Jobs) -> Worker:
     """One that may fetch from the stand-in."""
-    return Worker(
-        Jobs(services.database, services.require_signer()), services.embedder, AddressPolicy(["127.0.0.1/32"])
-    )
+    return Worker(jobs, services.embedder, AddressPolicy(["127.0.0.1/32"]))
 
 
 def page(text: str) -> Reply:
     return Reply(body=text.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
 
 
-def test_a_url_is_fetched_and_searchable(
-    services: Services, people: People, abroad: Worker, home: str, site: StandIn
-):
+def test_a_url_is_fetched_and_searchable(ann: Member, abroad: Worker, site: StandIn):
     html = "<title>All of kilns</title><h1>Kilns</h1><p>The kiln is hot.</p>"
     site.replies(page(html))
     url = f"{site.url}/kilns?a=b"
-    document = documents.add_from_url(services.database, people.ann.principal, home, NewUpload(b"", url=url))
+    document = ann.bring_url(url)
     assert (document["title"], document["external_id"], document["uri"]) == (url, url, url)
     assert abroad.work() == BatchResult(claimed=1, completed=1)
-    row = visible_row(services, people.ann, document)
+    row = ann.row(document)
     assert (row["title"], row["content_type"]) == ("All of kilns", "text/html; charset=utf-8")
     assert (row["size_bytes"], row["status"]) == (len(html), "completed")
-    assert search_texts(services, people.ann, "kiln") == ["# Kilns\n\nThe kiln is hot."]
-    original = people.ann.rpc("rag_get_original", {"document_id": document["id"]}).json()[0]
-    assert base64.b64decode(original["bytes"]).decode() == html
+    assert ann.texts() == ["# Kilns\n\nThe kiln is hot."]
+    assert ann.original(document) == html.encode()
 
 
-def test_a_url_s_content_is_kept_until_it_changes(
-    services: Services, people: People, abroad: Worker, home: str, site: StandIn
-):
-    site.replies(page("<p>The kiln is hot.</p>"), Reply(status=404, body=b""))
-    first = documents.add_from_url(
-        services.database, people.ann.principal, home, NewUpload(b"", url=site.url)
-    )
+def test_a_url_s_content_is_kept_until_it_changes(ann: Member, abroad: Worker, site: StandIn):
+    site.replies(page(HOT), Reply(status=404, body=b""))
+    first = ann.bring_url(site.url)
     abroad.work()
-    documents.add_from_url(services.database, people.ann.principal, home, NewUpload(b"", url=site.url))
+    ann.bring_url(site.url)
     assert abroad.work() == BatchResult(claimed=1, failed=1)
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is hot."]
-    assert (
-        documents.original(services.database, people.ann.principal, first["id"]).data
-        == b"<p>The kiln is hot.</p>"
-    )
+    assert ann.texts() == ["The kiln is hot."]
+    assert ann.original(first) == HOT.encode()
 
 
-def test_a_url_without_a_content_type_is_parsed_by_its_name(
-    services: Services, people: People, abroad: Worker, home: str, site: StandIn
+def test_a_url_without_a_content_type_is_parsed_by_its_name_or_content(
+    ann: Member, abroad: Worker, site: StandIn
 ):
-    site.replies(Reply(body=b"# Kilns", headers={"Content-Type": ""}))
-    document = documents.add_from_url(
-        services.database, people.ann.principal, home, NewUpload(b"", url=f"{site.url}/a%0Ab.md")
-    )
+    untyped = {"Content-Type": ""}
+    site.replies(Reply(body=b"# Kilns", headers=untyped), Reply(body=b"The kiln is hot.", headers=untyped))
+    named = ann.bring_url(f"{site.url}/a%0Ab.md")
     assert abroad.work() == BatchResult(claimed=1, completed=1)
-    row = visible_row(services, people.ann, document)
+    row = ann.row(named)
     assert (row["filename"], row["content_type"], row["title"]) == ("a b.md", None, "Kilns")
-
-
-def test_a_url_without_a_file_name_is_parsed_as_its_detected_type(
-    services: Services, people: People, abroad: Worker, home: str, site: StandIn
-):
-    site.replies(Reply(body=b"The kiln is hot.", headers={"Content-Type": ""}))
-    document = documents.add_from_url(
-        services.database, people.ann.principal, home, NewUpload(b"", url=f"{site.url}/kiln")
-    )
+    unnamed = ann.bring_url(f"{site.url}/kiln")
     assert abroad.work() == BatchResult(claimed=1, completed=1)
-    assert visible_row(services, people.ann, document)["processing_info"]["service_used"] == "text"
+    assert ann.info(unnamed)["service_used"] == "text"
 
 
 def test_a_url_added_again_is_fetched_again_and_replaces_its_document(
-    services: Services, people: People, abroad: Worker, home: str, site: StandIn
+    ann: Member, abroad: Worker, site: StandIn
 ):
-    site.replies(page("<p>The kiln is hot.</p>"), page("<p>The kiln is cold.</p>"))
-    named = NewUpload(b"", url=f"{site.url}/{'long' * 200}", title="Mine")
-    first = documents.add_from_url(services.database, people.ann.principal, home, named)
+    site.replies(page(HOT), page("<p>The kiln is cold.</p>"))
+    url = f"{site.url}/{'long' * 200}"
+    first = ann.bring_url(url, title="Mine")
     abroad.work()
-    second = documents.add_from_url(services.database, people.ann.principal, home, named)
-    assert second["id"] == first["id"]
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is hot."]
+    assert ann.bring_url(url, title="Mine")["id"] == first["id"]
+    assert ann.texts() == ["The kiln is hot."]
     abroad.work()
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is cold."]
-    assert visible_row(services, people.ann, first)["title"] == "Mine"
+    assert ann.texts() == ["The kiln is cold."]
+    assert ann.row(first)["title"] == "Mine"
 
 
-HOT = "<p>The kiln is hot.</p>"
-
-
-def test_urls_of_the_same_content_are_one_document(
-    services: Services, people: People, abroad: Worker, home: str, site: StandIn
-):
-    hot = page(HOT)
-    site.replies(hot, hot)
-    caller = people.ann.principal
-    first, second = (
-        documents.add_from_url(services.database, caller, home, NewUpload(b"", url=f"{site.url}/{name}"))
-        for name in "ab"
-    )
+def test_urls_of_the_same_content_are_one_document(ann: Member, abroad: Worker, site: StandIn):
+    site.replies(page(HOT), page(HOT))
+    first, second = ann.bring_url(f"{site.url}/a"), ann.bring_url(f"{site.url}/b")
     assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
-    assert visible_row(services, people.ann, first)["status"] == "completed"
-    assert visible_row(services, people.ann, second)["error_code"] == "duplicate_document"
+    assert ann.row(first)["status"] == "completed"
+    assert ann.row(second)["error_code"] == "duplicate_document"
     with pytest.raises(Conflict) as refused:
-        bring(services, people.ann, home, HOT)
+        ann.bring(HOT)
     assert refused.value.details["document_id"] == first["id"]
 
 
-def test_jobs_are_processed_in_order_of_their_due_time(
-    services: Services, people: People, world: World, no_jobs: None, home: str
-):
+def test_a_url_of_an_uploaded_content_is_reported_as_a_duplicate(ann: Member, abroad: Worker, site: StandIn):
+    site.replies(page(HOT))
+    ann.bring(HOT)
+    document = ann.bring_url(site.url)
+    assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
+    assert ann.row(document)["error_code"] == "duplicate_document"
+
+
+def test_jobs_are_processed_in_order_of_their_due_time(ann: Member, world: World, jobs: Jobs):
     """Whatever order the table has: the last that ann brought is due first here."""
-    caller = people.ann.principal
-    ids = [
-        documents.add_from_url(
-            services.database, caller, home, NewUpload(b"", url=f"https://a.example/{number}")
-        )["id"]
-        for number in range(20)
-    ]
+    ids = [ann.bring_url(f"https://a.example/{number}")["id"] for number in range(20)]
     for late, document in enumerate(ids):
         due = "update rag.jobs set due_at = now() - make_interval(mins => %s) where document_id = %s"
         world.sql(due, late, document)
-    jobs = Jobs(services.database, services.require_signer()).claim("ingestion", 20)
-    claimed = [
-        world.sql("select document_id::text from rag.jobs where id = %s", job.id)[0][0] for job in jobs
-    ]
+    document_of = "select document_id::text from rag.jobs where id = %s"
+    claimed = [world.sql(document_of, job.id)[0][0] for job in jobs.claim("ingestion", 20)]
     assert claimed == ids[::-1]
 
 
-def test_an_unchanged_url_is_not_a_duplicate_of_itself(
-    services: Services, people: People, abroad: Worker, home: str, site: StandIn
-):
-    hot = page(HOT)
-    site.replies(hot, hot)
+def test_an_unchanged_url_is_not_a_duplicate_of_itself(ann: Member, abroad: Worker, site: StandIn):
+    site.replies(page(HOT), page(HOT))
     for _ in range(2):
-        document = documents.add_from_url(
-            services.database, people.ann.principal, home, NewUpload(b"", url=site.url)
-        )
+        document = ann.bring_url(site.url)
         # Nor can it be added until it is fetched anew.
-        if visible_row(services, people.ann, document)["chunk_count"]:
+        if ann.row(document)["chunk_count"]:
             with pytest.raises(Conflict):
-                bring(services, people.ann, home, HOT)
+                ann.bring(HOT)
         assert abroad.work() == BatchResult(claimed=1, completed=1)
-    assert visible_row(services, people.ann, document)["error_code"] is None
-
-
-def test_a_url_of_an_uploaded_content_is_reported_as_a_duplicate(
-    services: Services, people: People, abroad: Worker, home: str, site: StandIn
-):
-    hot = page(HOT)
-    site.replies(hot)
-    bring(services, people.ann, home, HOT)
-    document = documents.add_from_url(
-        services.database, people.ann.principal, home, NewUpload(b"", url=site.url)
-    )
-    assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
-    assert visible_row(services, people.ann, document)["error_code"] == "duplicate_document"
+    assert ann.row(document)["error_code"] is None
 
 
 def test_an_unfetchable_or_unreadable_url_reports_the_reason(
-    subtests: pytest.Subtests, services: Services, people: People, abroad: Worker, home: str
+    subtests: pytest.Subtests, ann: Member, abroad: Worker
 ):
+    def typed(content_type: str, body: bytes) -> Reply:
+        return Reply(body=body, headers={"Content-Type": content_type})
+
+    inside = Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"})
     cases = {
         "not there": (Reply(status=404, body=b""), "url_refused"),
-        "not what it says": (
-            Reply(body=b"GIF89a", headers={"Content-Type": "text/html"}),
-            "unsupported_file_type",
-        ),
-        "no text": (Reply(body=b"\0\1", headers={"Content-Type": "text/plain"}), "not_text"),
-        "broken": (Reply(body=b"no", headers={"Content-Type": "application/pdf"}), "processing_failed"),
-        "unknown": (Reply(body=b"\0", headers={"Content-Type": "video/mp4"}), "unsupported_file_type"),
-        "inside": (
-            Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"}),
-            "url_not_allowed",
-        ),
+        "not what it says": (typed("text/html", b"GIF89a"), "unsupported_file_type"),
+        "no text": (typed("text/plain", b"\0\1"), "not_text"),
+        "broken": (typed("application/pdf", b"no"), "processing_failed"),
+        "unknown": (typed("video/mp4", b"\0"), "unsupported_file_type"),
+        "inside": (inside, "url_not_allowed"),
     }
     for case, (reply, code) in cases.items():
         with subtests.test(case), StandIn() as site:
             site.replies(reply)
-            address = NewUpload(b"", url=f"{site.url}/{case.replace(' ', '-')}")
-            document = documents.add_from_url(services.database, people.ann.principal, home, address)
+            document = ann.bring_url(f"{site.url}/{case.replace(' ', '-')}")
             assert abroad.work() == BatchResult(claimed=1, failed=1)
-            assert visible_row(services, people.ann, document)["error_code"] == code
+            assert ann.row(document)["error_code"] == code
 
 
 def test_the_content_of_a_url_is_limited_by_the_tier(
-    services: Services, people: People, world: World, abroad: Worker, home: str, site: StandIn
+    ann: Member, people: People, world: World, abroad: Worker, site: StandIn
 ):
     """The limit holds for the uncompressed size."""
     world.tier(people.acme, file_bytes=200)
@@ -416,49 +372,41 @@ def test_the_content_of_a_url_is_limited_by_the_tier(
         Reply(body=compressed, headers={**html_type, "Content-Encoding": "gzip"}),
     )
     for path in ("plain", "compressed"):
-        address = NewUpload(b"", url=f"{site.url}/{path}")
-        document = documents.add_from_url(services.database, people.ann.principal, home, address)
+        document = ann.bring_url(f"{site.url}/{path}")
         assert abroad.work() == BatchResult(claimed=1, failed=1)
-        assert visible_row(services, people.ann, document)["error_code"] == "file_too_large"
+        assert ann.row(document)["error_code"] == "file_too_large"
 
 
-def test_an_unresponsive_url_is_retried(
-    services: Services, people: People, world: World, abroad: Worker, home: str, site: StandIn
-):
+def test_an_unresponsive_url_is_retried(ann: Member, world: World, abroad: Worker, site: StandIn):
     site.replies(Reply(status=503, body=b""), page("<p>The kiln is hot.</p>"))
-    document = documents.add_from_url(
-        services.database, people.ann.principal, home, NewUpload(b"", url=site.url)
-    )
+    document = ann.bring_url(site.url)
     assert abroad.work() == BatchResult(claimed=1, postponed=1)
-    waiting = visible_row(services, people.ann, document)
+    waiting = ann.row(document)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "url_unreachable")
     assert_due(world, document)
     assert abroad.work() == BatchResult(claimed=1, completed=1)
 
 
 def test_a_permanently_unresponsive_url_announces_no_further_attempt(
-    services: Services, people: People, world: World, abroad: Worker, home: str
+    ann: Member, world: World, abroad: Worker
 ):
-    url = "http://127.0.0.1:1/"
-    document = documents.add_from_url(services.database, people.ann.principal, home, NewUpload(b"", url=url))
+    document = ann.bring_url("http://127.0.0.1:1/")
     world.sql("update rag.jobs set attempts = %s where document_id = %s", ATTEMPTS - 1, document["id"])
     assert abroad.work() == BatchResult(claimed=1, failed=1)
-    ended = visible_row(services, people.ann, document)
-    assert (ended["status"], ended["error_message"]) == (
-        "failed",
-        "The address could not be reached. Check it, or try again later.",
-    )
+    ended = ann.row(document)
+    assert ended["status"] == "failed"
+    assert ended["error_message"] == "The address could not be reached. Check it, or try again later."
 
 
 def test_an_internal_url_is_refused_even_if_inserted_in_sql(
-    people: People, services: Services, worker: Worker, home: str, site: StandIn
+    ann: Member, people: People, worker: Worker, home: str, site: StandIn
 ):
     """Straight through PostgREST: the worker is the first to check it."""
     document = {"title": "a page", "url": f"{site.url}/page"}
     answer = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
     assert answer.status_code == 200, answer.text
     assert worker.work() == BatchResult(claimed=1, failed=1)
-    assert visible_row(services, people.ann, answer.json()[0])["error_code"] == "url_not_allowed"
+    assert ann.row(answer.json()[0])["error_code"] == "url_not_allowed"
     assert site.requests == []
 
 
@@ -466,21 +414,21 @@ def test_an_internal_url_is_refused_even_if_inserted_in_sql(
 
 
 def test_an_embedder_outage_postpones_documents(
-    services: Services, settings: Settings, people: People, world: World, worker: Worker, home: str
+    ann: Member, settings: Settings, world: World, worker: Worker
 ):
-    document = bring(services, people.ann, home, "The kiln is hot.")
+    document = ann.bring("The kiln is hot.")
     with StandIn() as service:
         service.replies(Reply(status=400, json={"error": {"message": "no"}}))
         remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
         with closing(Services(settings.model_copy(update=remote))) as deployed:
             failing = Worker(Jobs(deployed.database, deployed.require_signer()), deployed.embedder)
             assert failing.work() == BatchResult(claimed=1, postponed=1)
-    waiting = visible_row(services, people.ann, document)
+    waiting = ann.row(document)
     assert (waiting["status"], waiting["attempts"]) == ("processing", 1)
     assert worker.work() == BatchResult(), "not before its time"
     assert_due(world, document)
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert visible_row(services, people.ann, document)["error_code"] is None
+    assert ann.row(document)["error_code"] is None
 
 
 def assert_due(world: World, row: Row) -> None:
@@ -493,16 +441,14 @@ def assert_due(world: World, row: Row) -> None:
     assert rows == [(1,)]
 
 
-def test_a_permanently_failing_document_ends(
-    services: Services, people: People, world: World, worker: Worker, home: str
-):
-    document = bring(services, people.ann, home, "The kiln is hot.")
-    broken = Worker(Jobs(services.database, services.require_signer()), Broken())
+def test_a_permanently_failing_document_ends(ann: Member, world: World, jobs: Jobs):
+    document = ann.bring("The kiln is hot.")
+    broken = Worker(jobs, Broken())
     for attempt in range(1, ATTEMPTS):
         assert broken.work() == BatchResult(claimed=1, postponed=1), attempt
         assert_due(world, document)
     assert broken.work() == BatchResult(claimed=1, failed=1)
-    ended = visible_row(services, people.ann, document)
+    ended = ann.row(document)
     assert (ended["status"], ended["error_code"]) == ("failed", "internal_error")
 
 
@@ -518,29 +464,22 @@ class Broken:
         return len(text.split())
 
 
-def test_concurrent_workers_process_each_document_once(
-    services: Services, people: People, world: World, worker: Worker, home: str
-):
-    rows = [bring(services, people.ann, home, f"Kiln number {number} is hot.") for number in range(24)]
+def test_concurrent_workers_process_each_document_once(ann: Member, world: World, worker: Worker):
+    rows = [ann.bring(f"Kiln number {number} is hot.") for number in range(24)]
     with ThreadPoolExecutor(4) as pool:
         done = sum(pool.map(lambda _: worker.work(3), range(16)), BatchResult())
     assert done == BatchResult(claimed=24, completed=24)
     ids = [row["id"] for row in rows]
-    counted = (
-        "select document_id::text, count(*) from rag.chunks where document_id = any (%s::uuid[]) group by 1"
-    )
-    assert dict(world.sql(counted, ids)) == dict.fromkeys(ids, 1)
-    attempts = (
-        "select distinct attempts, state from rag.jobs "
-        "where kind = 'ingestion' and document_id = any (%s::uuid[])"
-    )
-    assert world.sql(attempts, ids) == [(1, "done")]
+    chunks = world.sql("select document_id::text from rag.chunks where document_id = any (%s::uuid[])", ids)
+    assert sorted(chunks) == sorted((document,) for document in ids)
+    jobs = "select attempts, state from rag.jobs where kind = 'ingestion' and document_id = any (%s::uuid[])"
+    assert {*world.sql(jobs, ids)} == {(1, "done")}
 
 
 def test_a_dead_worker_s_job_is_done_by_another_with_the_only_valid_lease(
-    services: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str
+    ann: Member, world: World, jobs: Jobs, worker: Worker
 ):
-    document = bring(services, people.ann, home, "The kiln is hot.")
+    document = ann.bring("The kiln is hot.")
     (dead,) = jobs.claim("ingestion", 1)
     assert worker.work() == BatchResult(), "while the lease lasts"
     assert_due(world, document)
@@ -549,27 +488,25 @@ def test_a_dead_worker_s_job_is_done_by_another_with_the_only_valid_lease(
         with pytest.raises(Conflict) as late:
             jobs.call(dead, function, arguments)
         assert late.value.code == "lease_lost"
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is hot."]
+    assert ann.texts() == ["The kiln is hot."]
 
 
-def test_a_job_that_kills_its_workers_is_given_up(
-    services: Services, people: People, world: World, jobs: Jobs, home: str
-):
-    document = bring(services, people.ann, home, "The kiln is hot.")
+def test_a_job_that_kills_its_workers_is_given_up(ann: Member, world: World, jobs: Jobs):
+    document = ann.bring("The kiln is hot.")
     for _ in range(16):
         assert len(jobs.claim("ingestion", 1)) == 1
         assert_due(world, document)
     assert jobs.claim("ingestion", 1) == []
-    ended = visible_row(services, people.ann, document)
+    ended = ann.row(document)
     assert (ended["status"], ended["error_code"]) == ("failed", "processing_failed")
 
 
 def test_no_lease_ends_while_its_worker_converts_and_embeds_slowly(
-    services: Services, people: People, world: World, jobs: Jobs, home: str, monkeypatch: pytest.MonkeyPatch
+    ann: Member, world: World, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ):
     """Transcription and embedding take 200 seconds for each of three documents; a lease lasts 300."""
     for number in range(3):
-        bring(services, people.ann, home, b"ID3\x03 %d" % number, content_type="audio/mpeg")
+        ann.bring(b"ID3\x03 %d" % number, content_type="audio/mpeg")
     now = 0.0
     claimed: list[list[Job]] = []
 
@@ -598,12 +535,12 @@ def test_no_lease_ends_while_its_worker_converts_and_embeds_slowly(
 
 
 def test_opening_a_job_renews_its_lease_and_writes_its_step(
-    services: Services, people: People, world: World, jobs: Jobs, abroad: Worker, home: str, site: StandIn
+    ann: Member, world: World, jobs: Jobs, abroad: Worker, site: StandIn
 ):
     """A job that waited for others of its round has a whole lease for its download and its conversion."""
     site.replies(page(HOT))
-    bring(services, people.ann, home, "The kiln is hot.")
-    documents.add_from_url(services.database, people.ann.principal, home, NewUpload(b"", url=site.url))
+    ann.bring("The kiln is hot.")
+    ann.bring_url(site.url)
     text, address = jobs.claim("ingestion", 2)
     state = "select step, due_at > now() + interval '200 seconds' from rag.jobs where id = %s"
 
@@ -622,9 +559,8 @@ def test_opening_a_job_renews_its_lease_and_writes_its_step(
 
 
 def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
-    people: People, settings: Settings, home: str, no_jobs: None, site: StandIn,
-    monkeypatch: pytest.MonkeyPatch,
-):  # fmt: skip
+    ann: Member, settings: Settings, no_jobs: None, site: StandIn, monkeypatch: pytest.MonkeyPatch
+):
     """Before, each of these had three reports more."""
     # A slow machine renews leases, too.
     monkeypatch.setattr("shared.ingestion.job_queue.time", SimpleNamespace(monotonic=lambda: 0.0))
@@ -641,11 +577,13 @@ def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
             assert worker.work() == BatchResult(claimed=1, completed=1)
             return [path.rpartition("/rag_")[2] for path in calls[before:]]
 
-        bring(services, people.ann, home, "The kiln is hot.")
+        ann.bring("The kiln is hot.")
         assert calls_of_a_round() == ["claim_jobs", "open_job", "complete_job"]
-        documents.add_from_url(services.database, people.ann.principal, home, NewUpload(b"", url=site.url))
+        ann.bring_url(site.url)
         assert calls_of_a_round() == ["claim_jobs", "open_job", "store_content", "complete_job"]
-        bring(services, people.ann, home, "The kiln is hot today and will be tomorrow. " * 1000)
+        # More passages than are embedded at once.
+        short = ann.with_collection("short", config={"chunk_size": 32, "chunk_overlap": 0})
+        short.bring("The kiln is hot today and will be tomorrow. " * 200)
         assert calls_of_a_round() == [
             "claim_jobs", "open_job", "extend_job", "extend_job", "complete_job",
         ]  # fmt: skip
@@ -653,151 +591,134 @@ def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
 
 @pytest.mark.parametrize("after", ["claim", "open"])
 def test_a_document_deleted_during_processing_stays_deleted(
-    services: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str, after: str
+    ann: Member, world: World, jobs: Jobs, worker: Worker, after: str
 ):
-    document = bring(services, people.ann, home, "The kiln is hot.")
+    document = ann.bring("The kiln is hot.")
     (job,) = jobs.claim("ingestion", 1)
     read = worker._load(job) if after == "open" else None
-    documents.delete(services.database, people.ann.principal, document["id"])
+    documents.delete(ann.services.database, ann.actor.principal, document["id"])
     with pytest.raises(Conflict):
         worker._store(read, [[1.0] * 1536]) if read else worker._load(job)
     assert world.sql("select count(*) from rag.chunks where document_id = %s", document["id"]) == [(0,)]
     assert world.sql("select count(*) from rag.jobs where document_id = %s", document["id"]) == [(0,)]
 
 
-def test_the_old_version_is_found_until_the_new_one_is_ready(
-    services: Services, people: People, worker: Worker, home: str
-):
-    first = bring(services, people.ann, home, "The kiln is hot.", external_id="kiln")
+def test_the_old_version_is_found_until_the_new_one_is_ready(ann: Member, worker: Worker):
+    first = ann.bring("The kiln is hot.", external_id="kiln")
     worker.work()
-    second = bring(services, people.ann, home, "The kiln is cold.", external_id="kiln", title="Kiln 2")
+    second = ann.bring("The kiln is cold.", external_id="kiln", title="Kiln 2")
     assert second["id"] == first["id"]
     assert second["status"] == "processing"
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is hot."]
+    assert ann.texts() == ["The kiln is hot."]
     worker.work()
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is cold."]
-    assert visible_row(services, people.ann, first)["title"] == "Kiln 2"
+    assert ann.texts() == ["The kiln is cold."]
+    assert ann.row(first)["title"] == "Kiln 2"
 
 
-def test_an_unreadable_version_keeps_the_old_one(
-    services: Services, people: People, worker: Worker, home: str
-):
-    bring(services, people.ann, home, "The kiln is hot.", external_id="kiln")
+def test_an_unreadable_version_keeps_the_old_one(ann: Member, worker: Worker):
+    ann.bring("The kiln is hot.", external_id="kiln")
     worker.work()
-    second = bring(services, people.ann, home, b"%PDF-", external_id="kiln")
+    second = ann.bring(b"%PDF-", external_id="kiln")
     worker.work()
-    assert visible_row(services, people.ann, second)["status"] == "failed"
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is hot."]
+    assert ann.row(second)["status"] == "failed"
+    assert ann.texts() == ["The kiln is hot."]
 
 
 def test_a_document_replaced_during_processing_has_the_newest_content(
-    services: Services, people: People, jobs: Jobs, worker: Worker, home: str
+    ann: Member, jobs: Jobs, worker: Worker
 ):
-    bring(services, people.ann, home, "The kiln is hot.", external_id="kiln")
+    ann.bring("The kiln is hot.", external_id="kiln")
     (job,) = jobs.claim("ingestion", 1)
     late = worker._load(job)
-    bring(services, people.ann, home, "The kiln is cold.", external_id="kiln")
+    ann.bring("The kiln is cold.", external_id="kiln")
     with pytest.raises(Conflict):
         worker._store(late, [[1.0] * 1536])
     worker.work()
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is cold."]
+    assert ann.texts() == ["The kiln is cold."]
 
 
-def test_a_busy_org_does_not_delay_another(services: Services, people: People, jobs: Jobs, home: str):
+def test_a_busy_org_does_not_delay_another(ann: Member, bob: Member, people: People, jobs: Jobs):
     for number in range(12):
-        bring(services, people.ann, home, f"Kiln number {number} is hot.")
-    other = collections.create(services.database, people.bob.principal, {"name": "docs"})["id"]
-    last = bring(services, people.bob, other, "The kiln of Bolt.")
+        ann.bring(f"Kiln number {number} is hot.")
+    last = bob.bring("The kiln of Bolt.")
     claimed = jobs.claim("ingestion", 4)
     assert len(claimed) == 4
     assert [job.org_id for job in claimed].count(people.bolt.id) == 1
     assert last["org_id"] == people.bolt.id
 
 
-def test_the_collection_s_chunking_settings_apply(services: Services, people: People, worker: Worker):
-    request = {"name": "short", "config": {"chunk_size": 32, "chunk_overlap": 0}}
-    collection = collections.create(services.database, people.ann.principal, request)["id"]
+def test_the_collection_s_chunking_settings_apply(ann: Member, worker: Worker):
+    short = ann.with_collection("short", config={"chunk_size": 32, "chunk_overlap": 0})
     text = " ".join(f"Kiln number {number} is hot today and will be tomorrow." for number in range(20))
-    document = bring(services, people.ann, collection, text)
+    document = short.bring(text)
     worker.work()
-    row = visible_row(services, people.ann, document)
-    assert row["chunk_count"] >= 8
-    assert (row["processing_info"]["chunk_size"], row["processing_info"]["chunk_overlap"]) == (32, 0)
+    assert ann.row(document)["chunk_count"] >= 8
+    info = ann.info(document)
+    assert (info["chunk_size"], info["chunk_overlap"]) == (32, 0)
 
 
-def test_a_chunk_beyond_the_embedder_s_window_is_reported(services: Services, people: People, worker: Worker):
-    request = {"name": "long", "config": {"chunk_size": 8000}}
-    collection = collections.create(services.database, people.ann.principal, request)["id"]
-    document = bring(services, people.ann, collection, "The kiln is hot today. " * 100)
+def test_a_chunk_beyond_the_embedder_s_window_is_reported(ann: Member, worker: Worker):
+    document = ann.with_collection("long", config={"chunk_size": 8000}).bring("The kiln is hot today. " * 100)
     worker.work()
-    info = visible_row(services, people.ann, document)["processing_info"]
+    info = ann.info(document)
     # The title stands before each.
-    assert 240 < info["chunk_size"] < services.embedder.window
+    assert 240 < info["chunk_size"] < ann.services.embedder.window
     assert info["chunk_overlap"] == info["chunk_size"] // 10
 
 
-def test_changes_during_processing_are_kept(services: Services, people: People, worker: Worker, home: str):
-    document = bring(services, people.ann, home, "The kiln is hot.", metadata={"author": "Ann"})
-    caller = people.alf.principal
-    documents.update(services.database, caller, document["id"], "Ovens", {"state": "open"})
+def test_changes_during_processing_are_kept(ann: Member, alf: Member, worker: Worker):
+    document = ann.bring("The kiln is hot.", metadata={"author": "Ann"})
+    documents.update(alf.services.database, alf.actor.principal, document["id"], "Ovens", {"state": "open"})
     worker.work()
-    row = visible_row(services, people.ann, document)
-    assert (row["title"], row["metadata"], row["status"]) == (
-        "Ovens",
-        {"state": "open"},
-        "completed",
-    )
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is hot."]
+    row = ann.row(document)
+    assert (row["title"], row["metadata"], row["status"]) == ("Ovens", {"state": "open"}, "completed")
+    assert ann.texts() == ["The kiln is hot."]
 
 
 def test_an_admin_adds_documents_to_a_member_s_private_collection(
-    services: Services, people: People, worker: Worker
+    ann: Member, alf: Member, people: People, worker: Worker
 ):
-    request = {"name": "own", "private": True}
-    own = collections.create(services.database, people.ann.principal, request)["id"]
-    bring(services, people.ada, own, "The kiln is hot.")
+    replace(ann.with_collection("own", private=True), actor=people.ada).bring("The kiln is hot.")
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is hot."]
-    assert search_texts(services, people.alf, "kiln") == []
+    assert ann.texts() == ["The kiln is hot."]
+    assert alf.texts() == []
 
 
-def test_a_failed_document_can_be_added_again(services: Services, people: People, worker: Worker, home: str):
-    failed = bring(services, people.ann, home, b"caf\xe9")
+def test_a_failed_document_can_be_added_again(ann: Member, worker: Worker):
+    failed = ann.bring(b"caf\xe9")
     worker.work()
-    second = bring(services, people.ann, home, b"caf\xe9")
+    second = ann.bring(b"caf\xe9")
     assert second["status"] == "processing"
     with pytest.raises(NotFound):
-        visible_row(services, people.ann, failed)
+        ann.row(failed)
 
 
-def test_jobs_of_dead_workers_are_processed_one_by_one(
-    services: Services, people: People, world: World, jobs: Jobs, home: str
-):
+def test_jobs_of_dead_workers_are_processed_one_by_one(ann: Member, world: World, jobs: Jobs):
     """One of them may be what they died of."""
-    rows = [bring(services, people.ann, home, f"Kiln {number} is hot.") for number in range(3)]
+    rows = [ann.bring(f"Kiln {number} is hot.") for number in range(3)]
     assert len(jobs.claim("ingestion", 3)) == 3
     for row in rows:
         assert_due(world, row)
-    bring(services, people.ann, home, "A fourth kiln.")
+    ann.bring("A fourth kiln.")
     assert [len(jobs.claim("ingestion", 4)) for _ in range(4)] == [1, 1, 1, 1]
 
 
 def test_a_synchronous_version_is_newer_than_a_pending_one(
-    services: Services, people: People, worker: Worker, home: str
+    ann: Member, services: Services, people: People, worker: Worker
 ):
-    bring(services, people.ann, home, "The kiln is hot.", external_id="kiln")
+    ann.bring("The kiln is hot.", external_id="kiln")
     new = NewDocument(people.acme.id, "Kiln", "The kiln is cold.", external_id="kiln", collection="docs")
     stored = ingest(services.database, services.embedder, people.ann.principal, new)
     assert worker.work() == BatchResult()
-    assert search_texts(services, people.ann, "kiln") == ["The kiln is cold."]
-    assert documents.get(services.database, people.ann.principal, stored.document_id)["status"] == "completed"
+    assert ann.texts() == ["The kiln is cold."]
+    assert ann.row({"id": stored.document_id})["status"] == "completed"
 
 
 def test_jobs_run_with_the_rights_of_the_user_who_added_them(
-    services: Services, people: People, world: World, worker: Worker, home: str
+    ann: Member, people: People, world: World, worker: Worker
 ):
     """A former member adds nothing; the job ends as one that failed too often."""
-    document = bring(services, people.ann, home, "The kiln is hot.")
+    document = ann.bring("The kiln is hot.")
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     assert worker.work() == BatchResult(claimed=1)
     assert world.sql("select count(*) from rag.chunks where document_id = %s", document["id"]) == [(0,)]
@@ -808,14 +729,12 @@ def test_retry_delays_double_up_to_a_limit():
     assert pauses == [4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600, None]
 
 
-def test_an_unavailable_model_postpones_a_document(
-    services: Services, people: People, world: World, worker: Worker, home: str
-):
+def test_an_unavailable_model_postpones_a_document(ann: Member, world: World, worker: Worker):
     """The deployer has to change a setting, not the user who sent the document; then it is stored."""
-    document = bring(services, people.ann, home, "The kiln is hot.")
+    document = ann.bring("The kiln is hot.")
     with passages.deployed_with(world, embedding_model="former", other_embedding_models=[]):
         assert worker.work() == BatchResult(claimed=1, postponed=1)
-    waiting = visible_row(services, people.ann, document)
+    waiting = ann.row(document)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "unknown_embedding_model")
     world.sql("update rag.jobs set due_at = now()")
     assert worker.work() == BatchResult(claimed=1, completed=1)

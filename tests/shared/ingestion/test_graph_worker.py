@@ -20,19 +20,17 @@ from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs, work_until
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest, ingest_many
 from shared.services import Services
-from tests.actors import Actor, World
+from tests.actors import World
 from tests.conftest import People
-from tests.shared.ingestion.test_document_worker import bring
+from tests.shared.ingestion.test_document_worker import assert_due, bring
+from tests.shared.ingestion.test_document_worker_killed import Killed
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, relations, state
 
 TEXTS = (
-    "Ann Lee wrote the plan.",
-    "Bob Orr read the plan.",
-    "Cyd Fox did not.",
-    "Dot Kay did.",
+    "Ann Lee wrote the plan.", "Bob Orr read the plan.", "Cyd Fox did not.", "Dot Kay did.",
     "Eli Moe too.",
-)
+)  # fmt: skip
 NAMES = ("Ann Lee", "Bob Orr", "Cyd Fox", "Dot Kay", "Eli Moe")
 
 
@@ -41,24 +39,8 @@ def builder(jobs: Jobs) -> GraphWorker:
     return GraphWorker(jobs)
 
 
-def extracted_document(world: World, actor: Actor, builder: GraphWorker, *texts: str) -> str:
-    document = put(world, actor, *texts)
-    assert builder.build() == BatchResult(claimed=1, completed=1)
-    return document
-
-
 def entities(world: World, document: str) -> list[str]:
     return [entity for _, entity in mentions(world, document)]
-
-
-def assert_due(world: World, document: str) -> None:
-    """Let the pause, or the lease, be over."""
-    rows = world.sql(
-        "update rag.jobs set due_at = now() where id = %s and due_at > now() "
-        "and due_at < now() + interval '1 hour' returning 1",
-        document,
-    )
-    assert rows == [(1,)]
 
 
 # -- where documents come in --------------------------------------------------------------------------
@@ -127,7 +109,8 @@ def test_a_long_document_is_extracted_in_parts():
 
 
 def test_the_worker_extracts_pending_documents(people: People, world: World, builder: GraphWorker):
-    document = extracted_document(world, people.ann, builder, *TEXTS)
+    document = put(world, people.ann, *TEXTS)
+    assert work_until(builder.build, 30) == (BatchResult(claimed=1, completed=1), True)
     assert [(place, name.lower()) for place, name in enumerate(NAMES)] == mentions(world, document)
     assert state(world, document) == (1, 0, 0, False, False, None)
     assert builder.build() == BatchResult()
@@ -163,21 +146,11 @@ def test_concurrent_workers_extract_each_document_once(people: People, world: Wo
     assert {len(mentions(world, document)) for document in documents} == {5}
 
 
-def test_the_worker_runs_until_nothing_is_pending(people: People, world: World, builder: GraphWorker):
-    document = put(world, people.ann, *TEXTS)
-    assert work_until(builder.build, 30) == (BatchResult(claimed=1, completed=1), True)
-    assert len(mentions(world, document)) == 5
-
-
 def test_a_database_outage_is_reported_and_ends_the_round(settings: Settings):
     away = Services(settings.model_copy(update={"supabase_url": "http://127.0.0.1:1"}))
     with pytest.raises(RagError):
         work_until(GraphWorker(Jobs(away.database, away.require_signer())).build, 1)
     away.close()
-
-
-class Crash(BaseException):
-    """The process dies."""
 
 
 def test_a_crash_between_parts_repeats_no_stored_part(
@@ -189,16 +162,16 @@ def test_a_crash_between_parts_repeats_no_stored_part(
     def dying(title: str, texts: Sequence[str]) -> list[Extraction]:
         if TEXTS[2] in texts and len(extracted) == 2:
             extracted.append("")
-            raise Crash
+            raise Killed
         extracted.extend(texts)
         return extract(title, texts)
 
     monkeypatch.setattr(graph_worker, "extract", dying)
     document = put(world, people.ann, *TEXTS)
-    with pytest.raises(Crash):
+    with pytest.raises(Killed):
         builder.build()
     assert builder.build() == BatchResult(), "while the lease lasts"
-    assert_due(world, document)
+    assert_due(world, {"id": document})
     assert builder.build() == BatchResult(claimed=1, completed=1)
     assert [text for text in extracted if text] == list(TEXTS)
     assert entities(world, document) == [name.lower() for name in NAMES]

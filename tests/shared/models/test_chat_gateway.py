@@ -71,16 +71,22 @@ def test_concurrent_streams_and_a_second_event_loop_have_their_own_connections(
     assert gateway.connections == 6
 
 
+async def complete_twice(endpoint: ChatGateway) -> None:
+    async with endpoint.keeping_connections():
+        await endpoint.complete(REQUEST)
+        await endpoint.complete(REQUEST)
+
+
 def test_an_idle_connection_that_breaks_on_reuse_is_replaced(gateway: StandIn, endpoint: ChatGateway):
     gateway.replies(WHOLE, Reply(drop=True), WHOLE)
-
-    async def serve() -> None:
-        async with endpoint.keeping_connections():
-            await endpoint.complete(REQUEST)
-            await endpoint.complete(REQUEST)
-
-    run(serve())
+    run(complete_twice(endpoint))
     assert len(gateway.requests) == 3
+
+
+def test_no_cookies_are_sent_with_another_user_s_question(gateway: StandIn, endpoint: ChatGateway):
+    gateway.replies(Reply(json=WHOLE.json, headers={"Set-Cookie": "asker=ann; Path=/"}))
+    run(complete_twice(endpoint))
+    assert "cookie" not in gateway.requests[1].headers
 
 
 def test_a_new_connection_that_breaks_without_a_response_is_a_failure(
@@ -109,18 +115,6 @@ def test_the_time_for_an_event_of_many_lines_is_linear(gateway: StandIn, endpoin
 def test_an_endpoint_that_never_ends_its_stream_blocks_no_caller(gateway: StandIn, endpoint: ChatGateway):
     gateway.replies(Reply(chunks=[*encode(piece("Hi."), piece()), DONE, 600.0]))
     run(read(endpoint))
-
-
-def test_no_cookies_are_sent_with_another_user_s_question(gateway: StandIn, endpoint: ChatGateway):
-    gateway.replies(Reply(json=WHOLE.json, headers={"Set-Cookie": "asker=ann; Path=/"}))
-
-    async def serve() -> None:
-        async with endpoint.keeping_connections():
-            await endpoint.complete(REQUEST)
-            await endpoint.complete(REQUEST)
-
-    run(serve())
-    assert "cookie" not in gateway.requests[1].headers
 
 
 def test_usage_is_requested_until_the_endpoint_rejects_that_option(gateway: StandIn, endpoint: ChatGateway):
@@ -157,26 +151,23 @@ def tokens_of(endpoint: ChatGateway, request: Any, *, error: type[RagError] | No
     return counted
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    ("reply", "error", "calls"),
-    [
-        (Reply(json={"choices": []}), GenerationFailed, 1),
-        (Reply(drop=True), GenerationFailed, 1),
-        (Reply(chunks=[600.0]), GenerationTimedOut, 1),
-        (Reply(status=500, json={}), GenerationFailed, 0),
-        (REFUSED, GenerationRefused, 0),
-    ],
-)
-def test_a_call_that_may_have_run_counts_at_least_its_request(
-    gateway: StandIn, reply: Reply, error: type[RagError], calls: int, stream: bool
-):
-    gateway.replies(reply)
-    endpoint = ChatGateway("key", gateway.url, "m", 1, 1)
-    # A response in chunks is a stream of events.
-    counted = tokens_of(endpoint, {**REQUEST, "stream": stream}, error=error)
-    assert len(counted) == calls
-    assert all(tokens > 5 for tokens in counted)
+def test_a_call_that_may_have_run_counts_at_least_its_request(subtests: pytest.Subtests):
+    replies: dict[str, tuple[Reply, type[RagError], int]] = {
+        "no choice": (Reply(json={"choices": []}), GenerationFailed, 1),
+        "dropped": (Reply(drop=True), GenerationFailed, 1),
+        "silent": (Reply(chunks=[600.0]), GenerationTimedOut, 1),
+        "failing": (Reply(status=500, json={}), GenerationFailed, 0),
+        "refused": (REFUSED, GenerationRefused, 0),
+    }
+    for case, (reply, error, calls) in replies.items():
+        for stream in (False, True):
+            with subtests.test(case, stream=stream), StandIn() as gateway:
+                gateway.replies(reply)
+                endpoint = ChatGateway("key", gateway.url, "m", 1, 1)
+                # A response in chunks is a stream of events.
+                counted = tokens_of(endpoint, {**REQUEST, "stream": stream}, error=error)
+                assert len(counted) == calls
+                assert all(tokens > 5 for tokens in counted)
 
 
 def test_an_estimate_counts_tools_and_every_choice(gateway: StandIn, endpoint: ChatGateway):
@@ -185,9 +176,7 @@ def test_an_estimate_counts_tools_and_every_choice(gateway: StandIn, endpoint: C
     choices = [{"index": index, "message": message} for index in range(3)]
     deltas = [{"index": index, "delta": message} for index in range(3)]
     gateway.replies(
-        WHOLE,
-        Reply(json={"choices": choices}),
-        Reply(chunks=[*encode(piece(), {"choices": deltas}), DONE]),
+        WHOLE, Reply(json={"choices": choices}), Reply(chunks=[*encode(piece(), {"choices": deltas}), DONE])
     )
     tool = {"type": "function", "function": {"name": "look_up", "description": "Weather. " * 100}}
     (plain,) = tokens_of(endpoint, REQUEST)

@@ -1,7 +1,6 @@
 """The window of a remote embedder, by the published responses of four servers."""
 
 import time
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,23 +13,11 @@ from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, StandIn
 
 MISSING = Reply(status=404, body=b"404 page not found")
-VLLM = Reply(
-    json={
-        "object": "list",
-        "data": [
-            {
-                "id": "BAAI/bge-m3",
-                "object": "model",
-                "created": 1_760_000_000,
-                "owned_by": "vllm",
-                "root": "BAAI/bge-m3",
-                "parent": None,
-                "max_model_len": 8192,
-                "permission": [],
-            }
-        ],
-    }
-)
+VLLM_MODEL = {
+    "id": "BAAI/bge-m3", "object": "model", "created": 1_760_000_000, "owned_by": "vllm",
+    "root": "BAAI/bge-m3", "parent": None, "max_model_len": 8192, "permission": [],
+}  # fmt: skip
+VLLM = Reply(json={"object": "list", "data": [VLLM_MODEL]})
 
 
 def llama_cpp(**meta: int) -> Reply:
@@ -38,24 +25,21 @@ def llama_cpp(**meta: int) -> Reply:
     return Reply(json={"models": [], "object": "list", "data": [entry]})
 
 
-OLLAMA_MODELS = Reply(
-    json={
-        "object": "list",
-        "data": [
-            {"id": "nomic-embed-text:latest", "object": "model", "created": 1, "owned_by": "library"},
-            {"id": "llama3.2:latest", "object": "model", "created": 1, "owned_by": "library"},
-        ],
-    }
-)
+OLLAMA_NAMES = [
+    {"id": f"{name}:latest", "object": "model", "created": 1, "owned_by": "library"}
+    for name in ("nomic-embed-text", "llama3.2")
+]
+OLLAMA_MODELS = Reply(json={"object": "list", "data": OLLAMA_NAMES})
+OLLAMA_INFO = {
+    "general.architecture": "nomic-bert", "nomic-bert.context_length": 2048,
+    "nomic-bert.embedding_length": 768,
+}  # fmt: skip
+OLLAMA_FAMILY = {"family": "nomic-bert", "parameter_size": "137M"}
 OLLAMA_DETAILS = Reply(
     json={
         "modelfile": "…",
-        "details": {"family": "nomic-bert", "parameter_size": "137M"},
-        "model_info": {
-            "general.architecture": "nomic-bert",
-            "nomic-bert.context_length": 2048,
-            "nomic-bert.embedding_length": 768,
-        },
+        "details": OLLAMA_FAMILY,
+        "model_info": OLLAMA_INFO,
         "capabilities": ["embedding"],
     }
 )
@@ -74,20 +58,14 @@ SERVERS = {
 }
 
 
-@pytest.fixture
-def api() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
-
-
 @pytest.mark.parametrize("server", SERVERS)
-def test_the_window_is_the_server_s(api: StandIn, server: str):
+def test_the_window_is_the_server_s(service: StandIn, server: str):
     model, replies, window = SERVERS[server]
-    api.replies(*replies)
-    assert reported_window(f"{api.url}/v1", "key", model) == window
+    service.replies(*replies)
+    assert reported_window(f"{service.url}/v1", "key", model) == window
     paths = ["/v1/models", "/info", "/api/show"]
-    assert [request.path for request in api.requests] == paths[: len(api.requests)]
-    assert {request.headers["authorization"] for request in api.requests} == {"Bearer key"}
+    assert [request.path for request in service.requests] == paths[: len(service.requests)]
+    assert {request.headers["authorization"] for request in service.requests} == {"Bearer key"}
 
 
 def test_a_server_that_is_gone_is_an_error():
@@ -101,18 +79,18 @@ def embedder(**fields: Any) -> OpenAIEmbedder:
     return closed_after_test(made)
 
 
-def test_an_embedder_asks_once_and_its_passages_fit(api: StandIn):
-    api.replies(llama_cpp(n_ctx=256))
-    small = embedder(rag_embedding_url=f"{api.url}/v1", rag_embedding_model="nomic")
+def test_an_embedder_asks_once_and_its_passages_fit(service: StandIn):
+    service.replies(llama_cpp(n_ctx=256))
+    small = embedder(rag_embedding_url=f"{service.url}/v1", rag_embedding_model="nomic")
     assert (small.window, small.passage_tokens, small.window) == (256, 256, 256)
-    assert len(api.requests) == 1
+    assert len(service.requests) == 1
 
 
-def test_a_window_is_read_again_after_a_failure(api: StandIn, monkeypatch: pytest.MonkeyPatch):
-    api.replies(Reply(drop=True), llama_cpp(n_ctx=256))
-    small = embedder(rag_embedding_url=f"{api.url}/v1", rag_embedding_model="nomic")
+def test_a_window_is_read_again_after_a_failure(service: StandIn, monkeypatch: pytest.MonkeyPatch):
+    service.replies(Reply(drop=True), llama_cpp(n_ctx=256))
+    small = embedder(rag_embedding_url=f"{service.url}/v1", rag_embedding_model="nomic")
     assert (small.window, small.window) == (8191, 8191)
-    assert len(api.requests) == 1
+    assert len(service.requests) == 1
     monkeypatch.setattr(
         "shared.models.embeddings.time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61)
     )

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,23 +20,9 @@ PASSAGES = ["first", "second", "third"]
 every_provider = pytest.mark.parametrize("provider", sorted(APIS))
 
 
-@pytest.fixture
-def api() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
-
-
-def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
-    made = reranker_for(
-        settings(
-            **{
-                "rag_rerank_provider": provider,
-                "rag_rerank_api_key": SECRET,
-                "rag_rerank_url": f"{api.url}/v9/rerank",
-                **fields,
-            }
-        )
-    )
+def hosted(service: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
+    own = {"rag_rerank_api_key": SECRET, "rag_rerank_url": f"{service.url}/v9/rerank"}
+    made = reranker_for(settings(**{"rag_rerank_provider": provider, **own, **fields}))
     assert made is not None
     return closed_after_test(made)
 
@@ -54,35 +40,14 @@ NAMES = {
     "voyage": ("data", "relevance_score"),
     "mixedbread": ("data", "score"),
 }
+JINA = {"model": "jina-reranker-v1-base-en", "top_n": 3, "return_documents": False}
+VOYAGE = {"model": "rerank-2.5", "top_k": 3, "return_documents": False, "truncation": True}
+MIXEDBREAD = {"model": "mixedbread-ai/mxbai-rerank-large-v2", "top_k": 3, "return_input": False}
 REQUESTS = {
-    "cohere": {
-        "model": "rerank-english-v3.0",
-        "query": "a question",
-        "documents": PASSAGES,
-        "top_n": 3,
-    },
-    "jina": {
-        "model": "jina-reranker-v1-base-en",
-        "query": "a question",
-        "documents": PASSAGES,
-        "top_n": 3,
-        "return_documents": False,
-    },
-    "voyage": {
-        "model": "rerank-2.5",
-        "query": "a question",
-        "documents": PASSAGES,
-        "top_k": 3,
-        "return_documents": False,
-        "truncation": True,
-    },
-    "mixedbread": {
-        "model": "mixedbread-ai/mxbai-rerank-large-v2",
-        "query": "a question",
-        "input": PASSAGES,
-        "top_k": 3,
-        "return_input": False,
-    },
+    "cohere": {"model": "rerank-english-v3.0", "query": "a question", "documents": PASSAGES, "top_n": 3},
+    "jina": {**JINA, "query": "a question", "documents": PASSAGES},
+    "voyage": {**VOYAGE, "query": "a question", "documents": PASSAGES},
+    "mixedbread": {**MIXEDBREAD, "query": "a question", "input": PASSAGES},
 }
 ADDRESSES = {
     "cohere": "https://api.cohere.com/v2/rerank",
@@ -102,10 +67,10 @@ def failure(reranker: Reranker, passages: Sequence[str] = PASSAGES) -> RerankFai
 
 
 @every_provider
-def test_each_provider_gets_its_own_request_format(api: StandIn, provider: str):
-    api.replies(results(provider, (0, 0.1), (1, 0.2), (2, 0.3)))
-    hosted(api, provider).score("a question", PASSAGES)
-    (request,) = api.requests
+def test_each_provider_gets_its_own_request_format(service: StandIn, provider: str):
+    service.replies(results(provider, (0, 0.1), (1, 0.2), (2, 0.3)))
+    hosted(service, provider).score("a question", PASSAGES)
+    (request,) = service.requests
     assert (request.method, request.path) == ("POST", "/v9/rerank")
     assert request.headers["authorization"] == f"Bearer {SECRET}"
     assert request.headers["content-type"] == "application/json"
@@ -114,17 +79,19 @@ def test_each_provider_gets_its_own_request_format(api: StandIn, provider: str):
 
 
 @every_provider
-def test_relevance_is_in_the_order_of_the_passages(api: StandIn, provider: str):
-    api.replies(results(provider, (2, 0.9), (0, 0.5), (1, 0)))
-    assert hosted(api, provider).score("a question", PASSAGES) == [0.5, 0.0, 0.9]
+def test_relevance_is_in_the_order_of_the_passages(service: StandIn, provider: str):
+    service.replies(results(provider, (2, 0.9), (0, 0.5), (1, 0)))
+    assert hosted(service, provider).score("a question", PASSAGES) == [0.5, 0.0, 0.9]
 
 
 @every_provider
-def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(api: StandIn, provider: str):
-    api.replies(results(provider, (2, 0.9), (0, 0.4), (1, 0.4)))
+def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(service: StandIn, provider: str):
+    service.replies(results(provider, (2, 0.9), (0, 0.4), (1, 0.4)))
     matches = [match(text, document=text) for text in PASSAGES]
     reranking = rerank(
-        hosted(api, provider, rag_rerank_model="mine"), "a question", SearchResult(tuple(matches), None, 0)
+        hosted(service, provider, rag_rerank_model="mine"),
+        "a question",
+        SearchResult(tuple(matches), None, 0),
     )
     assert [item.text for item in reranking.matches] == ["third", "first", "second"]
     assert [item.score for item in reranking.matches] == [0.9, 0.4, 0.4]
@@ -134,52 +101,38 @@ def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(api: S
 # Faults are handled by the client that all providers share, so one provider stands for all of them.
 @pytest.mark.usefixtures("short_pauses")
 def test_a_temporary_failure_is_retried(subtests: pytest.Subtests):
-    for status in (429, 500, 503):
-        with subtests.test(status=status), StandIn() as api:
-            api.replies(Reply(status=status, json={"message": SECRET}), results("cohere", (0, 0.5)))
-            assert hosted(api).score("a question", ["first"]) == [0.5]
-            assert len(api.requests) == 2
-            assert api.requests[0].json == api.requests[1].json
+    refusals = [Reply(status=status, json={"message": SECRET}) for status in (429, 500, 503)]
+    for reply in (*refusals, Reply(drop=True)):
+        with subtests.test(reply=reply), StandIn() as service:
+            service.replies(reply, results("cohere", (0, 0.5)))
+            assert hosted(service).score("a question", ["first"]) == [0.5]
+            assert len(service.requests) == 2
+            assert service.requests[0].json == service.requests[1].json
 
 
 def test_an_error_status_is_a_failure_without_a_retry(subtests: pytest.Subtests):
     for status in (400, 401, 402, 403, 404, 422, 302, 204):
-        with subtests.test(status=status), StandIn() as api:
-            headers = {"Location": f"{api.url}/elsewhere"} if status == 302 else {}
-            api.replies(Reply(status=status, json={"message": f"no such key {SECRET}"}, headers=headers))
-            assert failure(hosted(api)).log_reason == f"HTTP {status}"
-            assert len(api.requests) == 1
+        with subtests.test(status=status), StandIn() as service:
+            headers = {"Location": f"{service.url}/elsewhere"} if status == 302 else {}
+            service.replies(Reply(status=status, json={"message": f"no such key {SECRET}"}, headers=headers))
+            assert failure(hosted(service)).log_reason == f"HTTP {status}"
+            assert len(service.requests) == 1
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_a_permanent_failure_is_given_up_after_three_attempts(api: StandIn):
-    api.replies(Reply(status=503))
-    assert failure(hosted(api)).log_reason == "HTTP 503"
-    assert len(api.requests) == 3
+def test_a_permanent_failure_is_given_up_after_three_attempts(subtests: pytest.Subtests):
+    for reply, reason in ((Reply(status=503), "HTTP 503"), (Reply(drop=True), "RemoteProtocolError")):
+        with subtests.test(reason), StandIn() as service:
+            service.replies(reply)
+            assert failure(hosted(service)).log_reason == reason
+            assert len(service.requests) == 3
+            failure(hosted(service, rag_rerank_url="http://127.0.0.1:9/rerank"))
 
 
-@pytest.mark.usefixtures("short_pauses")
-def test_a_broken_connection_is_retried(api: StandIn):
-    api.replies(Reply(drop=True), results("cohere", (0, 0.5)))
-    assert hosted(api).score("a question", ["first"]) == [0.5]
-
-
-@pytest.mark.usefixtures("short_pauses")
-def test_repeatedly_broken_connections_are_a_failure(api: StandIn):
-    api.replies(Reply(drop=True))
-    failure(hosted(api))
-    assert len(api.requests) == 3
-
-
-@pytest.mark.usefixtures("short_pauses")
-def test_an_unreachable_endpoint_is_a_failure(api: StandIn):
-    failure(hosted(api, rag_rerank_url="http://127.0.0.1:9/rerank"))
-
-
-def test_a_retry_after_beyond_the_deadline_is_not_waited_for(api: StandIn):
-    api.replies(Reply(status=429, headers={"Retry-After": "60"}))
-    assert failure(hosted(api)).log_reason == "HTTP 429"
-    assert len(api.requests) == 1
+def test_a_retry_after_beyond_the_deadline_is_not_waited_for(service: StandIn):
+    service.replies(Reply(status=429, headers={"Retry-After": "60"}))
+    assert failure(hosted(service)).log_reason == "HTTP 429"
+    assert len(service.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -187,32 +140,32 @@ def test_a_retry_after_beyond_the_deadline_is_not_waited_for(api: StandIn):
     ids=["silent", "drips its body", "drips its head"],
 )  # fmt: skip
 def test_a_slow_endpoint_is_a_failure_at_the_deadline(
-    api: StandIn, slowness: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    service: StandIn, slowness: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(reranking, "RERANK_SECONDS", 0.15)
-    api.replies(results("cohere", (0, 0.1), (1, 0.2), (2, 0.3), **slowness))
-    failure(hosted(api))
+    service.replies(results("cohere", (0, 0.1), (1, 0.2), (2, 0.3), **slowness))
+    failure(hosted(service))
 
 
-def test_all_batches_and_retries_share_one_time_out(api: StandIn, monkeypatch: pytest.MonkeyPatch):
+def test_all_batches_and_retries_share_one_time_out(service: StandIn, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reranking, "RERANK_SECONDS", 0.5)
     few = [(number, 0.5) for number in range(100)]
-    api.replies(results("jina", *few, delay=0.3))
-    failure(hosted(api, "jina"), [f"first {number}" for number in range(500)])
-    assert len(api.requests) <= 2
+    service.replies(results("jina", *few, delay=0.3))
+    failure(hosted(service, "jina"), [f"first {number}" for number in range(500)])
+    assert len(service.requests) <= 2
 
 
 @every_provider
-def test_many_passages_are_sent_in_several_requests(api: StandIn, provider: str):
+def test_many_passages_are_sent_in_several_requests(service: StandIn, provider: str):
     size = APIS[provider].batch
     for start in (0, size):
-        api.replies(results(provider, *[(place, (start + place) / 5000) for place in range(size)]))
-    api.replies(results(provider, (1, 0.25), (0, 0.75)))
-    scores = hosted(api, provider).score("a question", [str(number) for number in range(2 * size + 2)])
+        service.replies(results(provider, *[(place, (start + place) / 5000) for place in range(size)]))
+    service.replies(results(provider, (1, 0.25), (0, 0.75)))
+    scores = hosted(service, provider).score("a question", [str(number) for number in range(2 * size + 2)])
     assert scores == [*[number / 5000 for number in range(2 * size)], 0.75, 0.25]
     name = "input" if provider == "mixedbread" else "documents"
-    assert [len(request.json[name]) for request in api.requests] == [size, size, 2]
-    assert api.requests[2].json[name] == [str(2 * size), str(2 * size + 1)]
+    assert [len(request.json[name]) for request in service.requests] == [size, size, 2]
+    assert service.requests[2].json[name] == [str(2 * size), str(2 * size + 1)]
 
 
 MALFORMED: dict[str, Reply] = {
@@ -251,33 +204,33 @@ MALFORMED: dict[str, Reply] = {
 
 def test_a_malformed_reply_is_a_failure(subtests: pytest.Subtests):
     for kind, reply in MALFORMED.items():
-        with subtests.test(kind), StandIn() as api:
-            api.replies(reply)
-            failure(hosted(api))
-            assert len(api.requests) == 1
+        with subtests.test(kind), StandIn() as service:
+            service.replies(reply)
+            failure(hosted(service))
+            assert len(service.requests) == 1
 
 
-def test_every_failure_keeps_the_order(api: StandIn):
-    api.replies(Reply(status=401))
+def test_every_failure_keeps_the_order(service: StandIn):
+    service.replies(Reply(status=401))
     matches = tuple(match(text, document=text) for text in PASSAGES)
-    reranking = rerank(hosted(api), "a question", SearchResult(tuple(matches), None, 0))
+    reranking = rerank(hosted(service), "a question", SearchResult(tuple(matches), None, 0))
     assert (reranking.matches, reranking.reranked_by, reranking.rerank_failed) == (matches, None, True)
 
 
 @pytest.mark.parametrize("key", ["schlüssel-7f3x", "line\nbreak-7f3x"])
-def test_an_invalid_key_is_a_failure_that_does_not_show_it(api: StandIn, key: str):
-    raised = failure(hosted(api, rag_rerank_api_key=key))
+def test_an_invalid_key_is_a_failure_that_does_not_show_it(service: StandIn, key: str):
+    raised = failure(hosted(service, rag_rerank_api_key=key))
     assert "7f3x" not in f"{raised!r} {raised.log_reason} {raised.__cause__}"
     assert raised.__suppress_context__
-    assert api.requests == []
+    assert service.requests == []
 
 
-def test_a_lone_surrogate_in_a_passage_is_a_failure(api: StandIn):
-    failure(hosted(api), ["first \ud83d"])
-    assert api.requests == []
+def test_a_lone_surrogate_in_a_passage_is_a_failure(service: StandIn):
+    failure(hosted(service), ["first \ud83d"])
+    assert service.requests == []
 
 
-def test_texts_are_sent_unchanged(api: StandIn):
-    api.replies(results("cohere", (0, 0.5)))
-    hosted(api).score("Größe? 🎉", ["„Größe“\n\t<b>"])
-    assert json.loads(api.requests[0].body)["documents"] == ["„Größe“\n\t<b>"]
+def test_texts_are_sent_unchanged(service: StandIn):
+    service.replies(results("cohere", (0, 0.5)))
+    hosted(service).score("Größe? 🎉", ["„Größe“\n\t<b>"])
+    assert json.loads(service.requests[0].body)["documents"] == ["„Größe“\n\t<b>"]

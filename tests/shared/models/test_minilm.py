@@ -15,7 +15,7 @@ from shared.models.minilm import MiniLM
 Sample = tuple[str, list[float]]
 
 LONG = " ".join(f"Clause {number} binds the keeper of the lighthouse." for number in range(1, 90))
-MIXED = ["lamp", LONG, "", "Who trims the wick at dusk?", LONG[:700], "öl", LONG[300:420], "fog horn"] * 2
+MIXED = ["lamp", LONG, "", "Who trims the wick at dusk?", LONG[:700], "öl", LONG[300:420], "fog horn"]
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +48,14 @@ def test_vectors_agree_with_sentence_transformers(minilm: MiniLM, samples: list[
     assert sum(cosines) / len(cosines) > 0.994
 
 
-def test_every_vector_has_384_numbers_and_length_one(minilm: MiniLM) -> None:
-    for vector in minilm.embed(MIXED):
+def test_a_batch_of_mixed_lengths_returns_vectors_of_length_one_in_order(minilm: MiniLM) -> None:
+    alone = [minilm.embed([text])[0] for text in MIXED]
+    for vector in alone:
         assert len(vector) == minilm.dimensions == 384
         assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
-
-
-def test_a_batch_of_mixed_lengths_returns_vectors_in_order(minilm: MiniLM) -> None:
-    alone = [minilm.embed([text])[0] for text in MIXED]
     assert same(minilm.embed(MIXED), alone)
     assert same(minilm.embed(MIXED[::-1]), alone[::-1])
+    assert minilm.embed([]) == []
 
 
 def test_a_long_text_is_truncated_to_the_window(minilm: MiniLM) -> None:
@@ -67,10 +65,6 @@ def test_a_long_text_is_truncated_to_the_window(minilm: MiniLM) -> None:
     assert minilm.count_tokens(LONG[:cut]) == minilm.window - 2
     assert same([whole], [read])
     assert not same([whole], [less])
-
-
-def test_an_empty_list_has_no_vectors(minilm: MiniLM) -> None:
-    assert minilm.embed([]) == []
 
 
 def test_empty_and_blank_texts_have_the_same_vector(minilm: MiniLM) -> None:
@@ -88,7 +82,7 @@ def test_results_are_the_same_in_eight_threads(minilm: MiniLM) -> None:
 
     def work(turn: int) -> None:
         start.wait()
-        for index in range(turn, turn + 3):
+        for index in range(turn - 3, turn):
             assert same(minilm.embed([MIXED[index]]), [expected[index]])
         assert [minilm.count_tokens(text) for text in MIXED] == counts
         assert same(minilm.embed(MIXED), expected)

@@ -39,11 +39,19 @@ class Broken:
 MATCHES = tuple(match(text, document=text, similarity=0.9 - place / 10) for place, text in enumerate("abcd"))
 
 
-def test_matches_are_ordered_by_relevance_which_is_their_score():
-    reranking = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(MATCHES, None, 0))
-    assert [entry.text for entry in reranking.matches] == ["b", "d", "a", "c"]
-    assert [entry.score for entry in reranking.matches] == [0.9, 0.5, 0.2, 0.1]
-    assert (reranking.reranked_by, reranking.rerank_failed) == ("table", False)
+def test_matches_are_ordered_by_relevance_which_is_their_score(subtests: pytest.Subtests):
+    cases = {
+        "in order": ((0.2, 0.9, 0.1, 0.5), "bdac", [0.9, 0.5, 0.2, 0.1]),
+        "equal ones keep their order": ((0.5, 0.5, 0.7, 0.5), "cabd", [0.7, 0.5, 0.5, 0.5]),
+        "clamped to 0 and 1 after ordering": ((-3.0, -1.0, 2.0, 7.0), "dcba", [1.0, 1.0, 0.0, 0.0]),
+    }
+    for case, (relevance, order, scores) in cases.items():
+        with subtests.test(case):
+            table = Table(**dict(zip("abcd", relevance, strict=True)))
+            reranking = rerank(table, "a question", SearchResult(MATCHES, None, 0))
+            assert [entry.text for entry in reranking.matches] == [*order]
+            assert [entry.score for entry in reranking.matches] == scores
+            assert (reranking.reranked_by, reranking.rerank_failed) == ("table", False)
 
 
 def test_similarity_and_all_other_fields_of_a_match_are_unchanged():
@@ -54,21 +62,10 @@ def test_similarity_and_all_other_fields_of_a_match_are_unchanged():
     assert {entry.chunk_id for entry in reranking.matches} == {entry.chunk_id for entry in MATCHES}
 
 
-def test_matches_of_equal_relevance_keep_their_order():
-    reranking = rerank(Table(a=0.5, b=0.5, c=0.7, d=0.5), "a question", SearchResult(MATCHES, None, 0))
-    assert [entry.text for entry in reranking.matches] == ["c", "a", "b", "d"]
-
-
 def test_the_reranker_gets_the_question_and_each_passage_with_its_title():
     reranker = Table(text=0.5)
     rerank(reranker, "a question", SearchResult((match("text", title="The title"),), None, 0))
     assert reranker.asked == [("a question", ["The title\ntext"])]
-
-
-def test_scores_are_clamped_to_0_and_1_after_ordering():
-    reranking = rerank(Table(a=-3.0, b=-1.0, c=2.0, d=7.0), "a question", SearchResult(MATCHES, None, 0))
-    assert [entry.text for entry in reranking.matches] == ["d", "c", "b", "a"]
-    assert [entry.score for entry in reranking.matches] == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_without_matches_no_reranker_is_called():
@@ -104,9 +101,7 @@ def test_without_a_provider_there_is_no_reranker():
     assert reranker_details(settings()) == {"provider": None, "model": None, "source": None}
 
 
-def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(
-    subtests: pytest.Subtests,
-):
+def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(subtests: pytest.Subtests):
     for provider in HOSTED:
         with subtests.test(provider=provider):
             reranker = chosen(rag_rerank_provider=provider, rag_rerank_api_key="key-7f3x")
@@ -119,9 +114,7 @@ def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(
             assert another.model == "another"
 
 
-def test_a_provider_without_a_key_is_always_refused(
-    subtests: pytest.Subtests,
-):
+def test_a_provider_without_a_key_is_always_refused(subtests: pytest.Subtests):
     for provider in HOSTED:
         with subtests.test(provider=provider):
             for enabled in (True, False):

@@ -168,29 +168,22 @@ def test_the_route_is_the_template_and_no_token_or_text_is_exported(
         assert hidden.encode() not in sent
 
 
-@pytest.mark.parametrize(
-    ("settings", "headers", "status", "code"),
-    [
-        ({}, {"Authorization": "Bearer a.b.c"}, 401, Status.STATUS_CODE_UNSET),
-        ({"SUPABASE_ANON_KEY": "wrong"}, {}, 500, Status.STATUS_CODE_ERROR),
-    ],
-)
 def test_a_client_error_is_not_a_span_error_and_a_server_error_is(
-    people: People,
-    monkeypatch: pytest.MonkeyPatch,
-    settings: dict[str, str],
-    headers: dict[str, str],
-    status: int,
-    code: int,
+    people: People, monkeypatch: pytest.MonkeyPatch
 ):
-    with StandIn() as stand_in:
-        settings = {**settings, **collector(stand_in)}
-        with started_client(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
-            arguments = {**people.ann.headers(), **headers}
-            answer = client.post("/api/rag/search", json=QUESTION, headers=arguments)
-        request, _ = request_and_steps(spans_of(stand_in))
-    assert answer.status_code == values(request)["http.response.status_code"] == status
-    assert request.status.code == code
+    ann = people.ann.headers()
+    cases: list[tuple[dict[str, str], dict[str, str], int, int]] = [
+        ({}, {**ann, "Authorization": "Bearer a.b.c"}, 401, Status.STATUS_CODE_UNSET),
+        ({"SUPABASE_ANON_KEY": "wrong"}, ann, 500, Status.STATUS_CODE_ERROR),
+    ]
+    for settings, headers, status, code in cases:
+        with StandIn() as stand_in:
+            changes = {**settings, **collector(stand_in)}
+            with started_client(rag_search.app, people.ann.stack, monkeypatch, **changes) as client:
+                answer = client.post("/api/rag/search", json=QUESTION, headers=headers)
+            request, _ = request_and_steps(spans_of(stand_in))
+        assert answer.status_code == values(request)["http.response.status_code"] == status
+        assert request.status.code == code
 
 
 # -- calls of services ------------------------------------------------------------------------------------
@@ -306,46 +299,38 @@ def test_a_streamed_answer_s_call_ends_with_its_tokens(people: People, monkeypat
 
 # -- without a collector ------------------------------------------------------------------------------
 
-IMPORTED = """
+PROGRAM = """
 import json, sys
 from fastapi.testclient import TestClient
 from functions import api_keys, health, metrics, rag_answer, rag_search, v1_answer
-with TestClient(rag_search.app) as client:
-    status = client.post("/api/rag/search", json={"query_text": "x"}).status_code
-heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.proto")
-print(json.dumps([status, [name for name in sys.modules if name.startswith(heavy)]]))
-"""
-
-
-@pytest.mark.parametrize("configured", [False, True])
-def test_no_exporter_is_imported_without_a_collector(stack: Stack, configured: bool):
-    """FastAPI imports OpenTelemetry's own interface where it is installed; the rest is slow."""
-    with StandIn() as stand_in:
-        settings = collector(stand_in) if configured else {}
-        process = subprocess.run(
-            [sys.executable, "-c", IMPORTED],
-            env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
-            capture_output=True, text=True, check=True, cwd=ROOT,
-        )  # fmt: skip
-    status, modules = json.loads(process.stdout)
-    assert status == 401
-    assert bool(modules) is configured
-
-
-FAULTY = """
-import sys
-from fastapi.testclient import TestClient
-from functions import rag_search
 from shared.api.dependencies import services_dependency
 
 def broken():
     raise RuntimeError("QUARTZ-5521, as a document says")
 
-with TestClient(rag_search.app, raise_server_exceptions=False) as client:
+if "broken" in sys.argv:
     rag_search.app.dependency_overrides[services_dependency] = broken
-    answer = client.post("/api/rag/search?q=ZEBRAFISH", json={"query_text": "x"})
-print(answer.status_code)
+with TestClient(rag_search.app, raise_server_exceptions=False) as client:
+    status = client.post("/api/rag/search?q=ZEBRAFISH", json={"query_text": "x"}).status_code
+heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.proto")
+print(json.dumps([status, [name for name in sys.modules if name.startswith(heavy)]]))
 """
+
+
+def run_program(stack: Stack, *arguments: str, **settings: str) -> tuple[int, list[str]]:
+    """The status of a request in a process of its own, and the slow modules that were imported."""
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    status, modules = json.loads(process.stdout)
+    return status, modules
+
+
+def test_no_exporter_is_imported_without_a_collector(stack: Stack):
+    """FastAPI imports OpenTelemetry's own interface where it is installed; the rest is slow."""
+    assert run_program(stack) == (401, [])
 
 
 # FastAPI has telemetry of its own, on unless it is told otherwise: with this variable, or a provider
@@ -353,13 +338,10 @@ print(answer.status_code)
 def test_environment_variables_do_not_extend_the_export(stack: Stack):
     with StandIn() as stand_in:
         settings = {**collector(stand_in), "FASTAPI_OTEL_AUTO_CONFIGURE": "true"}
-        process = subprocess.run(
-            [sys.executable, "-c", FAULTY],
-            env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
-            capture_output=True, text=True, check=True, cwd=ROOT,
-        )  # fmt: skip
+        status, modules = run_program(stack, "broken", **settings)
         sent = b"".join(request.body for request in stand_in.requests)
-    assert process.stdout.strip() == "500"
+    assert status == 500
+    assert modules, "with a collector"
     assert {request.path for request in stand_in.requests} == {"/v1/traces"}
     request, steps = request_and_steps(spans_of(stand_in))
     assert (request.name, steps) == ("POST /api/rag/search", [])
@@ -394,10 +376,7 @@ def test_a_slow_collector_delays_no_response(people: People, document: str, monk
             release.set()
 
 
-@pytest.mark.parametrize(
-    "trouble",
-    ["down", "slow", "refusing", "failing", "dropping"],
-)
+@pytest.mark.parametrize("trouble", ["down", "slow", "refusing", "failing", "dropping"])
 def test_a_failing_collector_changes_no_response_and_does_not_delay_the_end_of_the_process(
     people: People, document: str, monkeypatch: pytest.MonkeyPatch, trouble: str
 ):
@@ -423,17 +402,13 @@ def test_a_failing_collector_changes_no_response_and_does_not_delay_the_end_of_t
 
 
 EVENT = {
-    "version": "2.0",
-    "routeKey": "$default",
-    "rawPath": "/health",
-    "rawQueryString": "",
-    "headers": {"host": "example.com"},
+    "version": "2.0", "routeKey": "$default", "rawPath": "/health", "rawQueryString": "",
+    "headers": {"host": "example.com"}, "isBase64Encoded": False,
     "requestContext": {
         "http": {"method": "GET", "path": "/health", "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1"},
         "stage": "$default",
     },
-    "isBase64Encoded": False,
-}
+}  # fmt: skip
 
 
 def test_on_lambda_spans_are_sent_before_the_process_freezes(stack: Stack, monkeypatch: pytest.MonkeyPatch):

@@ -23,18 +23,9 @@ from tests.conftest import People
 from tests.shared.app_lifespan import started_client
 
 FIELDS = {
-    "level",
-    "message",
-    "time",
-    "trace_id",
-    "request_id",
-    "function",
-    "method",
-    "route",
-    "status",
-    "ms",
+    "level", "message", "time", "trace_id", "request_id", "function", "method", "route", "status", "ms",
     "steps",
-}
+}  # fmt: skip
 SEARCH_STEPS = ["authenticate", "limit", "embed", "match"]
 ANSWER_STEPS = [*SEARCH_STEPS, "judge", "generate"]
 DOCUMENT = "The code of the vault door is QUARTZ-5521, and nobody else may know it."
@@ -90,15 +81,12 @@ def test_a_search_is_one_line_with_its_four_steps(people: People, document: str)
     assert sum(line["steps"].values()) <= line["ms"] + 1
 
 
-def test_an_answer_is_one_line_with_all_six_steps(people: People, document: str):
+def test_an_answer_is_one_line_with_all_six_steps_and_a_withheld_one_with_five(people: People, document: str):
     line = logged(people.ann, "POST", "/functions/v1/rag-answer", {"query_text": QUESTION})
     assert (line["function"], line["route"]) == ("rag-answer", "/functions/v1/rag-answer")
     assert list(line["steps"]) == ANSWER_STEPS
     assert sum(line["steps"].values()) <= line["ms"] + 1
-
-
-def test_a_withheld_answer_has_no_generation_step(people: People):
-    line = logged(people.ann, "POST", "/api/rag/answer", {"query_text": QUESTION})
+    line = logged(people.bob, "POST", "/api/rag/answer", {"query_text": QUESTION})
     assert list(line["steps"]) == ANSWER_STEPS[:-1]
 
 
@@ -124,13 +112,9 @@ def test_every_response_is_a_line_with_its_route_template_and_error_code(
             line = logged(people.ann, method, path, body, **headers)
             assert (line["status"], line["route"], line.get("error"), list(line["steps"])) == expected
             assert line["level"] == "INFO"
+            assert "limit" not in line["steps"] or line["steps"]["limit"] > 0
             assert "because" not in line
             assert "not-an-id" not in str(line)
-
-
-def test_the_count_of_a_request_without_a_search_is_part_of_the_limit_step(people: People):
-    line = logged(people.ann, "POST", "/api/rag/search", {})
-    assert line["steps"]["limit"] > 0
 
 
 def test_a_rate_limited_request_is_a_line(people: People, world: Any):
@@ -214,10 +198,7 @@ def records(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 def test_a_database_outage_is_an_error_with_its_cause(
     people: People, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    gone = {
-        "SUPABASE_URL": "http://127.0.0.1:9",
-        "SUPABASE_JWT_ISSUER": f"{people.ann.stack.url}/auth/v1",
-    }
+    gone = {"SUPABASE_URL": "http://127.0.0.1:9", "SUPABASE_JWT_ISSUER": f"{people.ann.stack.url}/auth/v1"}
     with started_client(rag_search.app, people.ann.stack, monkeypatch, **gone) as client:
         answer = client.post("/api/rag/search", json={"query_text": QUESTION}, headers=people.ann.headers())
     assert answer.status_code == 500

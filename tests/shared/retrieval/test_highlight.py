@@ -14,24 +14,10 @@ KETTLE = (
     "red.\nThe kettle switches off at 100 degrees. Service is by the maker, see form INC-4821."
 )
 PARTS = st.sampled_from(
-    [
-        "# The kettle",
-        "| kettle | 5 |",
-        "|---|---|",
-        "The kettle beeps. It is red.",
-        "kettle " * 60,
-        "",
-        "  ",
-        "e\u0301",
-        "水壶会响。水壶是红的。",
-        "İstanbul ſs STRASSE straße",
-        "a" * 400,
-        "\t",
-        "Mr. Smith left.",
-        "INC-4821",
-        "\x0b\x85",
-    ]
-)
+    ["# The kettle", "| kettle | 5 |", "|---|---|", "The kettle beeps. It is red.", "kettle " * 60, "", "  ",
+     "e\u0301", "水壶会响。水壶是红的。", "İstanbul ſs STRASSE straße", "a" * 400, "\t", "Mr. Smith left.",
+     "INC-4821", "\x0b\x85"]
+)  # fmt: skip
 TEXTS = st.lists(PARTS, max_size=8).map("\n".join) | st.text(max_size=500)
 
 
@@ -39,15 +25,11 @@ TEXTS = st.lists(PARTS, max_size=8).map("\n".join) | st.text(max_size=500)
 def test_a_highlight_is_the_document_s_text_at_its_offsets(text: str, question: str, start: int):
     document = "x" * start + text
     passage = highlight(match(text, start=start), question)
+    assert passage == highlight(match(text, start=start), question)
     assert document[passage.start : passage.end] == passage.text
     assert len(passage.text) <= CHARACTERS
     assert passage.text == passage.text.strip()
     assert bool(passage.text) == bool(text.strip())
-
-
-@given(TEXTS, TEXTS)
-def test_the_same_question_has_the_same_highlight(text: str, question: str):
-    assert highlight(match(text), question) == highlight(match(text), question)
 
 
 def test_the_relevant_sentence_is_highlighted(subtests: pytest.Subtests):
@@ -57,6 +39,7 @@ def test_the_relevant_sentence_is_highlighted(subtests: pytest.Subtests):
         ("inc-4821", "Service is by the maker, see form INC-4821."),
         ("Where does the water of the kettle go in INC-4821?", "Service is by the maker, see form INC-4821."),
         ("What colours are there, reds?", "It comes in red."),
+        ("litres and grams", "The kettle holds 1.7 litres of water. It weighs 900 grams."),
     ]
     for question, expected in cases:
         with subtests.test(question=question, expected=expected):
@@ -67,11 +50,6 @@ def test_a_short_word_is_highlighted_in_its_plural():
     text = "The ferry is old. " * 30 + "Vans are lashed on deck two."
     for question in ("Where is a van?", "Where are the vans?"):
         assert highlight(match(text), question).text == "Vans are lashed on deck two."
-
-
-def test_adjacent_sentences_with_query_words_are_highlighted_together():
-    passage = highlight(match(KETTLE), "litres and grams")
-    assert passage.text == "The kettle holds 1.7 litres of water. It weighs 900 grams."
 
 
 def test_without_a_common_word_the_first_whole_sentences_are_highlighted(subtests: pytest.Subtests):

@@ -78,9 +78,8 @@ def test_a_private_workspace_is_found_by_its_owner_and_the_org_s_admin(
 
 
 def test_a_workspace_that_is_being_loaded_is_missing(services: Services, people: People, made: Made):
-    assert missing(services, people.ann.principal, made(people.acme.id, loads="x"), None)[0] == (
-        "workspace_not_found"
-    )
+    loading = made(people.acme.id, loads="x")
+    assert missing(services, people.ann.principal, loading, None)[0] == "workspace_not_found"
 
 
 def test_a_bound_key_finds_only_its_workspace(services: Services, people: People, made: Made):

@@ -25,12 +25,8 @@ ESCAPED = {
     "one\u2028two\rthree\x85four": "one two three four",
 }
 UNCHANGED = [
-    "See [a] and [x1].",
-    'He said "no" (2026).',
-    '{"fee": 40}',
-    "a (1) b",
-    "[link](https://a.example)",
-]
+    "See [a] and [x1].", 'He said "no" (2026).', '{"fee": 40}', "a (1) b", "[link](https://a.example)",
+]  # fmt: skip
 HOSTILE = st.text(st.sampled_from('[]［】 12,\n"“”():-According to2026-01-01'), max_size=60)
 
 

@@ -10,12 +10,8 @@ ID = "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"
 
 def test_an_id_is_accepted_with_and_without_its_prefix_in_any_case(subtests: pytest.Subtests):
     cases: list[tuple[str, str]] = [
-        ("collection", "col"),
-        ("document", "doc"),
-        ("workspace", "ws"),
-        ("org", "org"),
-        ("chunk", "chnk"),
-    ]
+        ("collection", "col"), ("document", "doc"), ("workspace", "ws"), ("org", "org"), ("chunk", "chnk"),
+    ]  # fmt: skip
     for noun, prefix in cases:
         with subtests.test(noun):
             for written in (ID, f"{prefix}_{ID}", ID.upper(), f"{prefix}_{ID}".upper(), ID.replace("-", "")):

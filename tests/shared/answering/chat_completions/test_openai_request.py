@@ -14,6 +14,7 @@ from tests.shared.examples import match
 
 KETTLE = match("The kettle switches off at 100 degrees.", "Kettle manual")
 SYSTEM = {"role": "system", "content": "Speak French."}
+DEVELOPER = {"role": "developer", "content": "x"}
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -35,10 +36,7 @@ def test_requests_without_retrieval_bypass_the_documents(subtests: pytest.Subtes
         (conversation_of(user("Hello"), tools=[{}]), True),
         (conversation_of(user("Hello"), functions=[{}]), True),
         (conversation_of(user("Hello"), tools=[], functions=None), False),
-        (
-            conversation_of(SYSTEM, {"role": "developer", "content": "x"}, assistant(None), user("Hello")),
-            False,
-        ),
+        (conversation_of(SYSTEM, DEVELOPER, assistant(None), user("Hello")), False),
         (conversation_of({"role": "tool", "content": "x"}, user("Hello")), True),
         (conversation_of(user([{"type": "text", "text": "Hello"}, "there"])), False),
         (conversation_of(user([{"type": "text", "text": "Hello"}, {"type": "image_url"}])), True),
@@ -87,9 +85,8 @@ def test_the_prompt_has_instructions_history_documents_and_question_in_order():
 
 
 def test_instructions_since_the_last_answer_are_kept():
-    request = with_context(
-        conversation_of(user("a"), assistant("b"), SYSTEM, user("c")), [KETTLE], 3000, 8000
-    )
+    conversation = conversation_of(user("a"), assistant("b"), SYSTEM, user("c"))
+    request = with_context(conversation, [KETTLE], 3000, 8000)
     assert request["messages"][1:-1] == [user("a"), assistant("b"), SYSTEM]
 
 
@@ -120,7 +117,7 @@ def test_only_pure_text_counts_as_text():
     assert text_of([{"type": "image_url", "text": "b"}]) is None
 
 
-def test_missing_usage_is_counted(subtests: pytest.Subtests):
+def test_missing_usage_is_counted_for_answers_of_any_form(subtests: pytest.Subtests):
     cases: list[Any] = [None, {}, 7, {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}]
     for text in cases:
         with subtests.test(text=text):
@@ -128,11 +125,8 @@ def test_missing_usage_is_counted(subtests: pytest.Subtests):
             usage = response.with_usage(answer, {"messages": [user("Hello")]})["usage"]
             read = FRAME_TOKENS + count_tokens("Hello")
             assert usage == response.usage_body(Usage(read, count_tokens("Yes.")))
-
-
-def test_answers_of_any_form_can_be_counted(subtests: pytest.Subtests):
-    cases: list[Any] = [None, 7, [], [7], [{"message": 7}], [{"message": {"content": []}}]]
-    for choices in cases:
+    answers: list[Any] = [None, 7, [], [7], [{"message": 7}], [{"message": {"content": []}}]]
+    for choices in answers:
         with subtests.test(choices=choices):
             usage = response.with_usage({"choices": choices}, {"messages": [user("Hello")]})["usage"]
             assert usage["completion_tokens"] == 0

@@ -66,11 +66,7 @@ def says(text: str, tokens: int = 10) -> dict[str, Any]:
 
 
 def run(
-    gateway: StandIn,
-    max_queries: int = 6,
-    max_seconds: float = 60,
-    tokens: int = 20_000,
-    seconds: float = 60,
+    gateway: StandIn, max_queries: int = 6, max_seconds: float = 60, tokens: int = 20_000, seconds: float = 60
 ) -> tuple[list[Any], list[str], BudgetedModel]:
     looked: list[str] = []
 
@@ -108,15 +104,13 @@ def test_each_sub_question_is_reported_searched_and_completed(gateway: StandIn):
     assert query_model.usage.prompt_tokens == 30
 
 
+NO_PARTS = '{"steps": [{"query": 7}, {"query": "a\\nb"}, {"query": ""}, 5]}'
 FAILURES: dict[str, tuple[Callable[[], Reply], list[str] | None]] = {
     # The same again and again, in other words only by its letters.
     "loops": (lambda: Reply(json=plan("Who fixed it?", "who  FIXED it")), ["Who fixed it?"]),
     "prose": (lambda: Reply(json=says("I would rather not.")), None),
     "no list": (lambda: Reply(json=says('{"steps": "none"}')), None),
-    "no parts": (
-        lambda: Reply(json=says('{"steps": [{"query": 7}, {"query": "a\\nb"}, {"query": ""}, 5]}')),
-        None,
-    ),
+    "no parts": (lambda: Reply(json=says(NO_PARTS)), None),
     "deep": (lambda: Reply(json=says("{" * 100_000)), None),
     "half a character": (lambda: Reply(json=plan("half \ud800", "half ?")), ["half ?"]),
     "fault": (lambda: Reply(status=500), None),

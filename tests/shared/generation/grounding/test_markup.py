@@ -60,12 +60,6 @@ UNSUPPORTED_TEXTS = [
 ]
 
 
-def test_an_unsupported_claim_is_hidden_in_any_markup(subtests: pytest.Subtests):
-    for text in UNSUPPORTED_TEXTS:
-        with subtests.test(sentence=text):
-            assert [one.verdict for one in checked(CHECKER, text)] == [Verdict.UNSUPPORTED]
-
-
 SUPPORTED_TEXTS = [
     "**Contractors get no paid vacation.**",
     "**We never sell customer data** to third parties.",
@@ -80,30 +74,25 @@ SUPPORTED_TEXTS = [
 ]
 
 
-def test_a_supported_claim_is_shown_in_any_markup(subtests: pytest.Subtests):
-    for text in SUPPORTED_TEXTS:
-        with subtests.test(sentence=text):
-            assert [one.verdict for one in checked(CHECKER, text)] == [Verdict.SUPPORTED]
-
-
 FRAMES = [
-    "**Customer data**",
-    "**Customer data:**",
-    "# Vacation of contractors",
-    "How is the database used?",
+    "**Customer data**", "**Customer data:**", "# Vacation of contractors", "How is the database used?",
     "Unfortunately, the documents do not mention volume prices.",
-    "I'm sorry, but I cannot find any information on this.",
-    "None of the documents mentions prices.",
-    "There is no information about prices.",
-    "Die Dokumente enthalten dazu leider keine Angaben.",
+    "I'm sorry, but I cannot find any information on this.", "None of the documents mentions prices.",
+    "There is no information about prices.", "Die Dokumente enthalten dazu leider keine Angaben.",
     "Is there anything else you would like to know?",
-]
+]  # fmt: skip
 
 
-def test_a_label_or_a_remark_is_a_frame(subtests: pytest.Subtests):
-    for text in FRAMES:
-        with subtests.test(sentence=text):
-            assert [one.verdict for one in checked(CHECKER, text)] == [Verdict.FRAME]
+def test_markup_does_not_change_the_verdict(subtests: pytest.Subtests):
+    texts = {
+        Verdict.UNSUPPORTED: UNSUPPORTED_TEXTS,
+        Verdict.SUPPORTED: SUPPORTED_TEXTS,
+        Verdict.FRAME: FRAMES,
+    }
+    for verdict, own in texts.items():
+        for text in own:
+            with subtests.test(sentence=text):
+                assert [one.verdict for one in checked(CHECKER, text)] == [verdict]
 
 
 HTML = [

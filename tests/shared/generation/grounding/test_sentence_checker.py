@@ -91,44 +91,25 @@ def test_an_unsupported_sentence_has_a_reason(subtests: pytest.Subtests):
 
 
 FRAMES = [
-    "Here is what I found:",
-    "## Returns of toasters",
-    "Yes.",
-    "No.",
-    "**Summary**",
-    "I don't have enough information to answer this question.",
-    "I don’t know.",
-    "The documents do not mention any prices.",
-    "Die Dokumente enthalten keine Angaben zu Preisen.",
-    "Les documents ne mentionnent pas les prix.",
-    "---",
-    "|---|---|",
-    "Would you like to know more?",
+    "Here is what I found:", "## Returns of toasters", "Yes.", "No.", "**Summary**", "---", "|---|---|",
+    "[1]", "",
+    "I don't have enough information to answer this question.", "I don’t know.",
+    "The documents do not mention any prices.", "Die Dokumente enthalten keine Angaben zu Preisen.",
+    "Les documents ne mentionnent pas les prix.", "Would you like to know more?",
     "When does the kettle switch off?",
-    "[1]",
-    "",
-]
+]  # fmt: skip
+CLAIMS = [
+    "## Founded by Robert Miller", "## Founded in 1923", "Did you know that it holds 300 litres?",
+    "The documents do not mention prices, but penguins pay half.",
+    "The documents do not mention the price of 300 euros.",
+]  # fmt: skip
 
 
 def test_a_sentence_without_a_claim_is_a_frame(subtests: pytest.Subtests):
-    for sentence in FRAMES:
-        with subtests.test(sentence=sentence):
-            assert check(sentence).verdict is Verdict.FRAME
-
-
-CLAIMS = [
-    "## Founded by Robert Miller",
-    "## Founded in 1923",
-    "Did you know that it holds 300 litres?",
-    "The documents do not mention prices, but penguins pay half.",
-    "The documents do not mention the price of 300 euros.",
-]
-
-
-def test_a_claim_worded_like_a_frame_is_not_a_frame(subtests: pytest.Subtests):
-    for sentence in CLAIMS:
-        with subtests.test(sentence=sentence):
-            assert check(sentence).verdict is Verdict.UNSUPPORTED
+    for verdict, cases in ((Verdict.FRAME, FRAMES), (Verdict.UNSUPPORTED, CLAIMS)):
+        for sentence in cases:
+            with subtests.test(sentence=sentence):
+                assert check(sentence).verdict is verdict
 
 
 def test_the_evidence_is_at_its_offsets_in_the_document():
@@ -140,12 +121,9 @@ def test_the_evidence_is_at_its_offsets_in_the_document():
     assert POLICY[passage.start - 500 : passage.end - 500].startswith("Customers may return a toaster")
 
 
-def test_a_sentence_about_two_documents_has_evidence_from_both():
+def test_two_documents_are_evidence_and_overlapping_chunks_once():
     result = check("Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.")
     assert {evidence.match_index for evidence in result.evidence} == {0, 1}
-
-
-def test_overlapping_chunks_are_evidence_once():
     start = MANUAL.index("The kettle switches")
     sources = (match(MANUAL, "Manual"), match(MANUAL[start:], "Manual", start=start))
     assert len(Checker(sources).check("Kettles switch off at 100 degrees.").evidence) == 1
@@ -165,10 +143,8 @@ def test_markers_are_not_shown(subtests: pytest.Subtests):
     for text in SENTENCES_WITH_MARKERS:
         with subtests.test(sentence=text):
             result = check(text)
-            assert (result.text, result.verdict) == (
-                "The kettle switches off at 100 degrees.",
-                Verdict.SUPPORTED,
-            )
+            assert result.text == "The kettle switches off at 100 degrees."
+            assert result.verdict is Verdict.SUPPORTED
 
 
 def test_a_document_s_own_date_may_be_stated():
@@ -190,40 +166,10 @@ def test_without_passages_nothing_is_supported():
 
 
 WORDS = st.sampled_from(
-    [
-        "The",
-        "kettle",
-        "is",
-        "not",
-        "5",
-        "1,000",
-        "“a",
-        "b”",
-        '"',
-        "Anna",
-        "[1]",
-        "»",
-        "3.5",
-        "—",
-        "`x`",
-        "5 %",
-        "never",
-        "INC-1",
-        "a@b.example",
-        "*",
-        "(",
-        "no",
-        "水壶会响。",
-        "$3m",
-        "3 May 2024",
-        "12/13/14",
-        "?",
-        "…",
-        "'s",
-        "1e9",
-        "٣",
-    ]
-)
+    ["The", "kettle", "is", "not", "5", "1,000", "“a", "b”", '"', "Anna", "[1]", "»", "3.5", "—", "`x`",
+     "5 %", "never", "INC-1", "a@b.example", "*", "(", "no", "水壶会响。", "$3m", "3 May 2024", "12/13/14",
+     "?", "…", "'s", "1e9", "٣"]
+)  # fmt: skip
 TEXTS = st.lists(WORDS | st.just(". The"), max_size=20).map(" ".join) | st.text(max_size=200)
 
 

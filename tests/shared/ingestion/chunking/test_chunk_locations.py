@@ -30,16 +30,11 @@ def place(passage: str) -> dict[str, object]:
 
 def test_a_passage_has_the_headings_before_it(subtests: pytest.Subtests):
     cases: list[tuple[str, str]] = [
-        ("Before the parts.", "Kilns"),
-        ("# Kilns\n\nBefore", "Kilns"),
-        ("It is hot.", "Kilns > Firing"),
-        ("## Firing\nIt is", "Kilns > Firing"),
-        ("Still firing.", "Kilns > Firing"),
-        ("# not a heading", "Kilns > Firing"),
-        ("It is cold.", "Kilns > Firing > Cooling"),
-        ("Still firing.\n\n### Cooling ###\nIt is cold.", "Kilns > Firing"),
-        ("Clay.", "Costs"),
-    ]
+        ("Before the parts.", "Kilns"), ("# Kilns\n\nBefore", "Kilns"), ("It is hot.", "Kilns > Firing"),
+        ("## Firing\nIt is", "Kilns > Firing"), ("Still firing.", "Kilns > Firing"),
+        ("# not a heading", "Kilns > Firing"), ("It is cold.", "Kilns > Firing > Cooling"),
+        ("Still firing.\n\n### Cooling ###\nIt is cold.", "Kilns > Firing"), ("Clay.", "Costs"),
+    ]  # fmt: skip
     for passage, section in cases:
         with subtests.test(passage=passage):
             assert place(passage)["section"] == section
@@ -65,18 +60,13 @@ def test_a_passage_without_headings_and_pages_has_no_place():
     assert Outline("late", ((2, 1),)).location(0, 2) == {}
 
 
-def test_consecutive_headings_all_belong_to_the_passage():
+def test_a_section_has_all_its_headings_whole_and_is_bounded():
     text = "# One\n\n## Two\n\nText"
     assert Outline(text).location(0, len(text)) == {"section": "One > Two"}
-
-
-def test_a_title_that_contains_the_separator_stays_whole():
+    # A title may contain the separator.
     text = "# Menu\n\n## File > Save > As\n\nText"
     titles = Outline(text).location(0, len(text))["section"].split(" > ")
     assert [title.replace("\u00a0", " ") for title in titles] == ["Menu", "File > Save > As"]
-
-
-def test_the_length_of_a_section_is_bounded():
     location = Outline(f"# {'long ' * 200}\ntext").location(1003, 1007)
     assert len(location["section"]) == MAX_SECTION
 

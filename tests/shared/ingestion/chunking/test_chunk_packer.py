@@ -64,19 +64,22 @@ def uncovered(text: str, chunks: list[Chunk]) -> list[str]:
 
 
 @given(TEXTS, sizes(), COUNTERS)
-def test_every_chunk_is_the_text_of_its_span_and_has_its_token_count(
+@example(". Then more. And more.\n# a. Then more. And more.", (17, 9), letters)
+def test_chunks_keep_spans_sizes_order_overlap_and_all_visible_text(
     text: str, limits: tuple[int, int], count: CountTokens
 ):
-    for item in chunk(text, size=limits[0], overlap=limits[1], count=count):
+    size, overlap = limits
+    chunks = chunk(text, size=size, overlap=overlap, count=count)
+    for item in chunks:
         assert text[item.start : item.end] == item.text
         assert item.text.strip() == item.text != ""
-        assert item.tokens == count(item.text)
-
-
-@given(TEXTS, sizes(), COUNTERS)
-def test_no_chunk_exceeds_the_size(text: str, limits: tuple[int, int], count: CountTokens):
-    size, overlap = limits
-    assert all(item.tokens <= size for item in chunk(text, size=size, overlap=overlap, count=count))
+        assert item.tokens == count(item.text) <= size
+    for one, following in pairwise(chunks):
+        assert one.start < following.start
+        assert one.end < following.end
+        assert count(text[following.start : one.end]) <= overlap
+    assert uncovered(text, chunks) == []
+    assert chunks == chunk(text, size=size, overlap=overlap, count=count)
 
 
 @example("...\u3002", (5, 0))
@@ -87,28 +90,6 @@ def test_no_chunk_exceeds_the_size_in_tokens_that_count_line_ends(text: str, lim
     for item in chunk(text, size=size, overlap=overlap, count=count_tokens):
         # One character of a rare script may cost more than a tiny size, and cannot be halved.
         assert item.tokens <= size or len(item.text) == 1
-
-
-@given(TEXTS, sizes(), COUNTERS)
-def test_no_visible_text_is_lost(text: str, limits: tuple[int, int], count: CountTokens):
-    assert uncovered(text, chunk(text, size=limits[0], overlap=limits[1], count=count)) == []
-
-
-@given(TEXTS, sizes(), COUNTERS)
-def test_chunking_is_deterministic(text: str, limits: tuple[int, int], count: CountTokens):
-    first, second = (chunk(text, size=limits[0], overlap=limits[1], count=count) for _ in range(2))
-    assert first == second
-
-
-@given(TEXTS, sizes(), COUNTERS)
-@example(". Then more. And more.\n# a. Then more. And more.", (17, 9), letters)
-def test_chunks_advance_and_overlap_within_the_limit(text: str, limits: tuple[int, int], count: CountTokens):
-    size, overlap = limits
-    chunks = chunk(text, size=size, overlap=overlap, count=count)
-    for one, following in pairwise(chunks):
-        assert one.start < following.start
-        assert one.end < following.end
-        assert count(text[following.start : one.end]) <= overlap
 
 
 def headings(text: str) -> set[tuple[int, int]]:
@@ -137,10 +118,13 @@ def test_a_heading_starts_a_chunk_when_the_current_one_is_long_enough():
     ]
 
 
-def test_a_heading_does_not_cut_off_a_short_beginning():
-    text = "Intro.\n# One\nA first sentence of six words."
-    (only,) = chunk(text, size=40, overlap=5, count=words)
-    assert only.text == text
+def test_a_heading_does_not_cut_off_a_short_beginning_or_a_title():
+    for text, size in (
+        ("Intro.\n# One\nA first sentence of six words.", 40),
+        ("# The field guide to loggers\n## Batteries\nA battery lasts five years.", 16),
+    ):
+        (only,) = chunk(text, size=size, overlap=2, count=words)
+        assert only.text == text
 
 
 def test_a_heading_stays_with_a_text_that_fills_a_chunk():
@@ -155,12 +139,6 @@ def test_no_chunk_only_repeats_the_previous_one():
     text = "One two three four five. Six seven.\n# eight nine\nten eleven twelve thirteen fourteen fifteen."
     chunks = chunk(text, size=8, overlap=3, count=words)
     assert all(one.end < following.end for one, following in pairwise(chunks)), chunks
-
-
-def test_a_title_stays_with_the_first_section():
-    text = "# The field guide to loggers\n## Batteries\nA battery lasts five years."
-    (only,) = chunk(text, size=16, overlap=2, count=words)
-    assert only.text == text
 
 
 def test_the_overlap_consists_of_whole_sentences():
@@ -211,14 +189,10 @@ def test_a_word_longer_than_a_chunk_is_split_anywhere():
     assert all(item.tokens <= 30 for item in chunks)
 
 
-def test_a_text_that_fits_is_one_trimmed_chunk():
+def test_a_text_that_fits_is_one_trimmed_chunk_and_an_empty_one_none():
     assert chunk("\n  Only this.  \n", size=16, overlap=4, count=words) == [Chunk("Only this.", 3, 13, 2)]
-
-
-def test_an_empty_text_has_no_chunks(subtests: pytest.Subtests):
-    for text in ("", " ", "\n\n\t \n"):
-        with subtests.test(text=text):
-            assert chunk(text, size=16, overlap=4, count=words) == []
+    for empty in ("", " ", "\n\n\t \n"):
+        assert chunk(empty, size=16, overlap=4, count=words) == []
 
 
 def test_invalid_sizes_are_refused(subtests: pytest.Subtests):

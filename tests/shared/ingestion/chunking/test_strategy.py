@@ -62,17 +62,14 @@ def test_only_the_faqs_of_the_demo_corpus_are_detected():
     assert all(any(word in title for word in words) for title, entry in types.items() if entry == "qa")
 
 
-def test_a_given_type_is_used(subtests: pytest.Subtests):
-    for text in ("legal", "academic", "qa", "table", "general"):
-        with subtests.test(text=text):
-            assert ChunkingPlan.of({"document_type": text}, CONTRACT, "csv").document_type == text
-
-
-def test_an_unknown_type_counts_as_missing(subtests: pytest.Subtests):
-    for text in ("technical", "", None, 7, ["legal"]):
-        with subtests.test(text=text):
-            assert ChunkingPlan.of({"document_type": text}, CONTRACT).document_type == "legal"
-            assert ChunkingPlan.of({"document_type": text}, "Hello.").document_type == "general"
+def test_a_given_type_is_used_and_an_unknown_one_counts_as_missing(subtests: pytest.Subtests):
+    for known in ("legal", "academic", "qa", "table", "general"):
+        with subtests.test(known=known):
+            assert ChunkingPlan.of({"document_type": known}, CONTRACT, "csv").document_type == known
+    for unknown in ("technical", "", None, 7, ["legal"]):
+        with subtests.test(unknown=unknown):
+            assert ChunkingPlan.of({"document_type": unknown}, CONTRACT).document_type == "legal"
+            assert ChunkingPlan.of({"document_type": unknown}, "Hello.").document_type == "general"
 
 
 def test_a_given_strategy_is_used(subtests: pytest.Subtests):
@@ -106,12 +103,9 @@ def test_adversarial_lines_do_not_slow_detection_down():
 
 
 def test_a_code_file_is_split_as_code_unless_its_metadata_override_it():
-    assert ChunkingPlan.of({}, "x = 1", "code", "a.py", "python") == ChunkingPlan("code", language="python")
-    assert (
-        ChunkingPlan.of({"split_type": "code", "language": "go"}, "x", "code", "a.py", "python").language
-        == "go"
-    )
-    assert (
-        ChunkingPlan.of({"split_type": "sentences"}, "x = 1", "code", "a.py", "python").strategy
-        == "sentences"
-    )
+    def plan(**metadata: str) -> ChunkingPlan:
+        return ChunkingPlan.of(metadata, "x = 1", "code", "a.py", "python")
+
+    assert plan() == ChunkingPlan("code", language="python")
+    assert plan(split_type="code", language="go").language == "go"
+    assert plan(split_type="sentences").strategy == "sentences"

@@ -66,16 +66,14 @@ def test_code_keeps_them_too_although_it_may_be_invalid(
 
 
 @given(TEXTS, PLANS)
-def test_sections_are_in_order_and_disjoint(text: str, plan: ChunkingPlan):
-    places = [place for part in split(text, plan).parts for place in (part.start, part.end)]
+def test_sections_are_in_order_and_disjoint_and_headings_below_those_of_markdown(
+    text: str, plan: ChunkingPlan
+):
+    parts = split(text, plan)
+    places = [place for part in parts.parts for place in (part.start, part.end)]
     assert places == sorted(places)
-
-
-@given(TEXTS, PLANS)
-def test_headings_of_a_type_are_in_order_and_below_markdown_headings(text: str, plan: ChunkingPlan):
-    results = split(text, plan).headings
-    assert results == sorted(results)
-    assert all(level > 6 and title and start < end for start, end, level, title in results)
+    assert parts.headings == sorted(parts.headings)
+    assert all(level > 6 and title and start < end for start, end, level, title in parts.headings)
 
 
 def test_the_tests_cover_every_strategy():
@@ -91,32 +89,19 @@ RECURSIVE = ChunkingPlan("recursive")
 def test_paragraphs_that_fit_are_kept_whole():
     text = "One two three. Four five.\n\nSix seven. Eight nine ten.\n\nEleven twelve."
     assert cut(text, BY_SENTENCES, 7)[0] == "One two three. Four five.\n\nSix seven."
-    assert cut(text, RECURSIVE, 7) == [
-        "One two three. Four five.",
-        "Six seven. Eight nine ten.\n\nEleven twelve.",
-    ]
+    paragraphs = ["One two three. Four five.", "Six seven. Eight nine ten.\n\nEleven twelve."]
+    assert cut(text, RECURSIVE, 7) == paragraphs
 
 
-def test_a_long_paragraph_is_split_at_lines_and_a_long_line_at_sentences():
-    text = "One. Two three.\nFour five six. Seven.\nA b c d e f. G h i j k."
-    assert cut(text, RECURSIVE, 6) == [
-        "One. Two three.",
-        "Four five six. Seven.",
-        "A b c d e f.",
-        "G h i j k.",
-    ]
-
-
-def test_a_long_sentence_is_split_at_words():
+def test_a_long_paragraph_is_split_at_lines_then_at_sentences_and_at_words():
+    lines = ["One. Two three.", "Four five six. Seven.", "A b c d e f.", "G h i j k."]
+    assert cut("\n".join([*lines[:2], " ".join(lines[2:])]), RECURSIVE, 6) == lines
     assert cut("a b c d e f g h", RECURSIVE, 4) == ["a b c d", "e f g h"]
 
 
 def test_the_last_sentences_of_a_paragraph_are_repeated_if_they_fit():
     text = "One two three. Four five.\n\nSix seven. Eight nine."
-    assert cut(text, RECURSIVE, 6, 2) == [
-        "One two three. Four five.",
-        "Four five.\n\nSix seven. Eight nine.",
-    ]
+    assert cut(text, RECURSIVE, 6, 2) == ["One two three. Four five.", "Four five.\n\nSix seven. Eight nine."]
 
 
 def test_a_heading_stays_with_its_paragraph_even_if_that_is_split():
@@ -129,16 +114,11 @@ def test_a_heading_stays_with_its_paragraph_even_if_that_is_split():
 FENCED = "Run it. Like this.\n\n```sh\n# no heading. Nor two.\nkiln --hot. Really\n```\n\nThen it is hot."
 
 
-def test_a_code_block_that_fits_is_kept_whole(subtests: pytest.Subtests):
+def test_a_code_block_is_kept_whole_if_it_fits_and_split_at_lines_otherwise(subtests: pytest.Subtests):
+    block = FENCED[FENCED.index("```sh") : FENCED.rindex("```") + 3]
     for strategy in ("sentences", "recursive"):
         with subtests.test(strategy=strategy):
-            block = FENCED[FENCED.index("```sh") : FENCED.rindex("```") + 3]
             assert cut(FENCED, ChunkingPlan(strategy), 11) == ["Run it. Like this.", block, "Then it is hot."]
-
-
-def test_a_long_code_block_is_split_at_lines(subtests: pytest.Subtests):
-    for strategy in ("sentences", "recursive"):
-        with subtests.test(strategy=strategy):
             chunks = cut(FENCED, ChunkingPlan(strategy), 6)
             assert "```sh\n# no heading. Nor two." in chunks
             assert "kiln --hot. Really\n```" in chunks
@@ -177,11 +157,9 @@ def test_chunks_that_start_within_a_table_have_its_header():
     first, *others = chunk(TABLE, size=24, overlap=0, count=words)
     assert first.header is None
     assert {TABLE[slice(*item.header)] for item in others if item.header} == {"| name | hot |"}
-
-
-def test_lines_that_only_look_like_rows_have_no_header():
-    text = "\n".join(["| one two |"] * 9)
-    assert {item.header for item in chunk(text, size=8, overlap=0, count=words)} == {None}
+    # These only look like rows.
+    lines = "\n".join(["| one two |"] * 9)
+    assert {item.header for item in chunk(lines, size=8, overlap=0, count=words)} == {None}
 
 
 def test_tables_have_no_overlap_and_each_starts_a_chunk():
@@ -212,15 +190,9 @@ Article 5. The owner shall keep every kiln in a state that is safe for all who s
 LEGAL = ChunkingPlan(document_type="legal")
 
 
-def test_articles_start_chunks_and_parts_stay_with_their_first_article():
-    assert [text.split("\n")[0] for text in cut(LAW, LEGAL, 200, 20)] == [
-        "# Kilns Act",
-        "Article 2 - Definitions",
-        "PART II",
-    ]
-
-
-def test_articles_and_clauses_are_headings_of_the_outline():
+def test_articles_start_chunks_and_are_headings_and_parts_stay_with_their_first_article():
+    firsts = [text.split("\n")[0] for text in cut(LAW, LEGAL, 200, 20)]
+    assert firsts == ["# Kilns Act", "Article 2 - Definitions", "PART II"]
     by_name = {title: level for _, _, level, title in split(LAW, LEGAL).headings}
     assert by_name == {"PART I - GENERAL": 7, "Article 1": 9, "Article 2 - Definitions": 9, "1": 12, "2": 12,
                      "PART II": 7, "Article 5": 9}  # fmt: skip
@@ -265,13 +237,9 @@ References
 ACADEMIC = ChunkingPlan(document_type="academic")
 
 
-def test_the_sections_of_a_paper_start_chunks():
-    assert [text.split("\n")[0] for text in cut(PAPER, ACADEMIC, 60)] == [
-        "Of kilns", "Abstract", "1 Introduction", "2 Methods", "References",
-    ]  # fmt: skip
-
-
-def test_sections_of_a_paper_are_headings_and_lists_are_not():
+def test_the_sections_of_a_paper_start_chunks_and_are_headings_and_lists_are_not():
+    firsts = [text.split("\n")[0] for text in cut(PAPER, ACADEMIC, 60)]
+    assert firsts == ["Of kilns", "Abstract", "1 Introduction", "2 Methods", "References"]
     results = [(level, title) for _, _, level, title in split(PAPER, ACADEMIC).headings]
     assert results == [
         (7, "Abstract"), (7, "1 Introduction"), (7, "2 Methods"), (8, "2.1 Clay"), (7, "References"),

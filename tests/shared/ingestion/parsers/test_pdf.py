@@ -16,27 +16,21 @@ def text_of(*lines: str) -> str:
     return pdf(made.getvalue()).parts[0][1].strip()
 
 
-def test_a_divided_word_keeps_a_hyphen_that_it_has_elsewhere():
+def test_a_divided_word_keeps_the_hyphens_that_it_has_elsewhere():
     lines = (
         "The warm-up of the press takes ten minutes, so extend the warm-",
         "up in winter, and oil the bear-",
+        "ings of the rollers after the last job of each working day.",
     )
-    text = text_of(*lines, "ings of the rollers after the last job of each working day.")
-    start = (
-        "The warm-up of the press takes ten minutes, so extend the warm-up in winter, and oil the bearings of"
+    extended = "The warm-up of the press takes ten minutes, so extend the warm-up in winter, "
+    oiled = "and oil the bearings of the rollers after the last job of each working day."
+    assert text_of(*lines) == extended + oiled
+    # Of three parts.
+    text = text_of(
+        "A state-of-the-art kiln needs a foundation, and each other state-of-", "the-art oven does, too."
     )
-    assert text == f"{start} the rollers after the last job of each working day."
-
-
-def test_a_word_of_three_parts_keeps_its_hyphens():
-    lines = (
-        "A state-of-the-art kiln needs a foundation, and each other state-of-",
-        "the-art oven does, too.",
-    )
-    assert (
-        text_of(*lines)
-        == "A state-of-the-art kiln needs a foundation, and each other state-of-the-art oven does, too."
-    )
+    oven = "A state-of-the-art kiln needs a foundation, and each other state-of-the-art oven does, too."
+    assert text == oven
 
 
 def test_a_long_run_of_letters_takes_linear_time():

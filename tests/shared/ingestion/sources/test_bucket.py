@@ -31,11 +31,7 @@ class Server:
     def __init__(self, url: str) -> None:
         self.url = url
         self.client: Any = boto3.client(
-            "s3",
-            endpoint_url=url,
-            region_name="us-east-1",
-            aws_access_key_id="a",
-            aws_secret_access_key="a",
+            "s3", endpoint_url=url, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="a"
         )
         self.client.create_bucket(Bucket="docs")
 

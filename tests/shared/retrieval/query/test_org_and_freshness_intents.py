@@ -45,25 +45,22 @@ def test_a_person_s_policy_beside_a_machine_s_counts():
     assert org_level("is the retry policy in our travel policy?") == ("policy", "policy")
 
 
-def test_a_question_asks_for_new_documents(subtests: pytest.Subtests):
-    for question in ["latest incidents", "most  recent release", "what is currently broken"]:
-        with subtests.test(question=question):
-            assert freshness(question)
-
-
-def test_a_question_that_only_looks_so_does_not(subtests: pytest.Subtests):
-    for question in ["latest_version", "presently", "recently.py", "kettle"]:
-        with subtests.test(question=question):
-            assert freshness(question) is None
-
-
-def test_a_question_asks_for_timeless_documents(subtests: pytest.Subtests):
-    for question in ["history of the billing service", "what does SLA mean", "the oldest bug"]:
-        with subtests.test(question=question):
-            assert timeless(question)
-
-
-def test_a_question_about_changing_facts_is_not_timeless(subtests: pytest.Subtests):
-    for question in ["whatever", "forever young", "how many incidents", "history_id", "how do I", "how to"]:
-        with subtests.test(question=question):
-            assert timeless(question) is None
+def test_a_question_asks_for_new_or_for_timeless_documents(subtests: pytest.Subtests):
+    for intent, questions, others in (
+        (
+            freshness,
+            ("latest incidents", "most  recent release", "what is currently broken"),
+            ("latest_version", "presently", "recently.py", "kettle"),
+        ),
+        (
+            timeless,
+            ("history of the billing service", "what does SLA mean", "the oldest bug"),
+            ("whatever", "forever young", "how many incidents", "history_id", "how do I", "how to"),
+        ),
+    ):
+        for question in questions:
+            with subtests.test(question=question):
+                assert intent(question)
+        for question in others:
+            with subtests.test(question=question):
+                assert intent(question) is None

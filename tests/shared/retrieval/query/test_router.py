@@ -31,19 +31,11 @@ def names(plan: Route) -> list[str]:
 
 
 NAMES = {
-    "INC-4821": "INC-4821",
-    "shared/match.py": "shared/match.py",
-    "ann@example.com": "ann@example.com",
-    " v1.2.3 ": "v1.2.3",
-    "1.2.3": "1.2.3",
-    "retry_count": "retry_count",
-    "INC-7?": "INC-7",
-    "INC-7.": "INC-7",
-    "“INC-7”": "INC-7",
-    "“INC-7”?": "INC-7",
-    '"INC-7?"': "INC-7",
+    "INC-4821": "INC-4821", "shared/match.py": "shared/match.py", "ann@example.com": "ann@example.com",
+    " v1.2.3 ": "v1.2.3", "1.2.3": "1.2.3", "retry_count": "retry_count", "INC-7?": "INC-7",
+    "INC-7.": "INC-7", "“INC-7”": "INC-7", "“INC-7”?": "INC-7", '"INC-7?"': "INC-7",
     "'retry_count'": "retry_count",
-}
+}  # fmt: skip
 
 
 def test_an_identifier_is_searched_by_keyword_unchanged(subtests: pytest.Subtests):
@@ -74,13 +66,9 @@ def test_an_unknown_identifier_falls_back_to_the_org_except_in_fast_mode():
 
 
 MODES = [
-    (SearchMode.KNOWLEDGE, Mode.HYBRID),
-    (SearchMode.GRAPH, Mode.GRAPH),
-    (SearchMode.HYBRID, Mode.HYBRID),
-    (SearchMode.KEYWORD, Mode.KEYWORD),
-    (SearchMode.NEURAL, Mode.SEMANTIC),
-    (SearchMode.FAST, Mode.KEYWORD),
-]
+    (SearchMode.KNOWLEDGE, Mode.HYBRID), (SearchMode.GRAPH, Mode.GRAPH), (SearchMode.HYBRID, Mode.HYBRID),
+    (SearchMode.KEYWORD, Mode.KEYWORD), (SearchMode.NEURAL, Mode.SEMANTIC), (SearchMode.FAST, Mode.KEYWORD),
+]  # fmt: skip
 
 
 def test_a_given_mode_is_used_without_inference(subtests: pytest.Subtests):
@@ -101,15 +89,12 @@ def test_a_question_uses_the_graph_and_stays_hybrid(subtests: pytest.Subtests):
                 assert (plan.mode, plan.match_mode, plan.graph) == (SearchMode.HYBRID, Mode.HYBRID, True)
 
 
-def test_an_identifier_does_not_use_the_graph():
-    assert not plan_for("INC-4821").graph
-
-
 def test_the_graph_is_used_only_by_its_own_explicit_mode():
     text = "who owns the billing service?"
     for mode in SearchMode:
         assert plan_for(text, mode=mode).graph is (mode in (SearchMode.AUTO, SearchMode.GRAPH))
     assert not plan_for(text, is_question=False).graph, "what others are to be like asks for nothing"
+    assert not plan_for("INC-4821").graph, "nor does an identifier"
 
 
 def test_fast_mode_neither_expands_nor_reranks_and_searches_once():
@@ -120,12 +105,8 @@ def test_fast_mode_neither_expands_nor_reranks_and_searches_once():
 
 def test_auto_is_hybrid_with_kind_time_and_expansion():
     plan = plan_for("Can you show me k8s incidents last week?")
-    assert (plan.mode, plan.match_mode, plan.scope, plan.falls_back) == (
-        SearchMode.HYBRID,
-        Mode.HYBRID,
-        SearchScope.WORKSPACE,
-        True,
-    )
+    assert (plan.mode, plan.match_mode) == (SearchMode.HYBRID, Mode.HYBRID)
+    assert (plan.scope, plan.falls_back) == (SearchScope.WORKSPACE, True)
     assert (plan.family, plan.prefer) == (Family.INCIDENTS, KINDS[Family.INCIDENTS])
     assert plan.time_range
     assert plan.time_range.after == datetime(2026, 4, 6, tzinfo=UTC)
@@ -143,34 +124,26 @@ def test_explicit_filters_disable_inference():
     assert names(plan) == ["hybrid", "workspace", "narrowed", "expanded"]
 
 
-def test_filters_keep_the_search_in_the_workspace(subtests: pytest.Subtests):
-    for text in ["kettle", "INC-4821", "who owns the billing service?", "our travel policy"]:
+def test_filters_keep_the_search_in_the_workspace_or_in_the_given_scope(subtests: pytest.Subtests):
+    for text in ("kettle", "INC-4821", "who owns the billing service?", "our travel policy"):
         with subtests.test(text=text):
             plan = plan_for(text, has_filters=True)
             assert (plan.scope, plan.falls_back) == (SearchScope.WORKSPACE, False)
             assert plan_for(text, has_filters=True, has_workspace=False).scope is SearchScope.ORG
-
-
-def test_a_given_scope_is_kept_beside_filters():
     plan = plan_for("kettle", has_filters=True, scope=SearchScope.ORG)
     assert (plan.scope, plan.falls_back) == (SearchScope.ORG, False)
 
 
-def test_without_autoprompt_the_words_stay_and_the_time_filter_applies():
-    plan = plan_for("k8s incidents last week", expands=False)
-    assert plan.text == plan.words == "k8s incidents last week"
-    assert plan.time_range
-
-
-def test_time_words_are_still_searched_by_keyword():
-    plan = plan_for("billing incidents in 2024")
-    assert (plan.text, plan.words) == ("billing incidents", "billing incidents in 2024")
-
-
-def test_a_question_of_only_a_time_keeps_it():
-    plan = plan_for("last week?")
-    assert plan.time_range
-    assert plan.text == "last week?"
+def test_time_words_are_kept_for_the_keyword_search_and_without_other_words(subtests: pytest.Subtests):
+    unchanged, only_time = "k8s incidents last week", "last week?"
+    for plan, text, words in (
+        (plan_for(unchanged, expands=False), unchanged, unchanged),
+        (plan_for("billing incidents in 2024"), "billing incidents", "billing incidents in 2024"),
+        (plan_for(only_time), only_time, only_time),
+    ):
+        with subtests.test(text=text):
+            assert (plan.text, plan.words) == (text, words)
+            assert plan.time_range
 
 
 REMAINDERS = [
@@ -190,38 +163,20 @@ def test_removed_time_words_leave_no_gap(subtests: pytest.Subtests):
             assert remove_time(text, message) == rest
 
 
-QUESTIONS_WITH_DECAY = [
-    "kettle",
-    "billing incidents",
-    "latest documentation",
-    "what is currently broken",
-    "what is the kettle",
-    "how do I boil water",
-]
-
-
-def test_older_documents_rank_lower_by_default(subtests: pytest.Subtests):
-    for text in QUESTIONS_WITH_DECAY:
-        with subtests.test(text=text):
-            plan = plan_for(text)
-            assert plan.half_life_days == HALF_LIFE
-            assert "decay" in names(plan)
-
-
-QUESTIONS_WITHOUT_DECAY = [
-    "history of billing",
-    "deployment documentation",
-    "source code of the parser",
-    "what does SLA mean",
-]
-
-
-def test_recency_is_ignored_for_timeless_questions(subtests: pytest.Subtests):
-    for text in QUESTIONS_WITHOUT_DECAY:
-        with subtests.test(text=text):
-            plan = plan_for(text)
-            assert plan.half_life_days is None
-            assert "no_decay" in names(plan)
+def test_older_documents_rank_lower_except_for_timeless_questions(subtests: pytest.Subtests):
+    aging = (
+        "kettle", "billing incidents", "latest documentation", "what is currently broken",
+        "what is the kettle", "how do I boil water",
+    )  # fmt: skip
+    lasting = (
+        "history of billing", "deployment documentation", "source code of the parser", "what does SLA mean",
+    )  # fmt: skip
+    for questions, half_life_days, rule in ((aging, HALF_LIFE, "decay"), (lasting, None, "no_decay")):
+        for text in questions:
+            with subtests.test(text=text):
+                plan = plan_for(text)
+                assert plan.half_life_days == half_life_days
+                assert rule in names(plan)
 
 
 def test_a_reranked_search_ignores_recency():
@@ -229,27 +184,19 @@ def test_a_reranked_search_ignores_recency():
     assert plan_for("kettle", reranks=True).rerank is True
     assert plan_for("kettle", reranks=False).half_life_days == HALF_LIFE
     assert plan_for("kettle", reranks=None).rerank is None
-
-
-def test_without_a_half_life_recency_is_not_reported():
     plan = plan_for("kettle", half_life_days=None)
     assert plan.half_life_days is None
-    assert not {"decay", "no_decay"} & set(names(plan))
+    assert not {"decay", "no_decay"} & set(names(plan)), "without a half-life there is no rule about it"
 
 
-def test_a_question_about_the_org_is_searched_in_all_of_it():
+def test_a_question_about_the_org_is_searched_in_all_of_it_and_others_in_the_workspace():
     plan = plan_for("who owns the billing service?")
     assert (plan.scope, plan.falls_back) == (SearchScope.ORG, False)
     assert names(plan)[1] == "org_level"
     assert "who owns" in plan.rules[1].reason
-
-
-def test_a_question_that_only_sounds_like_the_org_stays_in_the_workspace():
+    # It only sounds like the org.
     plan = plan_for("row-level security policy")
     assert (plan.scope, plan.falls_back) == (SearchScope.WORKSPACE, True)
-
-
-def test_without_a_workspace_the_org_is_searched():
     plan = plan_for("kettle", has_workspace=False)
     assert (plan.scope, plan.falls_back, names(plan)[1]) == (SearchScope.ORG, False, "no_workspace")
 
@@ -319,16 +266,7 @@ def test_an_adversarial_text_is_routed_quickly(subtests: pytest.Subtests):
 
 def test_a_similarity_query_is_not_interpreted():
     text = "Who owns the roadmap? Incidents since last week are in the k8s tickets."
-    request = RouterInput(
-        text,
-        SearchMode.AUTO,
-        SearchScope.AUTO,
-        expands=True,
-        has_filters=False,
-        has_workspace=True,
-        is_question=False,
-    )
-    plan = route(request, NOW, 365)
+    plan = plan_for(text, 365, is_question=False)
     assert (plan.family, plan.time_range, plan.half_life_days) == (None, None, None)
     assert (plan.scope, plan.falls_back) == (SearchScope.WORKSPACE, True)
     assert "kubernetes" in plan.words

@@ -42,12 +42,6 @@ FOLLOW_UPS = [
 ]  # fmt: skip
 
 
-def test_a_question_depends_on_the_history(subtests: pytest.Subtests):
-    for question in FOLLOW_UPS:
-        with subtests.test(question=question):
-            assert is_follow_up(question)
-
-
 INDEPENDENT_QUESTIONS = [
     "How do I deploy the application?", "Who owns the billing service?", "INC-4821 root cause",
     "Welche Teams besitzen den Rechnungsdienst?", "请假政策 年假 天数", "Kettle capacity",
@@ -62,10 +56,11 @@ INDEPENDENT_QUESTIONS = [
 ]  # fmt: skip
 
 
-def test_a_question_is_independent(subtests: pytest.Subtests):
-    for question in INDEPENDENT_QUESTIONS:
-        with subtests.test(question=question):
-            assert not is_follow_up(question)
+def test_a_question_depends_on_the_history_or_is_independent(subtests: pytest.Subtests):
+    for questions, depends in ((FOLLOW_UPS, True), (INDEPENDENT_QUESTIONS, False)):
+        for question in questions:
+            with subtests.test(question=question):
+                assert is_follow_up(question) is depends
 
 
 def test_an_adversarial_text_takes_no_time(subtests: pytest.Subtests):
