@@ -30,10 +30,7 @@ from tests.stand_in_server import Reply, StandIn
 
 MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
 TOOLS: list[ChatCompletionToolParam] = [
-    {
-        "type": "function",
-        "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
-    }
+    {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
 ]
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"at": "Paris"}'}}
 CALLED = {

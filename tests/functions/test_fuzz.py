@@ -35,12 +35,7 @@ from local.stack import Stack
 from tests.actors import World
 
 # Checks of a response against the description.
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 # Few examples, since each search embeds.
 EXAMPLES, EXAMPLES_LONG = 3, 25
 UNLIMITED = {"RAG_RATE_LIMIT_RAG": "1000000/minute", "RAG_RATE_LIMIT_API": "1000000/minute"}

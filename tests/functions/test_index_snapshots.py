@@ -297,10 +297,7 @@ DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
         "embeddings are of other, but",
     ),
     "fewer documents": (lambda folder: rewrite_manifest(folder, documents=3), "fewer documents"),
-    "more chunks": (
-        lambda folder: rewrite_manifest(folder, chunks=1),
-        "documents and chunks are not",
-    ),
+    "more chunks": (lambda folder: rewrite_manifest(folder, chunks=1), "documents and chunks are not"),
 }
 
 
@@ -360,10 +357,7 @@ def test_a_database_failure_during_a_load_leaves_the_old_index(
 def test_an_aborted_load_is_cleaned_up_by_the_org_s_next_load(local: Snapshots, people: People):
     request = {"name": "i", "overwrite": False, "documents": 0, "collection": {}}
     left = people.ann.rpc("rag_begin_load", request).json()
-    local.world.sql(
-        "update rag.collections set updated_at = now() - interval '2 hours' where id = %s",
-        left,
-    )
+    local.world.sql("update rag.collections set updated_at = now() - interval '2 hours' where id = %s", left)
     put(people.ann, "i", external_id="a")
     local.persist(people.ann, "i")
     local.load(people.alf, "copy", path="storage/i")

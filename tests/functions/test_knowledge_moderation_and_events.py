@@ -12,16 +12,7 @@ from shared.config import Settings
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.app_server import client_of, services_with
-from tests.functions.knowledge_client import (
-    QUESTION,
-    REFUNDS,
-    SHIPPING,
-    ask,
-    at,
-    delete,
-    ingest,
-    retrieve,
-)
+from tests.functions.knowledge_client import QUESTION, REFUNDS, SHIPPING, ask, at, delete, ingest, retrieve
 from tests.stand_in_server import Reply, StandIn
 
 

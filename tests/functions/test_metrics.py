@@ -169,9 +169,7 @@ def test_unsupported_methods_are_405(subtests: pytest.Subtests, operated: TestCl
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_without_a_signing_key_or_a_database_metrics_are_refused_without_details(
-    settings: Settings,
-):
+def test_without_a_signing_key_or_a_database_metrics_are_refused_without_details(settings: Settings):
     cases: list[tuple[dict[str, Any], int, str]] = [
         ({"supabase_url": "http://127.0.0.1:9"}, 500, "database_error"),
         ({}, 503, "api_keys_off"),

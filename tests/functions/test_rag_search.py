@@ -236,9 +236,7 @@ def test_cors_headers_are_on_every_response_including_errors(people: People):
         assert "x-request-id" in exposed
 
 
-def test_an_unexpected_exception_is_a_bare_500_with_cors_headers(
-    caplog: pytest.LogCaptureFixture,
-):
+def test_an_unexpected_exception_is_a_bare_500_with_cors_headers(caplog: pytest.LogCaptureFixture):
     def broken() -> None:
         raise RuntimeError("secret detail")
 

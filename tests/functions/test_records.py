@@ -67,10 +67,7 @@ def test_every_contract_records_a_model_s_answer_alike(
     choice: Row = {"index": 0, "finish_reason": "stop"}
     text = "The kettle K-300 switches off at 100 degrees [1]."
     with StandIn() as gateway, with_model(settings, gateway) as deployment:
-        reply = {
-            **MODEL_ANSWER,
-            "choices": [{**choice, "message": {"role": "assistant", "content": text}}],
-        }
+        reply = {**MODEL_ANSWER, "choices": [{**choice, "message": {"role": "assistant", "content": text}}]}
         gateway.replies(Reply(json=reply))
         ids: dict[str, str] = {}
 

@@ -191,11 +191,7 @@ FAULTS: list[tuple[Answer, int, str]] = [
     (in_json({"code": 500, "error_code": "unexpected_failure", "msg": PASSWORD}, 500), 500, "auth_failed"),
     (in_json({"message": "no Route matched with those values"}, 404), 500, "auth_failed"),
     (in_json([PASSWORD], 400), 500, "auth_failed"),
-    (
-        in_json({"access_token": PASSWORD, "user": {"email": "a@b.example"}}),
-        500,
-        "registered_without_key",
-    ),
+    (in_json({"access_token": PASSWORD, "user": {"email": "a@b.example"}}), 500, "registered_without_key"),
     (in_json({"access_token": 1}), 500, "auth_failed"),
     ((200, PASSWORD.encode(), {"Content-Type": "text/html"}), 500, "auth_failed"),
     ((302, b"", {"Location": "https://other.example/"}), 500, "auth_failed"),

@@ -80,10 +80,7 @@ FILTERS: list[tuple[Row, set[str]]] = [
     ({"labels": ["incident"], "sources": ["github"]}, set()),
     ({"after": "2026-09-01T00:00:00Z", "before": None}, {"Billing outage"}),
     ({"before": "2025-02-03"}, {"Who owns what"}),
-    (
-        {"sources": None, "labels": []},
-        {"Billing outage", "Who owns what", "Duplicate invoices", "Canteen"},
-    ),
+    ({"sources": None, "labels": []}, {"Billing outage", "Who owns what", "Duplicate invoices", "Canteen"}),
 ]
 
 

@@ -231,11 +231,7 @@ def test_a_session_is_reopened_continued_and_deleted(browse: Browse, readers: Pe
 
 @pytest.mark.long
 def test_a_token_that_expires_during_an_answer_is_requested_again(
-    browse: Browse,
-    readers: People,
-    settings: Settings,
-    gateway: StandIn,
-    monkeypatch: pytest.MonkeyPatch,
+    browse: Browse, readers: People, settings: Settings, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(jwt_verifier, "LEEWAY_SECONDS", 0)
     gateway.replies(streams("The queue ", 6.0, "was full."), streams("Because."))

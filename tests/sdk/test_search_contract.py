@@ -135,9 +135,7 @@ def test_the_four_calls_have_the_same_results_in_both_languages(
         },
         {
             "call": "search.similar",
-            "args": [
-                {**at, "subject": subject, "by": "documents", "filters": {"metadata": {"a_b": 1}}},
-            ],
+            "args": [{**at, "subject": subject, "by": "documents", "filters": {"metadata": {"a_b": 1}}}],
         },
         {
             "call": "search.contents",
@@ -199,10 +197,7 @@ def test_the_rag_pair_has_the_same_results_in_both_languages(
     assert (whole.status, "Priya Nair" in whole.answer.text) == ("success", True)
     others = typescript.results(
         {"baseUrl": ann.base_url, "apiKey": home.actor.token()},
-        {
-            "call": "rag.search",
-            "args": [{"queryText": QUESTION, "topK": 2, "filters": {"orgId": "Acme"}}],
-        },
+        {"call": "rag.search", "args": [{"queryText": QUESTION, "topK": 2, "filters": {"orgId": "Acme"}}]},
         {"call": "rag.answer", "args": [{"queryText": QUESTION, "filters": {"orgId": "Acme"}}]},
     )
     for model, other in zip((results, whole), others, strict=True):
@@ -213,10 +208,7 @@ def test_the_rag_pair_has_the_same_results_in_both_languages(
             each.pop("meta") for name in ("results", "citations") for each in value.get(name, [])
         ]
         assert stable(value) == stable(camel(dumped))
-    with (
-        Mnemosyne(key_of(people.ann), ann.base_url) as keyed,
-        pytest.raises(AuthenticationError),
-    ):
+    with Mnemosyne(key_of(people.ann), ann.base_url) as keyed, pytest.raises(AuthenticationError):
         keyed.rag.search(QUESTION)
 
 

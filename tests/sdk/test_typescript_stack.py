@@ -226,11 +226,7 @@ def test_a_member_s_list_spans_pages(typescript: Package, people: People):
 
 
 def test_a_token_that_expires_during_a_stream_is_an_error(
-    typescript: Package,
-    people: People,
-    settings: Settings,
-    gateway: StandIn,
-    monkeypatch: pytest.MonkeyPatch,
+    typescript: Package, people: People, settings: Settings, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
     """ann's: good when she asks, and no more when the second half of her question is looked for."""
     plan = {"choices": [{"message": {"role": "assistant", "content": "nothing"}}]}
