@@ -15,7 +15,7 @@ from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with, client_of, json_of
 from tests.functions.chat_completions_client import (
     DONE,
     KETTLE,
@@ -282,10 +282,9 @@ def test_a_model_of_a_missing_collection_is_404_with_the_contract_s_message(
                 with subtests.test(body=body, stream=stream):
                     content = json.dumps({"messages": [user()], "stream": stream, **body})
                     headers = {**people.ann.headers(), "Content-Type": "application/json"}
-                    response = client.post(PATH, content=content, headers=headers)
-                    assert response.status_code == status, response.text
-                    assert words in response.json()["detail"]
-                    assert response.json()["error"]["message"] == response.json()["detail"]
+                    response = json_of(client.post(PATH, content=content, headers=headers), status)
+                    assert words in response["detail"]
+                    assert response["error"]["message"] == response["detail"]
             # Another org's collection is as one that is not there. Of two orgs a name does not say which.
             refusal = ask(client, people.bob, model="rag/kettles").json()
             assert refusal["detail"] == "No such index: 'kettles' exists."
@@ -435,7 +434,7 @@ def test_anonymous_chat_needs_a_configured_user(
         "rag_index_anonymous_org": UUID(people.acme.id),
         "rag_index_anonymous_user": UUID(people.alf.id),
     }
-    with services_with(settings, **anonymous) as changed, client_of(chat_completions.app, changed) as client:
+    with app_with(chat_completions.app, settings, **anonymous) as client:
         assert KETTLE in client.post(PATH, json=body).text
         bearer = {"Authorization": "Bearer nonsense"}
         assert client.post(PATH, json=body, headers=bearer).status_code == 401

@@ -10,6 +10,7 @@ from shared.answering.platform_chat.types import Message, Session
 from shared.services import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
+from tests.functions.app_server import json_of
 from tests.functions.app_server import platform_error as error
 
 PATH = "/api/v1/chat/sessions"
@@ -78,9 +79,7 @@ QUESTION = {"role": "user", "content": "How hot is the kiln?"}
 def test_messages_are_stored_without_a_search(services: Services, people: People):
     (home,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
     body = {"messages": [QUESTION, ANSWER], "collection_id": home["id"]}
-    created = people.ann.post(PATH, body)
-    assert created.status_code == 201, created.text
-    session = created.json()["session_id"]
+    session = json_of(people.ann.post(PATH, body), 201)["session_id"]
     added = people.ann.post(f"/v1/chat/sessions/{session}/messages", {"messages": [QUESTION]})
     assert (added.status_code, added.json()) == (201, {"session_id": session})
     rows = get_rows(people.ann, f"{PATH}/{session}/messages")
@@ -96,12 +95,9 @@ def test_messages_are_stored_without_a_search(services: Services, people: People
 
 
 def test_a_session_may_begin_with_an_answer(people: People):
-    created = people.ann.post(PATH, {"messages": [ANSWER]})
-    assert created.status_code == 201, created.text
+    body = json_of(people.ann.post(PATH, {"messages": [ANSWER]}), 201)
     assert get_rows(people.ann)[0]["title"] == ""
-    added = people.ann.post(
-        f"{PATH}/{created.json()['session_id']}/messages", {"messages": [ANSWER, QUESTION]}
-    )
+    added = people.ann.post(f"{PATH}/{body['session_id']}/messages", {"messages": [ANSWER, QUESTION]})
     assert added.status_code == 201, added.text
     assert get_rows(people.ann)[0]["title"] == QUESTION["content"]
 
@@ -134,11 +130,8 @@ def test_a_client_stores_no_sources(people: People):
 
 
 OTHER_DETAILS: list[Row] = [
-    {},
-    {"sources": [], "usage": None},
-    {"sources": 7, "usage": "x"},
-    {"sources": [1]},
-]
+    {}, {"sources": [], "usage": None}, {"sources": 7, "usage": "x"}, {"sources": [1]},
+]  # fmt: skip
 
 
 def test_details_in_an_unknown_form_are_omitted(

@@ -8,7 +8,7 @@ from functions import collections
 from shared.config import Settings
 from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, client_of, services_with
+from tests.functions.app_server import NO_METADATA, app_with, json_of
 from tests.functions.app_server import platform_error as error
 from tests.stand_in_server import Reply, StandIn
 
@@ -21,17 +21,11 @@ Row = dict[str, Any]
 
 
 def create(actor: Actor, name: str = "docs", **more: Any) -> Row:
-    response = actor.request("POST", PATH, {"name": name, **more})
-    assert response.status_code == 201, response.text
-    body: Row = response.json()
-    return body
+    return json_of(actor.request("POST", PATH, {"name": name, **more}), 201)
 
 
 def listed(actor: Actor, query: str = "") -> Row:
-    response = actor.request("GET", f"{PATH}{query}")
-    assert response.status_code == 200, response.text
-    body: Row = response.json()
-    return body
+    return json_of(actor.request("GET", f"{PATH}{query}"))
 
 
 def names(actor: Actor, query: str = "") -> list[str]:
@@ -51,12 +45,9 @@ def test_a_collection_is_created_and_read_back(people: People):
         name: request[name] for name in ("name", "description", "metadata")
     }
     assert made["config"] == {
-        "chunk_size": 256,
-        "chunk_overlap": 20,
-        "embedding_model": "all-MiniLM-L6-v2",
-        "enable_hybrid_search": False,
-        "enable_knowledge_graph": True,
-    }
+        "chunk_size": 256, "chunk_overlap": 20, "embedding_model": "all-MiniLM-L6-v2",
+        "enable_hybrid_search": False, "enable_knowledge_graph": True,
+    }  # fmt: skip
     assert made["document_count"] == 0
     assert (made["user_id"], made["owner_id"]) == (people.ann.id, None)
     assert people.alf.request("GET", f"{PATH}/{made['id']}").json() == made
@@ -68,12 +59,9 @@ def test_omitted_settings_take_the_deployment_s_defaults(people: People):
     assert made["metadata"] == {}
     assert made["description"] is None
     assert made["config"] == {
-        "chunk_size": 128,
-        "chunk_overlap": 12,
-        "embedding_model": "all-MiniLM-L6-v2",
-        "enable_hybrid_search": True,
-        "enable_knowledge_graph": True,
-    }
+        "chunk_size": 128, "chunk_overlap": 12, "embedding_model": "all-MiniLM-L6-v2",
+        "enable_hybrid_search": True, "enable_knowledge_graph": True,
+    }  # fmt: skip
 
 
 CONFIGS: list[tuple[Row, str | None, int, int]] = [
@@ -91,8 +79,7 @@ def test_the_config_reports_the_effective_settings(
     for config, key, size, overlap in CONFIGS:
         with (
             subtests.test(config=config, key=key),
-            services_with(settings, openai_api_key=key) as services,
-            client_of(collections.app, services) as app,
+            app_with(collections.app, settings, openai_api_key=key) as app,
         ):
             headers = world.user(world.org()).headers()
             answer = app.post(PATH, json={"name": "docs", "config": config}, headers=headers)
@@ -106,7 +93,7 @@ def test_the_chunk_size_fits_the_window_that_the_embedder_s_server_reports(
 ):
     gateway.replies(Reply(json={"data": [{"id": "m", "max_model_len": 300}]}))
     remote = {"openai_api_key": "sk-none", "rag_embedding_url": f"{gateway.url}/v1"}
-    with services_with(settings, **remote) as services, client_of(collections.app, services) as app:
+    with app_with(collections.app, settings, **remote) as app:
         for name, config, size, overlap in (("a", {}, 300, 30), ("b", {"chunk_size": 8000}, 300, 30)):
             body = {"name": name, "config": config}
             made = app.post(PATH, json=body, headers=people.ann.headers()).json()["config"]
@@ -155,14 +142,9 @@ def test_document_counts_include_only_visible_documents(people: People):
 def test_null_leaves_a_field_unchanged(people: People):
     made = create(people.ann, description="old", metadata={"a": 1}, config={"chunk_size": 100})
     changes = {
-        "name": None,
-        "description": "new",
-        "metadata": None,
-        "config": {"enable_hybrid_search": False},
-    }
-    response = people.ann.request("PATCH", f"{PATH}/{made['id']}", changes)
-    assert response.status_code == 200, response.text
-    changed = response.json()
+        "name": None, "description": "new", "metadata": None, "config": {"enable_hybrid_search": False},
+    }  # fmt: skip
+    changed = json_of(people.ann.request("PATCH", f"{PATH}/{made['id']}", changes))
     assert changed["updated_at"] > made["updated_at"]
     assert changed == {
         **made,
@@ -224,9 +206,8 @@ def test_a_collection_s_documents_are_queued_for_extraction(people: People, subt
             (people.ann, {}, 0), (people.ann, {"again": True}, 2), (people.ada, {"again": True}, 3),
         ):  # fmt: skip
             with subtests.test(path=path, body=body, queued=queued):
-                response = actor.request("POST", path, body)
-                assert response.status_code == 202, response.text
-                assert response.json() == {"collection_id": home, "queued": queued}
+                response = json_of(actor.request("POST", path, body), 202)
+                assert response == {"collection_id": home, "queued": queued}
     path = f"{PATH}/{home}/graph"
     assert error(people.ann.request("POST", path, {"again": "yes"}), 400)["details"] == {"field": "again"}
     assert error(people.bob.request("POST", path, {}), 404)["code"] == "collection_not_found"

@@ -150,12 +150,10 @@ def test_a_busy_embedding_service_is_retried(gateway: StandIn, ask: Ask, people:
 def with_embeddings(settings: Settings, url: str, timeout: float = LONG) -> Settings:
     return Settings(
         **{
-            **settings.model_dump(exclude_unset=True),
-            "openai_api_key": "sk-of-the-tests",
-            "rag_embedding_url": url,
-            "rag_embedding_timeout_seconds": timeout,
+            **settings.model_dump(exclude_unset=True), "openai_api_key": "sk-of-the-tests",
+            "rag_embedding_url": url, "rag_embedding_timeout_seconds": timeout,
         }
-    )
+    )  # fmt: skip
 
 
 def completion(content: str | None) -> Reply:
@@ -208,12 +206,10 @@ def test_a_gateway_error_is_reported(
 def with_gateway(settings: Settings, gateway: StandIn, timeout: float) -> Settings:
     return Settings(
         **{
-            **settings.model_dump(exclude_unset=True),
-            "rag_llm_api_key": "sk-of-the-tests",
-            "rag_llm_url": f"{gateway.url}/v1",
-            "rag_llm_timeout_seconds": timeout,
+            **settings.model_dump(exclude_unset=True), "rag_llm_api_key": "sk-of-the-tests",
+            "rag_llm_url": f"{gateway.url}/v1", "rag_llm_timeout_seconds": timeout,
         }
-    )
+    )  # fmt: skip
 
 
 def test_a_complete_answer_is_one_log_line_with_all_six_steps(

@@ -98,9 +98,6 @@ def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: S
         health.app.dependency_overrides.clear()
         services.close()
     assert response.json()["reranker"] == {
-        "provider": "cohere",
-        "model": "rerank-english-v3.0",
-        "source": "proxy.example",
-        "enabled": True,
-    }
+        "provider": "cohere", "model": "rerank-english-v3.0", "source": "proxy.example", "enabled": True,
+    }  # fmt: skip
     assert "7f3x" not in response.text

@@ -15,7 +15,7 @@ from local import access_tokens
 from shared.config import Settings
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.app_server import client_of, proxy_to, services_with
+from tests.functions.app_server import app_with, proxy_to
 from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import collection
 from tests.process_faults import long_lock_waits, wait_for_waiters
@@ -218,8 +218,7 @@ def test_without_a_key_there_is_no_additional_database_call(people: People, sett
     issuer = access_tokens.issuer(people.ann.stack.url)
     with (
         proxy_to(settings.supabase_url) as (address, requests),
-        services_with(settings, supabase_url=address, supabase_jwt_issuer=issuer) as services,
-        client_of(collections.app, services) as app,
+        app_with(collections.app, settings, supabase_url=address, supabase_jwt_issuer=issuer) as app,
     ):
         for name, headers in (("one", {}), ("two", HEADER)):
             first(

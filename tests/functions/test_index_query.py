@@ -12,7 +12,7 @@ from shared.config import Settings
 from shared.generation.refusal_texts import INSUFFICIENT
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with
 from tests.functions.test_indexes import KETTLE, TOASTER, detail, digest, index
 from tests.stand_in_server import Reply, StandIn
 
@@ -32,7 +32,7 @@ def retrieve(actor: Actor, query: str = QUESTION, **more: Any) -> Any:
 def with_model(settings: Settings, api: StandIn) -> Iterator[TestClient]:
     """The function of a deployment that has a gateway."""
     changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": api.url}
-    with services_with(settings, **changes) as services, client_of(index_query.app, services) as client:
+    with app_with(index_query.app, settings, **changes) as client:
         yield client
 
 
@@ -167,12 +167,8 @@ def test_an_out_of_range_field_is_422_and_named(subtests: pytest.Subtests, peopl
 
 
 BAD_PARAMETERS: list[dict[str, Any]] = [
-    {"temperature": 3},
-    {"temperature": "hot"},
-    {"max_tokens": 0},
-    {"top_p": 2},
-    {"stop": 7},
-]
+    {"temperature": 3}, {"temperature": "hot"}, {"max_tokens": 0}, {"top_p": 2}, {"stop": 7},
+]  # fmt: skip
 
 
 def test_an_out_of_range_parameter_is_422_and_named(subtests: pytest.Subtests, people: People):

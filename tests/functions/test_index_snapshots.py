@@ -18,7 +18,7 @@ from shared.config import LOCAL_MODEL, Settings
 from shared.documents.snapshots import load_session
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with
 from tests.snapshot_client import Snapshots, detail, put, rewrite_manifest, snapshot_client
 from tests.sql.passages import deployed_with
 
@@ -234,7 +234,7 @@ def test_an_empty_index_is_loaded_as_an_empty_index(local: Snapshots, people: Pe
 
 
 def test_a_function_without_an_object_store_reports_so(settings: Settings, people: People):
-    with services_with(settings) as services, client_of(index_snapshots.app, services) as app:
+    with app_with(index_snapshots.app, settings) as app:
         for verb in ("persist", "load"):
             message = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
             assert message == "This deployment has no snapshot storage. Please ask its operator for one."

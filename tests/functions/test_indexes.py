@@ -14,20 +14,14 @@ from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of
+from tests.functions.app_server import client_of, json_of
 
 KETTLE = "The kettle switches off at 100 degrees. It holds 1.7 litres."
 TOASTER = "The toaster browns bread in two minutes. It has two slots."
 NAMES = [
-    "rag_index",
-    "my index",
-    "team/docs/v2",
-    "Überblick 索引 📚",
-    "documents",
-    "a/documents",
-    "%2F",
+    "rag_index", "my index", "team/docs/v2", "Überblick 索引 📚", "documents", "a/documents", "%2F",
     "x" * 255,
-]
+]  # fmt: skip
 Row = dict[str, Any]
 
 
@@ -48,23 +42,16 @@ def index(actor: Actor, *texts: str, name: str = "rag_index", **metadata: Any) -
 
 
 def listed(actor: Actor, query: str = "", name: str = "rag_index") -> Row:
-    response = actor.request("GET", path(name, f"/documents{query}"))
-    assert response.status_code == 200, response.text
-    body: Row = response.json()
-    return body
+    return json_of(actor.request("GET", path(name, f"/documents{query}")))
 
 
 def changed(actor: Actor, *documents: Row, name: str = "rag_index") -> Row:
-    response = actor.post(path(name, "/documents"), {"documents": documents})
-    assert response.status_code == 200, response.text
-    body: Row = response.json()
-    return body
+    return json_of(actor.post(path(name, "/documents"), {"documents": documents}))
 
 
 def retrieve(actor: Actor, query: str, name: str = "rag_index", **more: Any) -> list[Row]:
-    response = actor.post("/retrieve", {"index_name": name, "query": query, **more})
-    assert response.status_code == 200, response.text
-    results: list[Row] = response.json()["results"]
+    body = json_of(actor.post("/retrieve", {"index_name": name, "query": query, **more}))
+    results: list[Row] = body["results"]
     return results
 
 
@@ -77,12 +64,9 @@ def detail(response: Any, status: int) -> Any:
 def test_indexed_documents_are_searchable_at_once(people: People):
     first, second = index(people.ann, KETTLE, TOASTER, author="kaito")
     assert first == {
-        "doc_id": digest(KETTLE),
-        "text": KETTLE,
-        "hash_value": digest(KETTLE),
-        "metadata": {"author": "kaito"},
-        "is_truncated": False,
-    }
+        "doc_id": digest(KETTLE), "text": KETTLE, "hash_value": digest(KETTLE),
+        "metadata": {"author": "kaito"}, "is_truncated": False,
+    }  # fmt: skip
     assert second["doc_id"] == digest(TOASTER)
     best = retrieve(people.ann, "When does the kettle switch off?")[0]
     assert set(best) == {"doc_id", "node_id", "text", "score", "metadata"}
@@ -328,13 +312,8 @@ def test_code_is_split_at_function_boundaries(people: People):
 
 
 BAD_PAGES: list[str] = [
-    "limit=0",
-    "limit=101",
-    "limit=x",
-    "offset=-1",
-    "max_text_length=0",
-    "max_text_length=100001",
-]
+    "limit=0", "limit=101", "limit=x", "offset=-1", "max_text_length=0", "max_text_length=100001",
+]  # fmt: skip
 
 
 def test_an_invalid_page_is_422_and_named(subtests: pytest.Subtests, people: People):
@@ -376,15 +355,12 @@ def test_documents_of_another_contract_are_listed_changed_and_deleted_by_id(peop
             "collection": name,
             "documents": [
                 {
-                    "title": "Kettle",
-                    "content": KETTLE,
-                    "content_hash": digest(KETTLE),
-                    "embedding_model": "all-MiniLM-L6-v2",
-                    "chunks": [],
+                    "title": "Kettle", "content": KETTLE, "content_hash": digest(KETTLE),
+                    "embedding_model": "all-MiniLM-L6-v2", "chunks": [],
                 }
             ],
         },
-    )
+    )  # fmt: skip
     assert (response.status_code, answer.status_code) == (201, 200), answer.text
     document_id = answer.json()[0]["document_id"]
     assert [row["doc_id"] for row in listed(people.ann, name=name)["documents"]] == [document_id]

@@ -11,7 +11,7 @@ from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import client_of, json_of, services_with
 from tests.functions.test_indexes import digest, path
 
 CLIENTS = 4
@@ -67,9 +67,7 @@ class Client:
                 self.texts_by_name.pop(name, None)
 
     def _post(self, address: str, body: Any) -> Any:
-        response = self._api.post(address, json=body, headers=self._headers)
-        assert response.status_code == 200, response.text
-        return response.json()
+        return json_of(self._api.post(address, json=body, headers=self._headers))
 
 
 @pytest.mark.parametrize("operations", [20, pytest.param(250, marks=pytest.mark.long)])

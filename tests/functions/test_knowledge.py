@@ -11,7 +11,7 @@ from shared.config import Settings
 from shared.text.normalize import clean
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, client_of, services_with
+from tests.functions.app_server import NO_METADATA, app_with, json_of
 from tests.functions.knowledge_client import (
     PREFIX,
     REFUNDS,
@@ -126,9 +126,8 @@ def test_an_invalid_namespace_name_is_422(subtests: pytest.Subtests, people: Peo
                 ("POST", "documents", {"documents": [{"text": REFUNDS}]}), ("GET", "documents", None),
                 ("POST", "retrieve", {"query": "x"}), ("DELETE", "documents/x", None),
             ):  # fmt: skip
-                response = people.ann.request(method, at(namespace, rest), body)
-                assert response.status_code == 422, response.text
-                assert response.json()["detail"][0]["loc"] == ["path", "namespace"]
+                response = json_of(people.ann.request(method, at(namespace, rest), body), 422)
+                assert response["detail"][0]["loc"] == ["path", "namespace"]
 
 
 DOCUMENT_IDS: list[str] = [
@@ -167,9 +166,8 @@ def test_an_id_that_no_url_can_contain_is_422(subtests: pytest.Subtests, people:
     for name in BAD_IDS:
         with subtests.test(name=name):
             body = {"documents": [{"text": REFUNDS, "document_id": name}]}
-            response = people.ann.request("POST", at("support", "documents"), body)
-            assert response.status_code == 422, response.text
-            assert response.json()["detail"][0]["loc"] == ["body", "documents", 0, "document_id"]
+            response = json_of(people.ann.request("POST", at("support", "documents"), body), 422)
+            assert response["detail"][0]["loc"] == ["body", "documents", 0, "document_id"]
 
 
 def test_two_texts_with_one_id_are_422_and_neither_is_stored(people: People):
@@ -226,7 +224,7 @@ def test_an_unknown_namespace_is_empty_and_is_not_created(people: People, settin
     assert delete(people.ann, "x", "nowhere").json() == {"detail": "Document not found"}
     with StandIn() as gateway:
         changes: dict[str, Any] = {"rag_llm_api_key": SecretStr("k"), "rag_llm_url": gateway.url}
-        with services_with(settings, **changes) as services, client_of(knowledge.app, services) as app:
+        with app_with(knowledge.app, settings, **changes) as app:
             path, body = at("nowhere", "query"), {"question": "x"}
             answer = app.post(path, json=body, headers=people.ann.headers())
         nothing = "There is nothing in this namespace that answers this question."
@@ -284,9 +282,10 @@ def test_a_malformed_query_is_422_and_names_the_field(subtests: pytest.Subtests,
             with subtests.test(route=route, field=field, value=value):
                 text = {"retrieve": "query", "query": "question"}[route]
                 place = text if field == "text" else field
-                response = people.ann.request("POST", at("support", route), {text: "x", place: value})
-                assert response.status_code == 422, response.text
-                assert [fault["loc"] for fault in response.json()["detail"]] == [["body", place]]
+                response = json_of(
+                    people.ann.request("POST", at("support", route), {text: "x", place: value}), 422
+                )
+                assert [fault["loc"] for fault in response["detail"]] == [["body", place]]
 
 
 def test_a_query_returns_the_requested_number_of_chunks(people: People):

@@ -11,7 +11,7 @@ from functions import knowledge, metrics
 from shared.config import Settings
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with
 from tests.functions.knowledge_client import QUESTION, REFUNDS, SHIPPING, ask, at, delete, ingest, retrieve
 from tests.stand_in_server import Reply, StandIn
 
@@ -23,10 +23,7 @@ def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
     ingest(people.ann, {**document, "title": "t"})
     assert "HIDDEN-1" in json.dumps(retrieve(people.ann))
     denied = {"knowledge": frozenset({*secret, "source"}), "memory": frozenset({"x"})}
-    with (
-        services_with(settings, rag_metadata_denylists=denied) as services,
-        client_of(knowledge.app, services) as app,
-    ):
+    with app_with(knowledge.app, settings, rag_metadata_denylists=denied) as app:
         headers = people.ann.headers()
         # Nor does it become a title.
         upload = {"documents": [document]}
@@ -74,10 +71,7 @@ def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
         settings = settings.model_copy(
             update={"rag_llm_api_key": SecretStr("sk-model"), "rag_llm_url": model.url}
         )
-        with (
-            services_with(settings, rag_metadata_denylists=denylists) as services,
-            client_of(knowledge.app, services) as app,
-        ):
+        with app_with(knowledge.app, settings, rag_metadata_denylists=denylists) as app:
             request = {"include_citations": True}
             answers = [
                 app.get(at("support", "documents"), headers=headers),
@@ -95,12 +89,9 @@ def test_a_denied_author_and_date_are_in_no_answer_and_count_as_missing(people: 
     headers, denied = people.ann.headers(), {"knowledge": frozenset({"author", "date"})}
     question = {"question": f"Did Halvorsen write this on 2031-12-01: {QUESTION}"}
     path = at("support", "query")
-    with services_with(settings) as services, client_of(knowledge.app, services) as app:
+    with app_with(knowledge.app, settings) as app:
         allowed = app.post(path, json=question, headers=headers).json()
-    with (
-        services_with(settings, rag_metadata_denylists=denied) as services,
-        client_of(knowledge.app, services) as app,
-    ):
+    with app_with(knowledge.app, settings, rag_metadata_denylists=denied) as app:
         answer = app.post(path, json=question, headers=headers).json()
     assert "(2031-12-01)" in allowed["answer"]
     assert len(allowed["confidence_detail"]["because"]) == 1
@@ -124,10 +115,7 @@ def test_the_same_text_from_two_sources_is_two_documents(people: People):
 
 def test_metrics_are_correct_across_instances(people: People, settings: Settings):
     def read() -> dict[str, float]:
-        with (
-            services_with(settings, rag_metrics_token="t" * 16) as services,
-            client_of(metrics.app, services) as app,
-        ):
+        with app_with(metrics.app, settings, rag_metrics_token="t" * 16) as app:
             text = app.get("/metrics", headers={"Authorization": f"Bearer {'t' * 16}"}).text
         by_name = {}
         for family in text_string_to_metric_families(text):
@@ -152,7 +140,7 @@ def test_metrics_are_correct_across_instances(people: People, settings: Settings
         gateway.replies(Reply({"id": "x", "choices": choices, "usage": usage, "object": "chat.completion",
                                "created": 1, "model": "m"}))  # fmt: skip
         changes: dict[str, Any] = {"rag_llm_api_key": SecretStr("k"), "rag_llm_url": gateway.url}
-        with services_with(settings, **changes) as services, client_of(knowledge.app, services) as app:
+        with app_with(knowledge.app, settings, **changes) as app:
             body = {"question": question}
             answer = app.post(at("support", "query"), json=body, headers=people.ann.headers())
     assert answer.json()["answer"] == "30 days"
@@ -197,7 +185,7 @@ def test_a_lost_event_fails_no_request(
 ):
     world.sql("alter table rag.audit_events rename to elsewhere")
     try:
-        with services_with(settings) as services, client_of(knowledge.app, services) as app:
+        with app_with(knowledge.app, settings) as app:
             body = {"documents": [{"text": REFUNDS}]}
             answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
             response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())

@@ -29,7 +29,7 @@ from shared.services import Services
 from shared.types import Principal
 from tests.actors import NOBODYS, Actor
 from tests.conftest import People
-from tests.functions.app_server import client_of, live, services_with
+from tests.functions.app_server import app_with, live, services_with
 from tests.shared.examples import match
 from tests.stand_in_server import Reply, StandIn
 
@@ -41,13 +41,10 @@ METADATA = "/.well-known/oauth-protected-resource"
 EVERY_TOOL = {"search", "answer", "read_document", "list_collections", "add_text"}
 # Those that a key with that scope may use.
 TOOLS = {
-    "retrievals:read": {"search", "read_document"},
-    "chat:read": {"search", "answer", "read_document"},
-    "documents:read": {"read_document", "list_collections"},
-    "documents:write": {"add_text"},
-    "collections:manage": {"list_collections"},
-    "admin": EVERY_TOOL,
-}
+    "retrievals:read": {"search", "read_document"}, "chat:read": {"search", "answer", "read_document"},
+    "documents:read": {"read_document", "list_collections"}, "documents:write": {"add_text"},
+    "collections:manage": {"list_collections"}, "admin": EVERY_TOOL,
+}  # fmt: skip
 
 
 @asynccontextmanager
@@ -268,11 +265,9 @@ def test_a_request_without_a_credential_leads_to_the_authorization_server(people
         address = challenge.removeprefix('Bearer resource_metadata="').removesuffix('"')
         assert address == f"{people.ann.stack.url}{METADATA}/mcp"
     assert httpx.get(address).json() == {
-        "resource": f"{people.ann.stack.url}/mcp",
-        "authorization_servers": [settings.issuer],
-        "bearer_methods_supported": ["header"],
-        "resource_name": "citerow",
-    }
+        "resource": f"{people.ann.stack.url}/mcp", "authorization_servers": [settings.issuer],
+        "bearer_methods_supported": ["header"], "resource_name": "citerow",
+    }  # fmt: skip
     assert httpx.get(f"{people.ann.stack.url}{METADATA}").json() == httpx.get(address).json()
     # Not to an address of the client's choice.
     refused = send(people.ann, LIST, token="x", Host="evil.example")
@@ -280,10 +275,7 @@ def test_a_request_without_a_credential_leads_to_the_authorization_server(people
 
 
 def test_a_web_page_needs_an_allowed_origin(people: People, settings: Settings):
-    with (
-        services_with(settings, rag_cors_origins=["https://app.example"]) as services,
-        client_of(mcp.app, services) as app,
-    ):
+    with app_with(mcp.app, settings, rag_cors_origins=["https://app.example"]) as app:
         for origin, status in (("https://app.example", 200), ("https://evil.example", 403), (None, 200)):
             headers = {**people.ann.headers(), "Accept": "application/json"}
             headers |= {"Origin": origin} if origin else {}

@@ -13,7 +13,7 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with, client_of, services_with
 from tests.functions.test_administration import put_jobs
 
 TOKEN = "a token of the operator's"
@@ -21,10 +21,7 @@ TOKEN = "a token of the operator's"
 
 @pytest.fixture
 def operated(settings: Settings) -> Iterator[TestClient]:
-    with (
-        services_with(settings, rag_metrics_token=TOKEN) as services,
-        client_of(metrics.app, services) as client,
-    ):
+    with app_with(metrics.app, settings, rag_metrics_token=TOKEN) as client:
         yield client
 
 
@@ -53,7 +50,7 @@ def grown(client: TestClient, before: dict[tuple[str, str], float]) -> dict[tupl
 
 
 def test_without_a_configured_token_there_are_no_metrics(settings: Settings, people: People):
-    with services_with(settings) as services, client_of(metrics.app, services) as client:
+    with app_with(metrics.app, settings) as client:
         plain = client.get("/metrics")
         assert plain.status_code == 404
         assert plain.json()["error"]["code"] == "not_found"
