@@ -53,12 +53,8 @@ def deployed(stack: Stack) -> Iterator[Deployed]:
     port = free_port()
     store = {"RAG_SNAPSHOT_URL": f"file://{stack.folder}/fuzzed"}
     environment = {
-        **stack.function_environment(),
-        **UNLIMITED,
-        **store,
-        "PORT": str(port),
-        "PYTHONPATH": str(ROOT),
-    }
+        **stack.function_environment(), **UNLIMITED, **store, "PORT": str(port), "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
     log = stack.folder / "logs" / "fuzzed.log"
     child = start([sys.executable, "-m", "functions.server"], environment, log)
     url = f"http://127.0.0.1:{port}"
@@ -150,18 +146,12 @@ PUBLIC = {
 OPEN = {"/api/v1/health", "/v1/health"}
 # A well-formed request succeeds here, sooner or later, for an authorized caller.
 SURE = {
-    ("/api/rag/search", "post"): 200,
-    ("/functions/v1/rag-search", "post"): 200,
-    ("/api/rag/answer", "post"): 200,
-    ("/functions/v1/rag-answer", "post"): 200,
-    ("/api/v1/collections", "get"): 200,
-    ("/v1/collections", "get"): 200,
-    ("/index", "post"): 200,
-    ("/indexes", "get"): 200,
-    ("/api/v1/knowledge/namespaces", "get"): 200,
-    ("/api/keys", "get"): 200,
+    ("/api/rag/search", "post"): 200, ("/functions/v1/rag-search", "post"): 200,
+    ("/api/rag/answer", "post"): 200, ("/functions/v1/rag-answer", "post"): 200,
+    ("/api/v1/collections", "get"): 200, ("/v1/collections", "get"): 200, ("/index", "post"): 200,
+    ("/indexes", "get"): 200, ("/api/v1/knowledge/namespaces", "get"): 200, ("/api/keys", "get"): 200,
     ("/api/keys", "post"): 201,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("operation", DISTINCT, ids=str)

@@ -49,14 +49,9 @@ def test_sufficient_context_is_answered_with_citations(people: People, services:
     assert response.status_code == 200
     body = response.json()
     assert set(body) == {
-        "status",
-        "query_text",
-        "answer",
-        "citations",
-        "context_used",
-        "confidence_detail",
+        "status", "query_text", "answer", "citations", "context_used", "confidence_detail",
         "processing_time_ms",
-    }
+    }  # fmt: skip
     assert body["status"] == "success"
     assert body["answer"]["confidence"] in ("high", "medium")
     assert body["answer"]["model"] == "extractive"

@@ -14,7 +14,14 @@ from shared.services import Services
 from tests import graph_documents, metadata_filters
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, client_of, platform_error, services_with
+from tests.functions.app_server import (
+    NO_METADATA,
+    app_with,
+    client_of,
+    json_of,
+    platform_error,
+    services_with,
+)
 from tests.functions.search_workspace import OUTAGE, Workspace, put
 from tests.hosted_reranker import MODEL, hosted_reranker
 
@@ -25,10 +32,7 @@ MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 
 
 def retrieve(actor: Actor, query: str = QUESTION, path: str = PATH, **body: Any) -> Row:
-    response = actor.post(path, {"query": query, **body})
-    assert response.status_code == 200, response.text
-    results: Row = response.json()
-    return results
+    return json_of(actor.post(path, {"query": query, **body}))
 
 
 def titles(actor: Actor, query: str = QUESTION, **body: Any) -> set[str]:
@@ -134,7 +138,7 @@ def test_filters_apply_in_every_mode(
 
 def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Settings, home: Workspace):
     with hosted_reranker("lentil soup") as reranker:
-        with services_with(settings, **reranker) as services, client_of(retrievals.app, services) as client:
+        with app_with(retrievals.app, settings, **reranker) as client:
             assert by_reranker(client, home, rerank=True) == (MODEL, "Canteen")
             assert (
                 by_reranker(client, home)
@@ -146,7 +150,7 @@ def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Set
             assert by_reranker(client, home) == by_reranker(client, home, rerank=None) == (MODEL, "Canteen")
             assert by_reranker(client, home, rerank=False) == (None, "Billing outage")
     broken = {**reranker, "rag_rerank_url": "http://127.0.0.1:9"}
-    with services_with(settings, **broken) as services, client_of(retrievals.app, services) as client:
+    with app_with(retrievals.app, settings, **broken) as client:
         request = {"query": QUESTION, "rerank": True}
         answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
     assert answer["retrieval_metadata"]["rerank_failed"] is True
@@ -272,10 +276,7 @@ def test_a_missing_collection_is_404(subtests: pytest.Subtests, people: People):
 
 def test_rate_limit_and_method_follow_the_platform_contract(settings: Settings, people: People):
     assert people.ann.request("GET", PATH).status_code == 405
-    with (
-        services_with(settings, rag_rate_limit_api="1/minute") as services,
-        client_of(retrievals.app, services) as client,
-    ):
+    with app_with(retrievals.app, settings, rag_rate_limit_api="1/minute") as client:
         answers: list[Any] = [
             client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)
         ]
@@ -283,7 +284,7 @@ def test_rate_limit_and_method_follow_the_platform_contract(settings: Settings, 
     assert platform_error(answers[1], 429)["code"] == "rate_limit_exceeded"
     assert int(answers[1].headers["retry-after"]) > 0
     gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
-    with services_with(settings, **gone) as services, client_of(retrievals.app, services) as client:
+    with app_with(retrievals.app, settings, **gone) as client:
         response: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
     assert platform_error(response, response.status_code)["type"] == "server_error"
     assert response.status_code in (500, 503)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.functions.app_server import json_of
 
 PATH = "/api/v1/sources"
 CREDENTIALS = {"access_key_id": "AKIAs3cret", "secret_access_key": "s3cret"}
@@ -22,10 +23,7 @@ def body_of(actor: Actor, **more: Any) -> Row:
 
 
 def make(actor: Actor, **more: Any) -> Row:
-    response = actor.request("POST", PATH, body_of(actor, **more))
-    assert response.status_code == 201, response.text
-    source: Row = response.json()
-    return source
+    return json_of(actor.request("POST", PATH, body_of(actor, **more)), 201)
 
 
 def test_a_source_is_created_changed_run_and_deleted(people: People, world: World):

@@ -32,7 +32,7 @@ from shared.services import Services
 from shared.types import Principal
 from tests.actors import MODEL, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with, client_of, services_with
 from tests.functions.chat_completions_client import DONE, encode, piece, user
 from tests.sql.operations.test_token_quotas import USAGE, limit
 from tests.stand_in_server import Reply, Request, StandIn
@@ -129,10 +129,7 @@ def test_a_stream_is_counted_even_if_it_breaks_or_reports_no_usage(
             Reply(chunks=[*encode(piece("It "), piece("does."), piece()), DONE]),
             Reply(chunks=[*encode(piece("It "), piece("does"))], drop=True),
         )
-        with (
-            services_with(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as services,
-            client_of(chat_completions.app, services) as client,
-        ):
+        with app_with(chat_completions.app, settings, rag_llm_api_key="sk", rag_llm_url=model.url) as client:
             for calls in (1, 2):
                 body = {"messages": [user("Hello there, how are you?")], "stream": True}
                 client.post("/v1/chat/completions", json=body, headers=people.ann.headers())
@@ -147,10 +144,7 @@ def test_a_stream_reports_its_usage_to_the_quota_and_not_to_a_client_without_the
     usage = {"prompt_tokens": 900, "completion_tokens": 99, "total_tokens": 999}
     with StandIn() as model:
         model.replies(Reply(chunks=[*encode(piece("Hi."), piece(), {"choices": [], "usage": usage}), DONE]))
-        with (
-            services_with(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as services,
-            client_of(chat_completions.app, services) as client,
-        ):
+        with app_with(chat_completions.app, settings, rag_llm_api_key="sk", rag_llm_url=model.url) as client:
             for is_wanted in (False, True):
                 options = {"stream_options": {"include_usage": True}} if is_wanted else {}
                 body = {"messages": [user()], "stream": True, **options}

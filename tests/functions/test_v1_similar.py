@@ -7,7 +7,7 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import NOBODYS
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with
 from tests.functions.search_workspace import Row, Workspace, error_of, ok, put, workspace, workspace_id
 from tests.hosted_reranker import hosted_reranker
 
@@ -77,11 +77,7 @@ def test_a_subject_in_another_workspace_has_similar_results_in_this_one(
 
 
 def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
-    with (
-        hosted_reranker("lentil soup") as reranker,
-        services_with(settings, **reranker) as services,
-        client_of(v1_similar.app, services) as client,
-    ):
+    with hosted_reranker("lentil soup") as reranker, app_with(v1_similar.app, settings, **reranker) as client:
         request = {"workspaceId": home.id, "subject": TEXT, "quality": {"rerank": True}}
         body = ok(client.post("/v1/similar", json=request, headers=home.actor.headers()))
     assert body["matches"][0]["title"] == "Canteen"

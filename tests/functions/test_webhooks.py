@@ -9,6 +9,7 @@ from standardwebhooks import Webhook
 
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
+from tests.functions.app_server import json_of
 
 PATH = "/api/v1/webhooks"
 EVENTS = ["document.processing_started", "document.processing_failed"]
@@ -22,10 +23,7 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 
 def make(actor: Actor, **more: Any) -> Row:
     body = {"url": "https://hooks.example/in", "events": EVENTS, **more}
-    response = actor.request("POST", PATH, body)
-    assert response.status_code == 201, response.text
-    creation: Row = response.json()
-    return creation
+    return json_of(actor.request("POST", PATH, body), 201)
 
 
 def body_of(response: httpx.Response) -> Row:
@@ -45,9 +43,7 @@ def bring(actor: Actor) -> str:
     """A document in a new collection of the actor's."""
     collection = actor.request("POST", "/v1/collections", {"name": f"kilns {uuid4()}"}).json()["id"]
     body = {"collection_id": collection, "content": "The kiln is hot."}
-    response = actor.request("POST", "/v1/documents/text", body)
-    assert response.status_code == 202, response.text
-    return str(response.json()["id"])
+    return str(json_of(actor.request("POST", "/v1/documents/text", body), 202)["id"])
 
 
 def test_a_webhook_is_created_and_its_secret_shown_once(people: People):
@@ -90,10 +86,9 @@ def test_an_update_changes_only_the_given_fields(people: People):
 
 def test_a_secret_is_renewed(people: People):
     webhook = make(people.ada)
-    response = people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", {"overlap_seconds": 60})
-    assert response.status_code == 201, response.text
-    assert response.json()["secret"].startswith("whsec_")
-    assert response.json()["secret"] != webhook["secret"]
+    body = json_of(people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", {"overlap_seconds": 60}), 201)
+    assert body["secret"].startswith("whsec_")
+    assert body["secret"] != webhook["secret"]
     assert people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate").status_code == 201
     too_long = people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", {"overlap_seconds": 700_000})
     assert error(too_long, 400)["code"] == "invalid_field_value"
@@ -187,18 +182,10 @@ def test_invalid_fields_are_refused(subtests: pytest.Subtests, people: People):
 
 
 BAD_ADDRESSES = [
-    "http://127.0.0.1/",
-    "http://2130706433/",
-    "http://localhost:54321/",
-    "http://169.254.169.254/",
-    "http://[fd00::1]/",
-    "https://a..b/",
-    "https://.example/",
-    "https://xn--/",
-    "file:///etc/passwd",
-    "hooks",
-    "https://ann:secret@hooks.example/",
-]
+    "http://127.0.0.1/", "http://2130706433/", "http://localhost:54321/", "http://169.254.169.254/",
+    "http://[fd00::1]/", "https://a..b/", "https://.example/", "https://xn--/", "file:///etc/passwd",
+    "hooks", "https://ann:secret@hooks.example/",
+]  # fmt: skip
 
 
 def test_an_internal_or_malformed_url_is_refused_at_once(subtests: pytest.Subtests, people: People):

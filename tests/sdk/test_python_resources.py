@@ -37,11 +37,8 @@ def ann(people: People) -> Iterator[Mnemosyne]:
 def test_collections_are_created_changed_and_deleted(ann: Mnemosyne, people: People):
     made = ann.collections.create("docs", description="ours", metadata={"a": 1}, config={"chunk_size": 128})
     assert (made.name, made.metadata, made.config.chunk_size, made.document_count) == (
-        "docs",
-        {"a": 1},
-        128,
-        0,
-    )
+        "docs", {"a": 1}, 128, 0,
+    )  # fmt: skip
     assert made.created_at.tzinfo
     assert ann.collections.get(made.id) == made
     with pytest.raises(ConflictError) as taken:

@@ -206,12 +206,9 @@ def test_errors_and_logs_never_show_the_key(gateway: StandIn, reply: Reply, capl
 
 def test_health_is_returned_for_an_unhealthy_service_too(gateway: StandIn, client: Mnemosyne):
     report: dict[str, Any] = {
-        "status": "unhealthy",
-        "version": "1",
-        "services": {"database": "unhealthy"},
-        "timestamp": "2026-11-14T10:30:00Z",
-        "details": None,
-    }
+        "status": "unhealthy", "version": "1", "services": {"database": "unhealthy"},
+        "timestamp": "2026-11-14T10:30:00Z", "details": None,
+    }  # fmt: skip
     gateway.replies(Reply(status=503, json=report), Reply(status=503, body=b"a proxy's own"))
     assert client.health().services == {"database": "unhealthy"}
     with pytest.raises(InternalServerError):

@@ -26,33 +26,20 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 QUESTION = "Who was the on-call engineer?"
 TYPESCRIPT = ROOT / "sdk" / "typescript" / "src" / "models"
 WIRE: dict[type[BaseModel], type[BaseModel]] = {
-    models.SearchResult: results.Result,
-    models.SearchEntity: results.GraphEntity,
-    models.SearchEdge: results.GraphEdge,
-    models.SearchGraph: results.GraphRationale,
-    models.Rationale: results.Rationale,
-    models.SearchUsage: results.Usage,
-    models.SearchResponse: search.Response,
-    models.SimilarResponse: similar.Response,
-    models.ContentsDocument: contents.Document,
-    models.ContentsChunk: contents.Chunk,
-    models.ContentsGraph: contents.Graph,
-    models.ContentsResponse: contents.Response,
-    models.Citation: answer.Citation,
-    models.Sentence: answer.Sentence,
-    models.SentenceReference: answer.Reference,
-    models.Support: answer.Support,
-    models.AnswerRetrieval: answer.Retrieval,
-    models.AnswerGeneration: answer.Generation,
-    models.AnswerMeta: answer.Meta,
-    models.AnswerResponse: answer.Response,
-    rag_models.RagResult: rag.Result,
-    rag_models.RagSearchResponse: rag.SearchResponse,
-    rag_models.RagAnswerText: rag.AnswerText,
-    rag_models.RagCitation: rag.AnswerCitation,
-    rag_models.RagContext: rag.ContextUsed,
-    rag_models.RagAnswerResponse: rag.AnswerResponse,
-}
+    models.SearchResult: results.Result, models.SearchEntity: results.GraphEntity,
+    models.SearchEdge: results.GraphEdge, models.SearchGraph: results.GraphRationale,
+    models.Rationale: results.Rationale, models.SearchUsage: results.Usage,
+    models.SearchResponse: search.Response, models.SimilarResponse: similar.Response,
+    models.ContentsDocument: contents.Document, models.ContentsChunk: contents.Chunk,
+    models.ContentsGraph: contents.Graph, models.ContentsResponse: contents.Response,
+    models.Citation: answer.Citation, models.Sentence: answer.Sentence,
+    models.SentenceReference: answer.Reference, models.Support: answer.Support,
+    models.AnswerRetrieval: answer.Retrieval, models.AnswerGeneration: answer.Generation,
+    models.AnswerMeta: answer.Meta, models.AnswerResponse: answer.Response,
+    rag_models.RagResult: rag.Result, rag_models.RagSearchResponse: rag.SearchResponse,
+    rag_models.RagAnswerText: rag.AnswerText, rag_models.RagCitation: rag.AnswerCitation,
+    rag_models.RagContext: rag.ContextUsed, rag_models.RagAnswerResponse: rag.AnswerResponse,
+}  # fmt: skip
 
 
 @pytest.fixture

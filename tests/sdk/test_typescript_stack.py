@@ -103,12 +103,8 @@ def test_a_member_adds_documents_and_queries_them(typescript: Package, people: P
     client = client_of(people.ann)
     home = one(typescript, client, "collections.create", {"name": "docs"})["id"]
     text = {
-        "collectionId": home,
-        "content": GUIDE,
-        "title": "Guide",
-        "externalId": "g",
-        "metadata": {"a_b": 1},
-    }
+        "collectionId": home, "content": GUIDE, "title": "Guide", "externalId": "g", "metadata": {"a_b": 1},
+    }  # fmt: skip
     write, file = step("documents.createFromText", text), {"kind": "named", "name": "r.txt", "text": MENU}
     first, second, upload, address = typescript.results(
         client, write, write,
@@ -300,10 +296,7 @@ def test_the_examples_run_unchanged(
     assert streaming.count(" confidence)") == 2
     assert "4 messages kept" in streaming
     assert example_output(package, "errors.js", people.ann, environment).splitlines() == [
-        "the same name again: duplicate_collection",
-        "too many at once: limit is not valid",
-        "another id: there is no such thing (document_not_found)",
-        "a wrong key: not a valid key (401)",
-        "a server that is gone: nobody answers",
-        "deleted: done",
-    ]
+        "the same name again: duplicate_collection", "too many at once: limit is not valid",
+        "another id: there is no such thing (document_not_found)", "a wrong key: not a valid key (401)",
+        "a server that is gone: nobody answers", "deleted: done",
+    ]  # fmt: skip

@@ -54,13 +54,8 @@ def test_each_chunk_has_a_choice_and_its_own_fields(typescript: Package, gateway
     assert step["reasoningStep"] == {"step": 1, "description": "Looking"}
     assert part["subQuery"] == "a"
     source = {
-        "documentId": "d",
-        "title": "T",
-        "filename": None,
-        "chunkIndex": 3,
-        "score": 0.9,
-        "chunkId": "k",
-    }
+        "documentId": "d", "title": "T", "filename": None, "chunkIndex": 3, "score": 0.9, "chunkId": "k",
+    }  # fmt: skip
     assert sources["sources"] == done["sources"] == [source]
     assert delta["choices"] == [{"index": 0, "delta": {"content": TEXT}, "finishReason": None}]
     assert used["usage"]["retrievalTokens"] == 1
