@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from functions import index_query
 from shared.config import Settings
 from shared.generation.refusal_texts import INSUFFICIENT
-from tests.actors import Actor
+from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.functions.test_indexes import KETTLE, TOASTER, detail, digest, index
@@ -126,8 +126,7 @@ def test_retrieval_filters_nodes_by_metadata(people: People):
 
 
 def test_retrieval_returns_up_to_three_hundred_nodes(people: People):
-    texts = [f"Kettle number {number} switches off at {number} degrees." for number in range(310)]
-    index(people.ann, *texts)
+    people.ann.put([vector(number) for number in range(310)], collection="rag_index")
     assert retrieve(people.ann).json()["count"] == 5
     body = retrieve(people.ann, max_node_count=300).json()
     assert body["count"] == 300

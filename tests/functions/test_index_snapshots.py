@@ -302,14 +302,14 @@ DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
 
 
 def test_a_damaged_or_foreign_snapshot_is_refused_and_changes_nothing(
-    subtests: pytest.Subtests, local: Snapshots, world: World
+    subtests: pytest.Subtests, local: Snapshots, people: People
 ):
+    ann = people.ann
+    put(ann, "i", external_id="a")
+    before = local.chunks(ann, "i")
     for fault, (damage, message) in DAMAGES.items():
         with subtests.test(fault=fault):
-            ann = world.user(world.org())
-            put(ann, "i", external_id="a")
             local.persist(ann, "i")
-            before = local.chunks(ann, "i")
             damage(local.folder(ann, "storage", "i"))
             for name, overwrite in (("i", True), ("new", False)):
                 answer = local.post(ann, "load", name, path="storage/i", overwrite=overwrite)

@@ -132,10 +132,10 @@ def test_indexes_are_listed_by_name_and_deleted_with_their_contents(people: Peop
     assert retrieve(people.ann, "kettle", "b") != []
 
 
-def test_any_index_name_makes_the_round_trip(subtests: pytest.Subtests, world: World):
+def test_any_index_name_makes_the_round_trip(subtests: pytest.Subtests, people: People):
+    ann = people.ann
     for name in NAMES:
         with subtests.test(name=name):
-            ann = world.user(world.org())
             (row,) = index(ann, KETTLE, name=name)
             assert ann.request("GET", "/indexes").json() == [name]
             assert listed(ann, name=name)["documents"][0]["doc_id"] == row["doc_id"]
