@@ -52,12 +52,9 @@ def embedding_server(services: Services) -> Iterator[StandIn]:
     """The local model behind HTTP, with seven tokens for each text."""
 
     def embed(request: Request) -> dict[str, Any]:
-        texts = request.json["input"]
-        data = [
-            {"index": index, "embedding": vector}
-            for index, vector in enumerate(services.embedder.embed(texts))
-        ]
-        return {"data": data, "usage": {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}}
+        vectors = services.embedder.embed(request.json["input"])
+        data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        return {"data": data, "usage": dict.fromkeys(("prompt_tokens", "total_tokens"), 7 * len(data))}
 
     with StandIn() as server:
         server.replies(Reply(json=embed))
@@ -216,9 +213,8 @@ def test_without_model_tokens_answers_are_extracted_and_say_so(
         assert_wait_until_midnight(response)
         assert len(gateway.requests) == calls
         # Another org has its own tokens.
-        assert completing.post(
-            "/v1/chat/completions", json={"messages": [user()]}, headers=people.bob.headers()
-        ).is_success
+        of_bob, chat_body = people.bob.headers(), {"messages": [user()]}
+        assert completing.post("/v1/chat/completions", json=chat_body, headers=of_bob).is_success
 
 
 # The requests of all contracts that need an embedding of the question: function, path, the question's name,
@@ -254,9 +250,8 @@ def test_without_embedding_tokens_each_contract_refuses_a_new_question(
             value = refused.json()
             for key in place:
                 value = value[key]
-            assert value == (
-                EmbeddingQuotaExceeded.__doc__ if place == ("detail",) else EmbeddingQuotaExceeded.code
-            )
+            error = EmbeddingQuotaExceeded
+            assert value == (error.__doc__ if place == ("detail",) else error.code)
             assert "litres" not in refused.text
         assert len(embedding_server.requests) == calls
     assert not gateway.requests
@@ -327,10 +322,10 @@ def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceed
     world.sql("update rag.token_usage set tokens = 10 where org_id = %s", people.acme.id)
     deferred, other = add(people.ann, "Tomorrow."), add(people.bob, "Today.")
     assert worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
-    statement = (
+    state = (
         "select document_id::text, state from rag.jobs where kind = 'ingestion' and document_id = any (%s)"
     )
-    states = dict(world.sql(statement, [deferred, other]))
+    states = dict(world.sql(state, [deferred, other]))
     assert states == {deferred: "waiting", other: "done"}
     ((code, attempts, is_midnight),) = world.sql(
         "select error_code, attempts, abs(extract(epoch from due_at - "
