@@ -80,9 +80,8 @@ def test_a_loaded_index_equals_the_persisted_one_bit_for_bit(
     assert [row[1:] for row in copied] == [row[1:] for row in documents]
     # The one without a name goes by its id, and keeps that.
     assert [row[0] for row in documents] == ["a/ä", "long", None]
-    ((nameless,),) = running.world.sql(
-        "select id::text from rag.documents where external_id is null and org_id = %s", people.acme.id
-    )
+    unnamed = "select id::text from rag.documents where external_id is null and org_id = %s"
+    ((nameless,),) = running.world.sql(unnamed, people.acme.id)
     assert [row[0] for row in copied] == ["a/ä", "long", nameless]
     assert running.chunks(people.ann, "copy") == running.chunks(people.ann, "rag_index")
     assert len(running.chunks(people.ann, "copy")) == 3 + chunk_count
@@ -160,9 +159,8 @@ def test_an_existing_index_is_kept_without_overwrite(local: Snapshots, people: P
     put(people.ann, "i", external_id="a")
     local.persist(people.ann, "i")
     put(people.ann, "i", external_id="b")
-    assert detail(local.post(people.alf, "load", "i"), 409) == (
-        "Index 'i' already exists. Use a different name or delete the existing index first."
-    )
+    message = "Index 'i' already exists. Use a different name or delete the existing index first."
+    assert detail(local.post(people.alf, "load", "i"), 409) == message
     assert len(local.documents(people.ann, "i")) == 2
     assert local.load(people.alf, "i", overwrite=True) == "Successfully loaded index i from storage/i."
     assert [row[0] for row in local.documents(people.ann, "i")] == ["a"]
@@ -244,9 +242,8 @@ def test_the_local_stack_persists_into_its_folder(people: People):
     put(people.ann, "i", external_id="a")
     answer = people.ann.request("POST", "/persist/i")
     assert answer.json() == {"message": "Successfully persisted index i to storage/i."}
-    assert (
-        people.ann.stack.folder / "snapshots" / people.acme.id / "storage" / "i" / "manifest.json"
-    ).exists()
+    folder = people.ann.stack.folder / "snapshots" / people.acme.id / "storage" / "i"
+    assert (folder / "manifest.json").exists()
     assert people.ann.request("POST", "/load/copy?path=storage/i").status_code == 200
 
 
