@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
@@ -28,19 +29,7 @@ def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
         # Nor does it become a title.
         upload = {"documents": [document]}
         assert app.post(at("support", "documents"), json=upload, headers=headers).status_code == 201
-        answers = [
-            app.get(at("support", "documents"), headers=headers),
-            app.post(
-                at("support", "retrieve"),
-                json={"query": QUESTION, "include_citations": True},
-                headers=headers,
-            ),
-            app.post(
-                at("support", "query"),
-                json={"question": QUESTION, "include_citations": True},
-                headers=headers,
-            ),
-        ]
+        answers = cited_answers(app, headers)
     for response in answers:
         assert response.status_code == 200
         assert "HIDDEN" not in response.text.upper()
@@ -48,36 +37,36 @@ def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
         assert "shown" in response.text
 
 
-@pytest.mark.parametrize(
-    ("denied", "document"),
-    [
-        ("title", {"metadata": {"title": "HIDDEN"}}),
-        ("title", {"title": "HIDDEN"}),
-        ("source", {"source": "HIDDEN"}),
-        ("source", {"metadata": {"source": "HIDDEN"}}),
-        ("url", {"metadata": {"url": "https://acme.example/HIDDEN"}}),
-    ],
-)
+def cited_answers(app: TestClient, headers: dict[str, str]) -> list[Any]:
+    """The list of documents, and the passages and the answer of a question with their citations."""
+    bodies = (("retrieve", {"query": QUESTION}), ("query", {"question": QUESTION}))
+    return [
+        app.get(at("support", "documents"), headers=headers),
+        *(
+            app.post(at("support", route), json={**body, "include_citations": True}, headers=headers)
+            for route, body in bodies
+        ),
+    ]
+
+
+HIDDEN: list[tuple[str, dict[str, Any]]] = [
+    ("title", {"metadata": {"title": "HIDDEN"}}), ("title", {"title": "HIDDEN"}),
+    ("source", {"source": "HIDDEN"}), ("source", {"metadata": {"source": "HIDDEN"}}),
+    ("url", {"metadata": {"url": "https://acme.example/HIDDEN"}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("denied", "document"), HIDDEN)
 def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
     people: People, settings: Settings, denied: str, document: dict[str, Any]
 ):
     ingest(people.ann, {"text": REFUNDS, **document})
-    denylists = {"knowledge": frozenset({denied})}
-    headers = people.ann.headers()
+    changes: dict[str, Any] = {"rag_metadata_denylists": {"knowledge": frozenset({denied})}}
     with StandIn() as model:
-        model.replies(
-            Reply(json={"choices": [{"message": {"role": "assistant", "content": "Thirty days."}}]})
-        )
-        settings = settings.model_copy(
-            update={"rag_llm_api_key": SecretStr("sk-model"), "rag_llm_url": model.url}
-        )
-        with app_with(knowledge.app, settings, rag_metadata_denylists=denylists) as app:
-            request = {"include_citations": True}
-            answers = [
-                app.get(at("support", "documents"), headers=headers),
-                app.post(at("support", "retrieve"), json={"query": QUESTION, **request}, headers=headers),
-                app.post(at("support", "query"), json={"question": QUESTION, **request}, headers=headers),
-            ]
+        model.replies(Reply(json={"choices": [{"message": {"role": "assistant", "content": "30 days."}}]}))
+        changes |= {"rag_llm_api_key": "sk-model", "rag_llm_url": model.url}
+        with app_with(knowledge.app, settings, **changes) as app:
+            answers = cited_answers(app, people.ann.headers())
         assert len(model.requests) == 1
         assert b"HIDDEN" not in model.requests[0].body
     assert [response.status_code for response in answers] == [200] * 3
@@ -124,9 +113,8 @@ def test_metrics_are_correct_across_instances(people: People, settings: Settings
                     labels = {name: value for name, value in sample.labels.items() if name != "le"}
                     expected = {"provider": "rag", "store_type": "pgvector"}
                     assert labels == expected or set(labels) == {"provider", "kind"}
-                    by_name[f"{sample.name}/{sample.labels.get('le', sample.labels.get('kind', ''))}"] = (
-                        sample.value
-                    )
+                    label = sample.labels.get("le", sample.labels.get("kind", ""))
+                    by_name[f"{sample.name}/{label}"] = sample.value
         return by_name
 
     before = read()
