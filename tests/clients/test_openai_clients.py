@@ -30,36 +30,20 @@ from tests.stand_in_server import Reply, StandIn
 
 MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
 TOOLS: list[ChatCompletionToolParam] = [
-    {
-        "type": "function",
-        "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
-    }
+    {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
 ]
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"at": "Paris"}'}}
-CALLED = {
-    **MODEL_ANSWER,
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "tool_calls",
-            "message": {"role": "assistant", "content": None, "tool_calls": [CALL]},
-        }
-    ],
-}
+CHOICE = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+CALLED = {**MODEL_ANSWER, "choices": [{"index": 0, "finish_reason": "tool_calls", "message": CHOICE}]}
 MODEL = "vendor/model-1"
 IN_INDEX = {"index_name": "kettles"}
 LISTED = {"id": MODEL, "object": "model", "created": 1, "owned_by": "vendor"}
 # In the order in which each of the two asks.
 REPLIES = [
     Reply(json={"object": "list", "data": [LISTED]}),
-    Reply(json=MODEL_ANSWER),
-    Reply(json=MODEL_ANSWER),
-    Reply(json=MODEL_ANSWER),
-    Reply(json=CALLED),
-    streams(),
-    streams(STREAM[:2]),
+    *[Reply(json=MODEL_ANSWER)] * 3, Reply(json=CALLED), streams(), streams(STREAM[:2]),
     Reply(status=429, headers={"Retry-After": "17"}, json={"error": {"message": "secret"}}),
-]
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -110,9 +94,8 @@ def test_openai_for_python(client: OpenAI):
     grounded = create(model=MODEL, messages=MESSAGES, extra_body=IN_INDEX)
     nodes: Any = grounded.model_extra and grounded.model_extra["source_nodes"]
     assert [node["text"] for node in nodes] == [KETTLE]
-    calls = (
-        create(model=MODEL, messages=MESSAGES, tools=TOOLS, extra_body=IN_INDEX).choices[0].message.tool_calls
-    )
+    called = create(model=MODEL, messages=MESSAGES, tools=TOOLS, extra_body=IN_INDEX)
+    calls = called.choices[0].message.tool_calls
     assert [call.type == "function" and call.function.name for call in calls or []] == ["weather"]
     text, nodes, usage = streamed(client, extra_body=IN_INDEX)
     assert (text, [node["text"] for node in nodes]) == ("At 100 degrees.", [KETTLE])

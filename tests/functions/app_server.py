@@ -37,13 +37,20 @@ NO_METADATA = [
 ]  # fmt: skip
 
 
-def platform_error(response: httpx.Response, status: int) -> dict[str, Any]:
-    """The error of the platform contract's envelope."""
+def json_of(response: Any, status: int = 200) -> dict[str, Any]:
+    """The body of a response with that status."""
     assert response.status_code == status, response.text
-    assert set(response.json()) == {"error"}
-    body: dict[str, Any] = response.json()["error"]
-    assert set(body) == {"type", "code", "message", "details"}
+    body: dict[str, Any] = response.json()
     return body
+
+
+def platform_error(response: Any, status: int) -> dict[str, Any]:
+    """The error of the platform contract's envelope."""
+    body = json_of(response, status)
+    assert set(body) == {"error"}
+    error: dict[str, Any] = body["error"]
+    assert set(error) == {"type", "code", "message", "details"}
+    return error
 
 
 @contextmanager
@@ -84,6 +91,13 @@ def client_of(app: FastAPI, services: Services) -> Iterator[TestClient]:
         yield client
     finally:
         app.dependency_overrides.clear()
+
+
+@contextmanager
+def app_with(app: FastAPI, settings: Settings, **changes: Any) -> Iterator[TestClient]:
+    """The app on a pipeline with some settings changed."""
+    with services_with(settings, **changes) as services, client_of(app, services) as client:
+        yield client
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from urllib.parse import quote
 import httpx
 
 from tests.actors import Actor
+from tests.functions.app_server import json_of
 
 PREFIX = "/api/v1/knowledge"
 REFUNDS = "Our refund policy is 30 days from purchase."
@@ -19,9 +20,9 @@ def at(namespace: str, rest: str) -> str:
 
 
 def ingest(actor: Actor, *documents: Row, namespace: str = "support", **headers: str) -> list[str]:
-    response = actor.request("POST", at(namespace, "documents"), {"documents": documents}, **headers)
-    assert response.status_code == 201, response.text
-    body: Row = response.json()
+    body = json_of(
+        actor.request("POST", at(namespace, "documents"), {"documents": documents}, **headers), 201
+    )
     assert set(body) == {"document_ids", "ingested"}
     assert body["ingested"] == len(body["document_ids"]) == len(documents)
     names: list[str] = body["document_ids"]
@@ -29,10 +30,7 @@ def ingest(actor: Actor, *documents: Row, namespace: str = "support", **headers:
 
 
 def list_page(actor: Actor, namespace: str = "support", query: str = "") -> Row:
-    response = actor.request("GET", at(namespace, f"documents{query}"))
-    assert response.status_code == 200, response.text
-    body: Row = response.json()
-    return body
+    return json_of(actor.request("GET", at(namespace, f"documents{query}")))
 
 
 def ids(actor: Actor, namespace: str = "support") -> list[str]:
@@ -40,17 +38,13 @@ def ids(actor: Actor, namespace: str = "support") -> list[str]:
 
 
 def retrieve(actor: Actor, query: str = QUESTION, namespace: str = "support", **more: Any) -> list[Row]:
-    response = actor.request("POST", at(namespace, "retrieve"), {"query": query, **more})
-    assert response.status_code == 200, response.text
-    chunks: list[Row] = response.json()["chunks"]
+    body = json_of(actor.request("POST", at(namespace, "retrieve"), {"query": query, **more}))
+    chunks: list[Row] = body["chunks"]
     return chunks
 
 
 def ask(actor: Actor, question: str = QUESTION, namespace: str = "support", **more: Any) -> Row:
-    response = actor.request("POST", at(namespace, "query"), {"question": question, **more})
-    assert response.status_code == 200, response.text
-    body: Row = response.json()
-    return body
+    return json_of(actor.request("POST", at(namespace, "query"), {"question": question, **more}))
 
 
 def delete(actor: Actor, name: str, namespace: str = "support") -> httpx.Response:

@@ -11,7 +11,7 @@ from functions import chat
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.stand_in_server import Reply, StandIn
 
@@ -35,7 +35,7 @@ def streams(*pieces: str) -> Reply:
 def chat_client(settings: Settings, gateway: StandIn | None, **changes: Any) -> Iterator[TestClient]:
     """A deployment with that model, or without one."""
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url} if gateway else {}
-    with services_with(settings, **model, **changes) as services, client_of(chat.app, services) as client:
+    with app_with(chat.app, settings, **model, **changes) as client:
         yield client
 
 

@@ -65,13 +65,11 @@ def answers(
 
 def text_of(contract: str, body: Any) -> str:
     results = {
-        "rag": lambda: body["answer"]["text"],
-        "index": lambda: body["response"],
+        "rag": lambda: body["answer"]["text"], "index": lambda: body["response"],
         "completions": lambda: body["choices"][0]["message"]["content"],
-        "knowledge": lambda: body["answer"],
-        "platform": lambda: body["response"],
+        "knowledge": lambda: body["answer"], "platform": lambda: body["response"],
         "search": lambda: body["answer"],
-    }[contract]()
+    }[contract]()  # fmt: skip
     assert isinstance(results, str)
     return results
 

@@ -38,12 +38,8 @@ def test_every_contract_refuses_a_bad_credential_in_its_envelope(subtests: pytes
     secrets = (stack.anon_key, people.ann.token(exp=1_700_000_000), another, "mn_live_" + "A" * 43, "a.b.c")
     for method, path, expected in CONTRACTS:
         for authorization in (
-            None,
-            "",
-            "Bearer",
-            "Basic dXNlcjpwYXNz",
-            *(f"Bearer {one}" for one in secrets),
-        ):
+            None, "", "Bearer", "Basic dXNlcjpwYXNz", *(f"Bearer {one}" for one in secrets),
+        ):  # fmt: skip
             with subtests.test(path=path, authorization=authorization):
                 headers = {"apikey": stack.anon_key}
                 headers |= {} if authorization is None else {"Authorization": authorization}
@@ -58,12 +54,10 @@ def test_every_contract_refuses_a_bad_credential_in_its_envelope(subtests: pytes
 
 
 def test_the_scheme_is_case_insensitive_and_only_the_token_counts(people: People):
+    address, body = f"{people.ann.stack.url}{SEARCH}", {"query_text": "x"}
     for scheme in ("Bearer", "bearer"):
-        response = httpx.post(
-            f"{people.ann.stack.url}{SEARCH}",
-            json={"query_text": "x"},
-            headers={"Authorization": f"{scheme} {people.ann.token()}"},
-        )
+        headers = {"Authorization": f"{scheme} {people.ann.token()}"}
+        response = httpx.post(address, json=body, headers=headers)
         assert response.status_code == 200, "no apikey needed"
 
 

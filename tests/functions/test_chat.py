@@ -1,12 +1,14 @@
 """The platform's chat over HTTP, whole: requests, the model's input, and memory."""
 
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from fastapi.testclient import TestClient
 
 from shared.answering.platform_chat import turn
 from shared.config import Settings
@@ -44,11 +46,10 @@ def request_of(gateway: StandIn) -> dict[str, Any]:
 
 
 def test_an_answer_comes_from_the_documents_and_is_stored(
-    settings: Settings, services: Services, home: Workspace, gateway: StandIn
+    client: TestClient, services: Services, home: Workspace, gateway: StandIn
 ):
     collection = home.id.removeprefix("ws_")
-    with chat_client(settings, gateway) as client:
-        body = result_of(say(client, home.actor, collection_id=f"col_{collection}"))
+    body = result_of(say(client, home.actor, collection_id=f"col_{collection}"))
     assert set(body) == {"query", "response", "sources", "usage", "metadata"}
     assert (body["query"], body["response"]) == (QUESTION, ANSWER)
     first = body["sources"][0]
@@ -64,11 +65,8 @@ def test_an_answer_comes_from_the_documents_and_is_stored(
     assert (metadata["retrieval_mode"], metadata["model"]) == ("hybrid", "google/gemini-2.5-flash")
     assert metadata["latency_ms"] >= metadata["retrieval_latency_ms"]
     assert [metadata[name] for name in ("withheld", "extractive", "is_follow_up", "kept")] == [
-        False,
-        False,
-        False,
-        True,
-    ]
+        False, False, False, True,
+    ]  # fmt: skip
     assert str(UUID(metadata["session_id"])) == metadata["session_id"]
     assert messages_of(services, home.actor, metadata["session_id"]) == [
         ("user", QUESTION),
@@ -98,20 +96,18 @@ def test_an_answer_names_the_document_that_contradicts_it(
     )
 
 
-def test_both_request_forms_stream_by_default(settings: Settings, home: Workspace):
-    with chat_client(settings, None) as client:
-        for path, text in (
-            ("/v1/chat", {"message": QUESTION}),
-            ("/api/v1/chat", {"messages": [{"role": "user", "content": QUESTION}]}),
-        ):
-            response = post(client, home.actor, text, path)
-            assert response.status_code == 200, response.text
-            assert response.headers["content-type"].startswith("text/event-stream")
+def test_both_request_forms_stream_by_default(extractive: TestClient, home: Workspace):
+    for path, text in (
+        ("/v1/chat", {"message": QUESTION}),
+        ("/api/v1/chat", {"messages": [{"role": "user", "content": QUESTION}]}),
+    ):
+        response = post(extractive, home.actor, text, path)
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"].startswith("text/event-stream")
 
 
-def test_without_a_model_the_answer_is_extracted_and_marked_so(settings: Settings, home: Workspace):
-    with chat_client(settings, None) as client:
-        body = result_of(say(client, home.actor, model="gpt-4o", preset="creative"))
+def test_without_a_model_the_answer_is_extracted_and_marked_so(extractive: TestClient, home: Workspace):
+    body = result_of(say(extractive, home.actor, model="gpt-4o", preset="creative"))
     assert "Stripe webhook retries that piled up in the queue." in body["response"]
     assert body["metadata"]["model"] == "extractive"
     assert body["metadata"]["extractive"] is True
@@ -128,12 +124,11 @@ def test_without_a_model_the_answer_is_extracted_and_marked_so(settings: Setting
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_insufficient_context_is_reported_without_an_answer(
-    settings: Settings, home: Workspace, gateway: StandIn, deep: bool, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, home: Workspace, gateway: StandIn, deep: bool, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(turn, "MULTI_STEP_TOKENS", 0)
     mode = "deep" if deep else "standard"
-    with chat_client(settings, gateway) as client:
-        body = result_of(say(client, home.actor, OFF_TOPIC, reasoning_mode=mode))
+    body = result_of(say(client, home.actor, OFF_TOPIC, reasoning_mode=mode))
     assert body["response"] == INSUFFICIENT
     assert body["metadata"]["withheld"] is True
     assert body["metadata"]["extractive"] is False
@@ -141,52 +136,48 @@ def test_insufficient_context_is_reported_without_an_answer(
     assert gateway.requests == []
 
 
+@pytest.fixture
+def client(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
+    with chat_client(settings, gateway) as client:
+        yield client
+
+
+@pytest.fixture
+def extractive(settings: Settings) -> Iterator[TestClient]:
+    """A deployment without a model."""
+    with chat_client(settings, None) as client:
+        yield client
+
+
 SETTINGS_OF_THE_MODEL: list[tuple[dict[str, Any], float, int]] = [
-    ({}, 0.5, 2000),
-    ({"preset": "concise"}, 0.3, 500),
-    ({"preset": "detailed"}, 0.5, 2000),
-    ({"preset": "research"}, 0.2, 4000),
-    ({"preset": "technical"}, 0.1, 3000),
-    ({"preset": "creative"}, 0.8, 2000),
-    ({"preset": "qna"}, 0.4, 4000),
+    ({}, 0.5, 2000), ({"preset": "concise"}, 0.3, 500), ({"preset": "detailed"}, 0.5, 2000),
+    ({"preset": "research"}, 0.2, 4000), ({"preset": "technical"}, 0.1, 3000),
+    ({"preset": "creative"}, 0.8, 2000), ({"preset": "qna"}, 0.4, 4000),
     ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": 7}}, 1, 7),
     ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": None}}, 1, 4000),
     ({"temperature": 0, "max_tokens": 8192, "generation": {"temperature": 1, "max_tokens": 7}}, 0, 8192),
-]
+]  # fmt: skip
 
 
 def test_top_level_fields_override_nested_fields_and_those_the_preset(
-    subtests: pytest.Subtests, settings: Settings, home: Workspace, gateway: StandIn
+    subtests: pytest.Subtests, client: TestClient, home: Workspace, gateway: StandIn
 ):
-    with chat_client(settings, gateway) as client:
-        for body, temperature, max_tokens in SETTINGS_OF_THE_MODEL:
-            with subtests.test(body=body):
-                result_of(say(client, home.actor, **body))
-                request_body = request_of(gateway)
-                assert (request_body["temperature"], request_body["max_tokens"]) == (temperature, max_tokens)
+    for body, temperature, max_tokens in SETTINGS_OF_THE_MODEL:
+        with subtests.test(body=body):
+            result_of(say(client, home.actor, **body))
+            request_body = request_of(gateway)
+            assert (request_body["temperature"], request_body["max_tokens"]) == (temperature, max_tokens)
 
 
-def test_the_request_sets_the_model_and_its_sampling(settings: Settings, home: Workspace, gateway: StandIn):
-    nested = {"model": "inner", "top_p": 0.5, "frequency_penalty": -1, "presence_penalty": 2}
-    with chat_client(settings, gateway) as client:
-        body = result_of(
-            say(
-                client,
-                home.actor,
-                model="outer",
-                generation=nested,
-                preset="technical",
-                custom_instruction="Focus on security.",
-            )
-        )
-        request_body = request_of(gateway)
-        result_of(say(client, home.actor, generation=nested))
+def test_the_request_sets_the_model_and_its_sampling(client: TestClient, home: Workspace, gateway: StandIn):
+    sampling = {"top_p": 0.5, "frequency_penalty": -1, "presence_penalty": 2}
+    nested = {"model": "inner", **sampling}
+    more = {"model": "outer", "preset": "technical", "custom_instruction": "Focus on security."}
+    body = result_of(say(client, home.actor, generation=nested, **more))
+    request_body = request_of(gateway)
+    result_of(say(client, home.actor, generation=nested))
     assert (request_body["model"], body["metadata"]["model"]) == ("outer", "outer")
-    assert (request_body["top_p"], request_body["frequency_penalty"], request_body["presence_penalty"]) == (
-        0.5,
-        -1,
-        2,
-    )
+    assert {name: request_body[name] for name in sampling} == sampling
     system = request_body["messages"][0]["content"]
     assert "exact terms" in system
     assert system.endswith("Focus on security.")
@@ -194,7 +185,7 @@ def test_the_request_sets_the_model_and_its_sampling(settings: Settings, home: W
 
 
 def test_the_client_s_instructions_and_history_reach_the_model_and_are_stored(
-    settings: Settings, services: Services, home: Workspace, gateway: StandIn
+    client: TestClient, services: Services, home: Workspace, gateway: StandIn
 ):
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Answer in rhymes."},
@@ -202,8 +193,7 @@ def test_the_client_s_instructions_and_history_reach_the_model_and_are_stored(
         {"role": "assistant", "content": "The billing service."},
         {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
     ]
-    with chat_client(settings, gateway) as client:
-        answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
+    answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
     prompt = request_of(gateway)["messages"]
     assert [message["role"] for message in prompt] == ["system", "system", "user", "assistant", "user"]
     assert [message["content"] for message in prompt[1:4]] == [text["content"] for text in messages[:3]]
@@ -250,12 +240,11 @@ def test_without_a_model_a_follow_up_is_searched_with_the_previous_question(
     assert body["response"] == "At 14:20."
 
 
-def test_is_follow_up_marks_a_question_that_looks_independent(settings: Settings, home: Workspace):
+def test_is_follow_up_marks_a_question_that_looks_independent(extractive: TestClient, home: Workspace):
     question = "Which engineer paused the queue?"
-    with chat_client(settings, None) as client:
-        session = result_of(say(client, home.actor))["metadata"]["session_id"]
-        first = result_of(say(client, home.actor, question, session_id=session))
-        second = result_of(say(client, home.actor, question, session_id=session, is_follow_up=True))
+    session = result_of(say(extractive, home.actor))["metadata"]["session_id"]
+    first = result_of(say(extractive, home.actor, question, session_id=session))
+    second = result_of(say(extractive, home.actor, question, session_id=session, is_follow_up=True))
     alone, leaning = first["metadata"], second["metadata"]
     assert (alone["search_query"], alone["is_follow_up"]) == (question, False)
     assert leaning["is_follow_up"] is True
@@ -265,7 +254,7 @@ def test_is_follow_up_marks_a_question_that_looks_independent(settings: Settings
 
 
 def test_200_messages_of_history_fit_the_budget(
-    settings: Settings, home: Workspace, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, home: Workspace, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
     earlier = [
         {"role": role, "content": f"{role} number {number} " + "word " * 50}
@@ -274,11 +263,10 @@ def test_200_messages_of_history_fit_the_budget(
     ]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
     monkeypatch.setattr(chat_messages, "HISTORY_TOKENS", 500)
-    with chat_client(settings, gateway) as client:
-        answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
-        prompt = request_of(gateway)["messages"]
-        session = answer["metadata"]["session_id"]
-        result_of(say(client, home.actor, session_id=session))
+    answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
+    prompt = request_of(gateway)["messages"]
+    session = answer["metadata"]["session_id"]
+    result_of(say(client, home.actor, session_id=session))
     assert 2 < len(prompt) < 12
     assert prompt[1]["role"] == "user"
     assert prompt[-2]["content"].startswith("assistant number 99 ")
@@ -287,13 +275,12 @@ def test_200_messages_of_history_fit_the_budget(
     assert sum(len(message["content"]) for message in second[1:-1]) < 2_500
 
 
-def test_graph_context_reaches_only_the_model(settings: Settings, own_home: Workspace, gateway: StandIn):
+def test_graph_context_reaches_only_the_model(client: TestClient, own_home: Workspace, gateway: StandIn):
     own_home.put("Ledger", "The Ledger service is owned by Team Heron.")
     question = "Who owns the Ledger service?"
-    with chat_client(settings, gateway) as client:
-        body = result_of(say(client, own_home.actor, question))
-        prompt = request_of(gateway)["messages"][-1]["content"]
-        without = result_of(say(client, own_home.actor, question, retrieval={"enable_graph": False}))
+    body = result_of(say(client, own_home.actor, question))
+    prompt = request_of(gateway)["messages"][-1]["content"]
+    without = result_of(say(client, own_home.actor, question, retrieval={"enable_graph": False}))
     assert "How what the documents name is connected" in prompt
     assert "is owned by" in prompt
     assert "How what the documents name is connected" not in request_of(gateway)["messages"][-1]["content"]
@@ -301,103 +288,80 @@ def test_graph_context_reaches_only_the_model(settings: Settings, own_home: Work
 
 
 def test_every_mode_respects_the_collection_and_the_filter(
-    subtests: pytest.Subtests, settings: Settings, own_home: Workspace
+    subtests: pytest.Subtests, extractive: TestClient, own_home: Workspace
 ):
     own_home.put("Other outage", OUTAGE, collection="elsewhere")
     own_home.put("Tagged", OUTAGE, metadata={"category": "x"})
     collection = own_home.id.replace("ws_", "col_")
-    with chat_client(settings, None) as client:
-        for mode in ["semantic", "keyword", "hybrid", "hierarchical", "graph"]:
-            with subtests.test(mode=mode):
-                retrieval = {"mode": mode, "top_k": 3, "metadata_filter": {"category": "x"}, "rerank": False}
-                answer = say(client, own_home.actor, collection_id=collection, retrieval=retrieval)
-                body = result_of(answer)
-                assert [source["title"] for source in body["sources"]] == ["Tagged"]
-                assert body["metadata"]["retrieval_mode"] == mode
-                assert body["metadata"]["withheld"] is False
+    for mode in ["semantic", "keyword", "hybrid", "hierarchical", "graph"]:
+        with subtests.test(mode=mode):
+            retrieval = {"mode": mode, "top_k": 3, "metadata_filter": {"category": "x"}, "rerank": False}
+            answer = say(extractive, own_home.actor, collection_id=collection, retrieval=retrieval)
+            body = result_of(answer)
+            assert [source["title"] for source in body["sources"]] == ["Tagged"]
+            assert body["metadata"]["retrieval_mode"] == mode
+            assert body["metadata"]["withheld"] is False
 
 
-def test_source_types_restrict_the_search(settings: Settings, own_home: Workspace):
+def test_source_types_restrict_the_search(extractive: TestClient, own_home: Workspace):
     own_home.put("Contract", OUTAGE, metadata={"document_type": "legal"})
-    with chat_client(settings, None) as client:
-        body = result_of(say(client, own_home.actor, retrieval={"document_type": "legal"}))
-        none = result_of(say(client, own_home.actor, retrieval={"document_type": "table"}))
+    body = result_of(say(extractive, own_home.actor, retrieval={"document_type": "legal"}))
+    none = result_of(say(extractive, own_home.actor, retrieval={"document_type": "table"}))
     assert [source["title"] for source in body["sources"]] == ["Contract"]
     assert none["sources"] == []
 
 
+BAD_MESSAGES: list[Any] = [
+    [], [{"role": "user", "content": "x" * 10_001}], [{"role": "system", "content": "a"}],
+    [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+    [{"role": "user", "content": "a"}] * 501,
+    [{"role": "system", "content": "a" * 10_001}, {"role": "user", "content": "a"}],
+]  # fmt: skip
+
 BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
-    ({"message": "x" * 10_001}, "message"),
-    ({"message": " "}, "message"),
-    ({"message": "a\0"}, "message"),
-    ({"message": 7}, "message"),
-    ({"messages": []}, "messages"),
-    ({"messages": [{"role": "user", "content": "x" * 10_001}]}, "messages"),
-    ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}, "messages"),
-    ({"messages": [{"role": "system", "content": "a"}]}, "messages"),
+    *(({"message": message}, "message") for message in ("x" * 10_001, " ", "a\0", 7)),
+    *(({"messages": messages}, "messages") for messages in BAD_MESSAGES),
+    ({"message": "a", "messages": [{"role": "user", "content": "a"}]}, "messages"),
     ({"messages": [{"role": "robot", "content": "a"}]}, "messages.0.role"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content"),
-    ({"messages": [{"role": "user", "content": "a"}] * 501}, "messages"),
-    (
-        {"messages": [{"role": "system", "content": "a" * 10_001}, {"role": "user", "content": "a"}]},
-        "messages",
-    ),
-    ({"message": "a", "messages": [{"role": "user", "content": "a"}]}, "messages"),
-    ({"message": "a", "preset": "poetic"}, "preset"),
-    ({"message": "a", "reasoning_mode": "deeper"}, "reasoning_mode"),
-    ({"message": "a", "temperature": 2.1}, "temperature"),
-    ({"message": "a", "max_tokens": 8193}, "max_tokens"),
-    ({"message": "a", "max_tokens": 0}, "max_tokens"),
-    ({"message": "a", "stream": "yes"}, "stream"),
-    ({"message": "a", "custom_instruction": "x" * 4_001}, "custom_instruction"),
+    *(({"message": "a", field: value}, field) for field, value in (
+        ("preset", "poetic"), ("reasoning_mode", "deeper"), ("temperature", 2.1), ("max_tokens", 8193),
+        ("max_tokens", 0), ("stream", "yes"), ("custom_instruction", "x" * 4_001),
+    )),
     ({"message": "a", "retrieval": {"top_k": 51}}, "retrieval.top_k"),
     ({"message": "a", "retrieval": {"mode": "psychic"}}, "retrieval.mode"),
     ({"message": "a", "retrieval": {"metadata_filter": {"a": "\0"}}}, "retrieval.metadata_filter"),
     ({"message": "a", "retrieval": {"metadata_filter": {"a": {"$in": 1}}}}, "retrieval.metadata_filter"),
     ({"message": "a", "generation": {"top_p": 2}}, "generation.top_p"),
     ({"message": "a", "generation": {"presence_penalty": -2.1}}, "generation.presence_penalty"),
-]
+]  # fmt: skip
 
 
-def test_an_invalid_field_is_named(subtests: pytest.Subtests, settings: Settings, people: People):
-    with chat_client(settings, None) as client:
-        for body, field in BAD_FIELDS:
-            with subtests.test(body=body):
-                error = platform_error(post(client, people.ann, {"stream": False, **body}), 400)
-                assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_field_value")
-                assert error["details"]["field"] == field
+def test_an_invalid_field_is_named(subtests: pytest.Subtests, extractive: TestClient, shared_people: People):
+    for body, field in BAD_FIELDS:
+        with subtests.test(body=body):
+            error = platform_error(post(extractive, shared_people.ann, {"stream": False, **body}), 400)
+            assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_field_value")
+            assert error["details"]["field"] == field
 
 
-def test_a_request_without_a_message_is_a_missing_field(settings: Settings, people: People):
-    with chat_client(settings, None) as client:
-        answer = post(client, people.ann, {"stream": False})
-    error = platform_error(answer, 400)
+def test_a_request_without_a_message_is_a_missing_field(extractive: TestClient, shared_people: People):
+    error = platform_error(post(extractive, shared_people.ann, {"stream": False}), 400)
     assert (error["code"], error["details"]) == ("missing_required_field", {"field": "messages"})
 
 
-def test_nulls_count_as_missing(settings: Settings, home: Workspace):
+def test_nulls_count_as_missing(extractive: TestClient, home: Workspace):
     names = ("messages", "session_id", "collection_id", "model", "preset", "retrieval", "generation")
     fields = {"message": QUESTION, "stream": False, **dict.fromkeys(names)}
-    with chat_client(settings, None) as client:
-        body = result_of(post(client, home.actor, fields))
+    body = result_of(post(extractive, home.actor, fields))
     assert body["metadata"]["preset"] == "detailed"
 
 
-UNKNOWN_OBJECTS: list[tuple[str, str]] = [
-    ("session_id", "session_not_found"),
-    ("collection_id", "collection_not_found"),
-]
-
-
-def test_a_missing_resource_is_404(
-    subtests: pytest.Subtests, settings: Settings, people: People, gateway: StandIn
-):
-    with chat_client(settings, gateway) as client:
-        for field, code in UNKNOWN_OBJECTS:
-            for value in (str(uuid4()), "no id"):
-                with subtests.test(field=field, value=value):
-                    error = platform_error(say(client, people.ann, **{field: value}), 404)
-                    assert (error["type"], error["code"]) == ("not_found_error", code)
+def test_a_missing_resource_is_404(client: TestClient, shared_people: People, gateway: StandIn):
+    for name in ("session", "collection"):
+        for value in (str(uuid4()), "no id"):
+            error = platform_error(say(client, shared_people.ann, **{f"{name}_id": value}), 404)
+            assert (error["type"], error["code"]) == ("not_found_error", f"{name}_not_found")
     assert gateway.requests == []
 
 
@@ -424,40 +388,34 @@ def test_a_failed_model_call_is_an_error_and_stores_nothing(
     assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
-def test_an_easy_match_of_a_sub_question_is_not_an_answer_to_the_question(
-    settings: Settings, home: Workspace
-):
-    """Of three parts one is in the documents: the model is not asked to make an answer of it."""
-    queries = (
-        "What was the root cause of the billing outage?",
-        "How do penguins sleep?",
-        "What do penguins eat?",
-    )
+def plan_of(*queries: str) -> list[Reply]:
+    """A model's replies that divide a question, and find the parts complete."""
     plan = json.dumps({"steps": [{"description": query, "query": query} for query in queries]})
-    with StandIn() as model, chat_client(settings, model) as client:
-        model.replies(reply_of(plan), reply_of('{"steps": []}'), reply_of("Penguins were down."))
-        body = result_of(say(client, home.actor, OFF_TOPIC, reasoning_mode="deep"))
-    assert body["metadata"]["sub_queries"] == list(queries)
-    assert (body["response"], body["metadata"]["withheld"]) == (INSUFFICIENT, True)
+    return [reply_of(plan), reply_of('{"steps": []}')]
 
 
 def test_deep_reasoning_answers_when_half_of_the_sub_questions_have_results(
     settings: Settings, home: Workspace
 ):
-    queries = (QUESTION, "How do penguins sleep?")
-    plan = json.dumps({"steps": [{"description": query, "query": query} for query in queries]})
-    with StandIn() as model, chat_client(settings, model) as client:
-        model.replies(reply_of(plan), reply_of('{"steps": []}'), reply_of(ANSWER))
-        body = result_of(say(client, home.actor, " ".join(queries), reasoning_mode="deep"))
-    assert body["metadata"]["sub_queries"] == list(queries)
-    assert (body["response"], body["metadata"]["withheld"]) == (ANSWER, False)
+    """An easy match of one of three is not an answer to the question: the model is not asked to make one."""
+    sleep, food = "How do penguins sleep?", "What do penguins eat?"
+    for queries, question, answer, withheld in (
+        ((QUESTION, sleep, food), OFF_TOPIC, INSUFFICIENT, True),
+        ((QUESTION, sleep), f"{QUESTION} {sleep}", ANSWER, False),
+    ):
+        with StandIn() as model, chat_client(settings, model) as client:
+            model.replies(*plan_of(*queries), reply_of(ANSWER))
+            body = result_of(say(client, home.actor, question, reasoning_mode="deep"))
+        assert body["metadata"]["sub_queries"] == list(queries)
+        assert (body["response"], body["metadata"]["withheld"]) == (answer, withheld)
 
 
-def test_a_session_stores_messages_up_to_its_limit(settings: Settings, services: Services, home: Workspace):
+def test_a_session_stores_messages_up_to_its_limit(
+    extractive: TestClient, services: Services, home: Workspace
+):
     earlier = [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(499)]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
-    with chat_client(settings, None) as client:
-        answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
+    answer = result_of(post(extractive, home.actor, {"messages": messages, "stream": False}))
     assert answer["metadata"]["kept"] is True
     assert len(messages_of(services, home.actor, answer["metadata"]["session_id"])) == 501
 

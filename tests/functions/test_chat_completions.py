@@ -15,7 +15,7 @@ from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with, client_of, json_of
 from tests.functions.chat_completions_client import (
     DONE,
     KETTLE,
@@ -53,7 +53,7 @@ def local(services: Services) -> Iterator[TestClient]:
 
 
 def test_without_an_index_the_request_reaches_the_model_unchanged(
-    people: People, settings: Settings, gateway: StandIn
+    client: TestClient, people: People, gateway: StandIn
 ):
     query = {
         "messages": [{"role": "system", "content": "Be brief."}, user("Hello")],
@@ -64,8 +64,7 @@ def test_without_an_index_the_request_reaches_the_model_unchanged(
         "metadata": {"of": ["the", "vendor's"]},
         "top_k": 7,
     }
-    with chat_client(settings, gateway) as client:
-        response = client.post(PATH, json=query, headers=people.ann.headers())
+    response = client.post(PATH, json=query, headers=people.ann.headers())
     assert response.status_code == 200, response.text
     assert response.json() == {**MODEL_ANSWER, "source_nodes": None}
     (request,) = gateway.requests
@@ -75,12 +74,16 @@ def test_without_an_index_the_request_reaches_the_model_unchanged(
     assert "x-ratelimit-remaining" in response.headers
 
 
+@pytest.fixture
+def client(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
+    with chat_client(settings, gateway) as client:
+        yield client
+
+
 BEYOND_DOCUMENTS: dict[str, Any] = {
     "tools": {"tools": [TOOL]},
     "functions": {"functions": [TOOL["function"]]},
-    "a tool's message": {
-        "messages": [user(), {"role": "tool", "tool_call_id": "1", "content": "20 degrees"}]
-    },
+    "a tool's message": {"messages": [user(), {"role": "tool", "tool_call_id": "1", "content": "20"}]},
     "another role": {"messages": [{"role": "critic", "content": "Why?"}, user()]},
     "a picture": {"messages": [user([{"type": "text", "text": QUESTION}, PICTURE])]},
     "sound": {"messages": [user([{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}])]},
@@ -88,26 +91,24 @@ BEYOND_DOCUMENTS: dict[str, Any] = {
 
 
 def test_a_request_without_a_retrieval_question_bypasses_the_index(
-    subtests: pytest.Subtests, people: People, services: Services, settings: Settings, gateway: StandIn
+    subtests: pytest.Subtests, client: TestClient, people: People, services: Services, gateway: StandIn
 ):
     index(services, people.ann, "kettles", KETTLE)
     model = "google/gemini-2.5-flash"
-    with chat_client(settings, gateway) as client:
-        by_index = [{"index_name": "kettles"}, *({"model": f"rag{name}"} for name in ("", "/kettles", "/no"))]
-        for (name, body), named in zip(BEYOND_DOCUMENTS.items(), cycle(by_index)):
-            with subtests.test(name=name, named=named):
-                answer = ask(client, people.ann, **{**named, **body})
-                assert answer.json() == {**MODEL_ANSWER, "source_nodes": None}
-                assert gateway.requests[-1].json == {"messages": [user()], "model": model, **body}
+    by_index = [{"index_name": "kettles"}, *({"model": f"rag{name}"} for name in ("", "/kettles", "/no"))]
+    for (name, body), named in zip(BEYOND_DOCUMENTS.items(), cycle(by_index)):
+        with subtests.test(name=name, named=named):
+            answer = ask(client, people.ann, **{**named, **body})
+            assert answer.json() == {**MODEL_ANSWER, "source_nodes": None}
+            assert gateway.requests[-1].json == {"messages": [user()], "model": model, **body}
 
 
 def test_with_an_index_the_model_gets_its_documents_and_the_answer_cites_them(
-    people: People, services: Services, settings: Settings, gateway: StandIn
+    client: TestClient, people: People, services: Services, gateway: StandIn
 ):
     kettle, _ = index(services, people.ann, "kettles", KETTLE, "The toaster browns bread.")
     index(services, people.ann, "others", "The kettle switches off at 999 degrees.")
-    with chat_client(settings, gateway) as client:
-        answer = ask(client, people.ann, index_name="kettles", top_k=1, temperature=0.3, user="u-1").json()
+    answer = ask(client, people.ann, index_name="kettles", top_k=1, temperature=0.3, user="u-1").json()
     (node,) = answer.pop("source_nodes")
     assert answer.pop("confidence_detail")["level"] == "high"
     assert answer == MODEL_ANSWER
@@ -282,10 +283,9 @@ def test_a_model_of_a_missing_collection_is_404_with_the_contract_s_message(
                 with subtests.test(body=body, stream=stream):
                     content = json.dumps({"messages": [user()], "stream": stream, **body})
                     headers = {**people.ann.headers(), "Content-Type": "application/json"}
-                    response = client.post(PATH, content=content, headers=headers)
-                    assert response.status_code == status, response.text
-                    assert words in response.json()["detail"]
-                    assert response.json()["error"]["message"] == response.json()["detail"]
+                    response = json_of(client.post(PATH, content=content, headers=headers), status)
+                    assert words in response["detail"]
+                    assert response["error"]["message"] == response["detail"]
             # Another org's collection is as one that is not there. Of two orgs a name does not say which.
             refusal = ask(client, people.bob, model="rag/kettles").json()
             assert refusal["detail"] == "No such index: 'kettles' exists."
@@ -299,11 +299,10 @@ def test_a_model_name_that_only_starts_with_rag_goes_to_the_gateway(people: Peop
 
 
 def test_the_model_is_called_although_the_index_has_no_match(
-    people: People, services: Services, settings: Settings, gateway: StandIn
+    client: TestClient, people: People, services: Services, gateway: StandIn
 ):
     services.database.call(people.ann.principal, "rag_create_collection", {"name": "empty"})
-    with chat_client(settings, gateway) as client:
-        answer = ask(client, people.ann, [user("Thanks!")], index_name="empty").json()
+    answer = ask(client, people.ann, [user("Thanks!")], index_name="empty").json()
     assert answer["source_nodes"] == []
     assert "(No document has anything on this.)" in gateway.requests[-1].json["messages"][-1]["content"]
 
@@ -382,23 +381,21 @@ FAULTS: dict[str, tuple[Reply, int, str]] = {
 
 
 def test_a_model_error_has_a_proper_status_and_leaks_nothing(
-    subtests: pytest.Subtests, people: People, settings: Settings
+    subtests: pytest.Subtests, shared_people: People, settings: Settings
 ):
-    for stream in [False, True]:
-        for name, (reply, status, code) in FAULTS.items():
-            # The time-out is short only where it is what ends the call.
-            seconds = 0.5 if code == "generation_timeout" else 30.0
-            with subtests.test(name=name, stream=stream):
-                with (
-                    StandIn() as server,
-                    chat_client(settings, server, rag_llm_timeout_seconds=seconds) as client,
-                ):
-                    server.replies(reply)
-                    response = ask(client, people.ann, stream=stream)
-                    # A refused stream is repeated without the option that requests its usage.
-                    requests = 2 if stream and code == "generation_refused" else 1
-                    # On a machine that is busy for half a second, the time is over before the request.
-                    assert len(server.requests) == requests or code == "generation_timeout"
+    for name, (reply, status, code) in FAULTS.items():
+        # The time-out is short only where it is what ends the call.
+        seconds = 0.5 if code == "generation_timeout" else 30.0
+        for stream in [False, True]:
+            changes = {"rag_llm_timeout_seconds": seconds}
+            with subtests.test(name=name, stream=stream), StandIn() as server:
+                server.replies(reply)
+                with chat_client(settings, server, **changes) as client:
+                    response = ask(client, shared_people.ann, stream=stream)
+                # A refused stream is repeated without the option that requests its usage.
+                requests = 2 if stream and code == "generation_refused" else 1
+                # On a machine that is busy for half a second, the time is over before the request.
+                assert len(server.requests) == requests or code == "generation_timeout"
                 assert (response.status_code, response.json()["error"]["code"]) == (status, code)
                 assert set(response.json()) == {"detail", "error"}
                 assert "secret" not in response.text
@@ -406,20 +403,19 @@ def test_a_model_error_has_a_proper_status_and_leaks_nothing(
                     assert response.headers["retry-after"] == "17"
 
 
-def test_a_lone_surrogate_from_a_model_is_replaced(people: People, settings: Settings):
+def test_a_lone_surrogate_from_a_model_is_replaced(shared_people: People, settings: Settings):
     with StandIn() as server, chat_client(settings, server) as client:
         message = b'{"choices": [{"message": {"role": "assistant", "content": "a\\ud800"}}]}'
         server.replies(Reply(body=message))
-        answer = ask(client, people.ann)
+        answer = ask(client, shared_people.ann)
     assert answer.json()["choices"][0]["message"]["content"] == "a?"
 
 
-def test_cors_allows_the_openai_client_s_headers(people: People, local: TestClient):
+def test_cors_allows_the_openai_client_s_headers(local: TestClient):
     headers = {
-        "Origin": "https://app.example",
-        "Access-Control-Request-Method": "POST",
+        "Origin": "https://app.example", "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,x-stainless-lang,x-stainless-retry-count",
-    }
+    }  # fmt: skip
     response = local.options(PATH, headers=headers)
     assert response.status_code == 200, response.text
     assert "x-stainless-lang" in response.headers["access-control-allow-headers"]
@@ -435,7 +431,7 @@ def test_anonymous_chat_needs_a_configured_user(
         "rag_index_anonymous_org": UUID(people.acme.id),
         "rag_index_anonymous_user": UUID(people.alf.id),
     }
-    with services_with(settings, **anonymous) as changed, client_of(chat_completions.app, changed) as client:
+    with app_with(chat_completions.app, settings, **anonymous) as client:
         assert KETTLE in client.post(PATH, json=body).text
         bearer = {"Authorization": "Bearer nonsense"}
         assert client.post(PATH, json=body, headers=bearer).status_code == 401

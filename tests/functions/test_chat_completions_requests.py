@@ -12,7 +12,7 @@ from shared.services import Services
 from shared.text.token_count import count_tokens
 from tests.actors import vector
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with, client_of, json_of
 from tests.functions.chat_completions_client import (
     KETTLE,
     MODEL_ANSWER,
@@ -71,10 +71,9 @@ def test_a_malformed_request_is_400(subtests: pytest.Subtests, people: People, l
     for name in [None, "kettles"]:
         for body, text in BAD_REQUESTS:
             with subtests.test(name=name, body=body):
-                response = ask(local, people.ann, **{"index_name": name, **body})
-                assert response.status_code == 400, response.text
-                assert text in response.json()["detail"]
-                assert response.json()["error"]["message"] == response.json()["detail"]
+                response = json_of(ask(local, people.ann, **{"index_name": name, **body}), 400)
+                assert text in response["detail"]
+                assert response["error"]["message"] == response["detail"]
 
 
 def test_a_request_without_messages_or_with_another_content_type_is_refused(
@@ -149,7 +148,7 @@ def test_a_question_is_truncated_to_the_embedder_s_window(
     with StandIn() as service:
         service.replies(Reply(json={"object": "list", "model": "m", "data": data}))
         changes = {"openai_api_key": SECRET, "rag_embedding_url": service.url}
-        with services_with(settings, **changes) as remote, client_of(chat_completions.app, remote) as client:
+        with app_with(chat_completions.app, settings, **changes) as client:
             response = ask(client, people.ann, [user("\u1200" * 20_000 + " end?")], index_name="kettles")
         (sent,) = next(each for each in service.requests if each.path == "/embeddings").json["input"]
     assert response.status_code == 200, response.text

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 
 from functions import chat_completions
 from shared.config import Settings
@@ -37,6 +38,7 @@ from tests.functions.chat_completions_client import (
 )
 from tests.stand_in_server import Reply, StandIn
 
+COUNTED = "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
 USAGE = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
 
 
@@ -51,11 +53,16 @@ def opened(url: str, actor: Actor, **body: Any) -> Iterator[httpx.Response]:
         yield answer
 
 
-def test_the_model_s_stream_passes_unchanged(people: People, settings: Settings, gateway: StandIn):
+@pytest.fixture
+def client(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
+    with chat_client(settings, gateway) as client:
+        yield client
+
+
+def test_the_model_s_stream_passes_unchanged(client: TestClient, people: People, gateway: StandIn):
     odd = piece("Hm. ", x_vendor={"a": 1})
     gateway.replies(streams([b": PROCESSING\n\n", *encode(odd), b"event: x\n", *STREAM]))
-    with chat_client(settings, gateway) as client:
-        response = ask(client, people.ann, stream=True, model="vendor/model-1", seed=7)
+    response = ask(client, people.ann, stream=True, model="vendor/model-1", seed=7)
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert response.headers["cache-control"] == "no-cache"
@@ -69,12 +76,11 @@ def test_the_model_s_stream_passes_unchanged(people: People, settings: Settings,
 
 
 def test_the_last_chunk_over_an_index_has_the_source_nodes(
-    people: People, services: Services, settings: Settings, gateway: StandIn
+    client: TestClient, people: People, services: Services, gateway: StandIn
 ):
     index(services, people.ann, "kettles", KETTLE)
     gateway.replies(streams())
-    with chat_client(settings, gateway) as client:
-        events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
+    events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
     assert words(events) == "At 100 degrees."
     assert [node["text"] for node in events[-2]["source_nodes"]] == [KETTLE]
     assert events[-2]["choices"][0]["finish_reason"] == "stop"
@@ -84,11 +90,10 @@ def test_the_last_chunk_over_an_index_has_the_source_nodes(
 
 
 @pytest.mark.parametrize("counts", [True, False])
-def test_usage_comes_last_on_request(people: People, settings: Settings, gateway: StandIn, counts: bool):
+def test_usage_comes_last_on_request(client: TestClient, people: People, gateway: StandIn, counts: bool):
     usage = encode({**piece(), "choices": [], "usage": USAGE}) if counts else []
     gateway.replies(streams([*STREAM[:-1], *usage, DONE]))
-    with chat_client(settings, gateway) as client:
-        response = ask(client, people.ann, stream=True, stream_options={"include_usage": True})
+    response = ask(client, people.ann, stream=True, stream_options={"include_usage": True})
     assert gateway.requests[0].json["stream_options"] == {"include_usage": True}
     part, done = events_of(response.text)[-2:]
     assert (part["choices"], part["id"], done) == ([], "gen-42", "[DONE]")
@@ -96,12 +101,11 @@ def test_usage_comes_last_on_request(people: People, settings: Settings, gateway
 
 
 def test_a_missing_end_of_the_endpoint_s_stream_is_added(
-    people: People, services: Services, settings: Settings, gateway: StandIn
+    client: TestClient, people: People, services: Services, gateway: StandIn
 ):
     index(services, people.ann, "kettles", KETTLE)
     gateway.replies(streams([*encode(piece("At 100.")), DONE]))
-    with chat_client(settings, gateway) as client:
-        events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
+    events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
     assert events[-2]["choices"] == [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}]
     assert len(events[-2]["source_nodes"]) == 1
 
@@ -147,9 +151,8 @@ def test_a_disconnected_client_ends_the_generation(
         with opened(url, people.ann) as answer:
             assert next(answer.iter_lines()).startswith("data: ")
         assert gateway.left.wait(60), "the request to the model has not ended"
-        counted = "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
         end = time.monotonic() + 60
-        while not (rows := world.sql(counted, people.ann.id)) and time.monotonic() < end:
+        while not (rows := world.sql(COUNTED, people.ann.id)) and time.monotonic() < end:
             time.sleep(0.02)
         assert rows == [("failure",)]
 
@@ -165,6 +168,7 @@ def test_a_client_that_disconnects_before_the_first_chunk_ends_the_generation(
 
 
 GIANT = b'data: {"choices": [], "secret": "' + b"x" * 1_100_000
+GIANT_LINE, LARGE = b"data: " + b"x" * 70_000 + b"\n", {"choices": [], "x": "x" * 900_000}
 DRIPS: list[bytes | float] = [b": hm\n", 0.1] * 3000
 FAULTS = {
     "breaks off": (streams(STREAM[:2], drop=True), "generation_failed"),
@@ -176,10 +180,8 @@ FAULTS = {
     "not finite": (streams(encode(b'{"secret": NaN}', b"{}")), "generation_failed"),
     "an error": (streams([*STREAM[:1], *encode({"error": {"message": "secret"}})]), "generation_failed"),
     "a giant line": (streams([*STREAM[:1], GIANT, *STREAM]), "generation_failed"),
-    "a giant event": (
-        streams([*STREAM[:1], *([b"data: " + b"x" * 70_000 + b"\n"] * 16)]), "generation_failed"),
-    "no end": (
-        streams([*STREAM[:1], *(encode({"choices": [], "x": "x" * 900_000}) * 20)]), "generation_failed"),
+    "a giant event": (streams([*STREAM[:1], *([GIANT_LINE] * 16)]), "generation_failed"),
+    "no end": (streams([*STREAM[:1], *(encode(LARGE) * 20)]), "generation_failed"),
     "silent too long": (streams([*STREAM[:1], Event(), *STREAM[1:]]), "generation_timeout"),
     "drips for ever": (streams([*STREAM[:1], *DRIPS]), "generation_timeout"),
 }  # fmt: skip
@@ -206,10 +208,7 @@ def test_a_broken_stream_ends_with_an_error_and_without_done(
             assert (events[-1]["error"]["code"], events[-1]["error"]["type"]) == (code, "server_error")
             assert "[DONE]" not in events
             assert "secret" not in response.text
-            counted = (
-                "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
-            )
-            assert world.sql(counted, actor.id) == [("failure",)]
+            assert world.sql(COUNTED, actor.id) == [("failure",)]
 
 
 def test_the_log_has_the_reason_of_a_broken_stream(
@@ -225,11 +224,10 @@ def test_the_log_has_the_reason_of_a_broken_stream(
 
 
 def test_a_response_that_is_not_a_stream_is_an_error_with_a_status(
-    people: People, settings: Settings, gateway: StandIn
+    people: People, client: TestClient, gateway: StandIn
 ):
     gateway.replies(Reply(json={"choices": [{"message": {"content": "secret"}}]}))
-    with chat_client(settings, gateway) as client:
-        response = ask(client, people.ann, stream=True)
+    response = ask(client, people.ann, stream=True)
     assert (response.status_code, response.json()["error"]["code"]) == (500, "generation_failed")
 
 
@@ -251,7 +249,7 @@ def test_behind_api_gateway_a_stream_arrives_in_one_piece(
     people: People, settings: Settings, gateway: StandIn
 ):
     """Mangum cannot stream: it gives one answer, which must be right."""
-    gateway.replies(streams([*STREAM[:1], 0.3, *STREAM[1:]]))
+    gateway.replies(streams([*STREAM[:1], 0.05, *STREAM[1:]]))
     with with_model(settings, gateway) as services, client_of(chat_completions.app, services):
         headers = {"content-type": "application/json", "authorization": f"Bearer {people.ann.token()}"}
         body = json.dumps({"messages": [user()], "stream": True})

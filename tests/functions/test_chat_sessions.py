@@ -10,6 +10,7 @@ from shared.answering.platform_chat.types import Message, Session
 from shared.services import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
+from tests.functions.app_server import json_of
 from tests.functions.app_server import platform_error as error
 
 PATH = "/api/v1/chat/sessions"
@@ -23,9 +24,8 @@ Row = dict[str, Any]
 def save_session(services: Services, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
     assert actor.org is not None
     place = Session(session_id, actor.org.id, None)
-    return sessions.save_turn(
-        services.database, actor.principal, place, messages or (USER_MESSAGE, ANSWER_MESSAGE)
-    )
+    turn = messages or (USER_MESSAGE, ANSWER_MESSAGE)
+    return sessions.save_turn(services.database, actor.principal, place, turn)
 
 
 def get_rows(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
@@ -44,15 +44,12 @@ def test_sessions_are_listed_in_the_contract_s_form(services: Services, people: 
     assert [row["id"] for row in get_rows(people.ann, f"{PATH}?limit=1&offset=1")] == [second]
     row = rows[1]
     assert row.pop("created_at") <= row.pop("last_message_at")
+    # Of the first question, on one line, what shows.
+    title = "How hot is the kiln?"
     assert row == {
-        "id": second,
-        "org_id": people.acme.id,
-        "user_id": people.ann.id,
-        "collection_id": None,
-        # Of the first question, on one line, what shows.
-        "title": "How hot is the kiln?",
-        "message_count": 2,
-    }
+        "id": second, "org_id": people.acme.id, "user_id": people.ann.id, "collection_id": None,
+        "title": title, "message_count": 2,
+    }  # fmt: skip
     assert get_rows(people.bob) == []
 
 
@@ -66,9 +63,8 @@ def test_messages_are_read_with_their_sources(services: Services, people: People
     assert (answer["sources"], answer["usage"]) == (SOURCES, USAGE)
     assert UUID(question["id"]) != UUID(answer["id"])
     assert question["session_id"] == answer["session_id"] == session
-    assert [row["id"] for row in get_rows(people.ann, f"{PATH}/{session}/messages?limit=1&offset=1")] == [
-        answer["id"]
-    ]
+    (second,) = get_rows(people.ann, f"{PATH}/{session}/messages?limit=1&offset=1")
+    assert second["id"] == answer["id"]
 
 
 ANSWER = {"role": "assistant", "content": "1,200 degrees."}
@@ -78,30 +74,24 @@ QUESTION = {"role": "user", "content": "How hot is the kiln?"}
 def test_messages_are_stored_without_a_search(services: Services, people: People):
     (home,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
     body = {"messages": [QUESTION, ANSWER], "collection_id": home["id"]}
-    created = people.ann.post(PATH, body)
-    assert created.status_code == 201, created.text
-    session = created.json()["session_id"]
+    session = json_of(people.ann.post(PATH, body), 201)["session_id"]
     added = people.ann.post(f"/v1/chat/sessions/{session}/messages", {"messages": [QUESTION]})
     assert (added.status_code, added.json()) == (201, {"session_id": session})
     rows = get_rows(people.ann, f"{PATH}/{session}/messages")
     assert [{"role": row["role"], "content": row["content"]} for row in rows] == [QUESTION, ANSWER, QUESTION]
     assert "sources" not in rows[1]
     (listed,) = get_rows(people.ann)
-    assert (listed["title"], listed["collection_id"], listed["message_count"]) == (
-        "How hot is the kiln?", home["id"], 3,
-    )  # fmt: skip
+    assert (listed["title"], listed["message_count"]) == ("How hot is the kiln?", 3)
+    assert listed["collection_id"] == home["id"]
     # A turn of the chat continues the session.
     place = sessions.open_session(services.database, people.ann.principal, session, None)
     assert [message.content for message in place.messages] == [row["content"] for row in rows]
 
 
 def test_a_session_may_begin_with_an_answer(people: People):
-    created = people.ann.post(PATH, {"messages": [ANSWER]})
-    assert created.status_code == 201, created.text
+    body = json_of(people.ann.post(PATH, {"messages": [ANSWER]}), 201)
     assert get_rows(people.ann)[0]["title"] == ""
-    added = people.ann.post(
-        f"{PATH}/{created.json()['session_id']}/messages", {"messages": [ANSWER, QUESTION]}
-    )
+    added = people.ann.post(f"{PATH}/{body['session_id']}/messages", {"messages": [ANSWER, QUESTION]})
     assert added.status_code == 201, added.text
     assert get_rows(people.ann)[0]["title"] == QUESTION["content"]
 
@@ -133,23 +123,13 @@ def test_a_client_stores_no_sources(people: People):
     assert [set(row) for row in rows] == [{"id", "session_id", "role", "content", "created_at"}] * 2
 
 
-OTHER_DETAILS: list[Row] = [
-    {},
-    {"sources": [], "usage": None},
-    {"sources": 7, "usage": "x"},
-    {"sources": [1]},
-]
-
-
-def test_details_in_an_unknown_form_are_omitted(
-    subtests: pytest.Subtests, services: Services, people: People
-):
+def test_details_in_an_unknown_form_are_omitted(services: Services, people: People):
     """As a member may keep them, past the routes."""
-    for details in OTHER_DETAILS:
-        with subtests.test(details=details):
-            session = save_session(services, people.ann, Message("assistant", "So.", details))
-            (row,) = get_rows(people.ann, f"{PATH}/{session}/messages")
-            assert set(row) == {"id", "session_id", "role", "content", "created_at"}
+    unknown: list[Row] = [{"sources": [], "usage": None}, {"sources": 7, "usage": "x"}, {"sources": [1]}]
+    for details in ({}, *unknown):
+        session = save_session(services, people.ann, Message("assistant", "So.", details))
+        (row,) = get_rows(people.ann, f"{PATH}/{session}/messages")
+        assert set(row) == {"id", "session_id", "role", "content", "created_at"}, details
 
 
 def test_a_session_is_deleted(services: Services, people: People):
@@ -161,31 +141,27 @@ def test_a_session_is_deleted(services: Services, people: People):
     assert get_rows(people.ann) == []
 
 
-def test_a_malformed_session_id_is_404(subtests: pytest.Subtests, people: People):
+def test_a_malformed_session_id_is_404(shared_people: People):
     for session in [NOBODYS, "none", "msg_1", f"{NOBODYS}x", "%00"]:
-        with subtests.test(session=session):
-            for method, path in (("GET", f"{PATH}/{session}/messages"), ("DELETE", f"{PATH}/{session}")):
-                results = error(people.ann.request(method, path), 404)
-                assert (results["type"], results["code"]) == ("not_found_error", "session_not_found")
+        for method, path in (("GET", f"{PATH}/{session}/messages"), ("DELETE", f"{PATH}/{session}")):
+            results = error(shared_people.ann.request(method, path), 404)
+            assert (results["type"], results["code"]) == ("not_found_error", "session_not_found")
 
 
-def test_an_invalid_page_is_refused(subtests: pytest.Subtests, people: People):
-    for page in ["limit=0", "limit=101", "limit=x", "offset=-1", f"offset={2**31}"]:
-        with subtests.test(page=page):
-            results = error(people.ann.request("GET", f"{PATH}?{page}"), 400)
+def test_an_invalid_page_is_refused(shared_people: People):
+    messages, pages = f"{PATH}/{NOBODYS}/messages", ["limit=0", "limit=x", "offset=-1", f"offset={2**31}"]
+    for path, last in ((PATH, "limit=101"), (messages, "limit=1001")):
+        for page in (*pages, last):
+            results = error(shared_people.ann.request("GET", f"{path}?{page}"), 400)
             assert (results["type"], results["code"]) == ("invalid_request_error", "invalid_field_value")
-            if page != "limit=101":
-                assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?{page}"), 400)
-            assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?limit=1001"), 400)
 
 
 def test_a_deleted_collection_leaves_its_conversations(services: Services, people: People, world: World):
     (body,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
     place = sessions.open_session(services.database, people.ann.principal, None, body["id"])
     assert (place.session_id, place.collection_id, place.messages) == (None, body["id"], ())
-    session = sessions.save_turn(
-        services.database, people.ann.principal, place, (USER_MESSAGE, ANSWER_MESSAGE)
-    )
+    turn = (USER_MESSAGE, ANSWER_MESSAGE)
+    session = sessions.save_turn(services.database, people.ann.principal, place, turn)
     assert get_rows(people.ann)[0]["collection_id"] == body["id"]
     assert people.ann.request("DELETE", f"/v1/collections/{body['id']}").status_code == 204
     assert get_rows(people.ann)[0]["collection_id"] is None

@@ -99,9 +99,7 @@ def test_deep_reasoning_streams_each_step_and_combines_the_results(
     assert [chunk["step"] for chunk in chunks if chunk["type"] == "reasoning_step"] == [1, 2, 3]
     assert [chunk["query"] for chunk in chunks if chunk["type"] == "sub_query"] == list(parts)
     assert chunks[-1]["metadata"]["sub_queries"] == list(parts)
-    titles = {
-        source["title"] for chunk in chunks if chunk["type"] == "sources" for source in chunk["sources"]
-    }
+    titles = {source["title"] for chunk in chunks for source in chunk.get("sources") or ()}
     assert {"Billing outage", "Who owns what"} <= titles
     prompt = gateway.requests[-1].json["messages"][-1]["content"]
     assert "root cause were Stripe webhook retries" in prompt
@@ -150,29 +148,27 @@ def test_a_model_that_loops_in_deep_reasoning_is_stopped(
     assert len(gateway.requests) == 3
 
 
-@pytest.mark.parametrize(
-    ("reply", "code"),
-    [
-        (Reply(status=429), "generation_busy"),
-        (Reply(status=500), "generation_failed"),
-        (Reply(chunks=[*encode(piece("Stripe "))], drop=True), "generation_failed"),
-        (Reply(chunks=[*encode(piece("Stripe "), {"error": {"message": "sk-model"}})]), "generation_failed"),
-        (streams(), "generation_failed"),
-    ],
-    ids=["busy", "broken", "broken off", "an error inside", "silent"],
-)
+FAULTS = {
+    "busy": Reply(status=429), "broken": Reply(status=500), "silent": streams(),
+    "broken off": Reply(chunks=[*encode(piece("Stripe "))], drop=True),
+    "an error inside": Reply(chunks=[*encode(piece("Stripe "), {"error": {"message": "sk-model"}})]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
 def test_an_error_in_a_stream_is_a_chunk_and_stores_nothing(
-    settings: Settings, services: Services, home: Workspace, gateway: StandIn, reply: Reply, code: str
+    settings: Settings, services: Services, home: Workspace, gateway: StandIn, name: str
 ):
-    gateway.replies(reply)
+    gateway.replies(FAULTS[name])
     with chat_client(settings, gateway) as client:
         response = say(client, home.actor, stream=True)
     chunks = chunks_of(response)
     assert types_of(chunks)[0] == "sources"
     assert types_of(chunks)[-1] == "error"
     assert [StreamChunk.model_validate_json(json.dumps(chunk)).type for chunk in chunks] == types_of(chunks)
-    assert chunks[-1]["error_detail"]["code"] == code
-    assert chunks[-1]["error"] == chunks[-1]["error_detail"]["message"]
+    error = chunks[-1]["error_detail"]
+    assert error["code"] == ("generation_busy" if name == "busy" else "generation_failed")
+    assert chunks[-1]["error"] == error["message"]
     assert "sk-model" not in response.text
     assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
@@ -207,11 +203,9 @@ def test_concurrent_turns_of_a_session_are_both_stored(
     with chat_client(settings, None) as client:
         session = chunks_of(say(client, home.actor, stream=True))[-1]["metadata"]["session_id"]
         with ThreadPoolExecutor(4) as pool:
+            questions = [f"{QUESTION} {number}" for number in range(4)]
             answers = list(
-                pool.map(
-                    lambda number: say(client, home.actor, f"{QUESTION} {number}", session_id=session),
-                    range(4),
-                )
+                pool.map(lambda text: say(client, home.actor, text, session_id=session), questions)
             )
     assert all(response.status_code == 200 for response in answers)
     text = messages_of(services, home.actor, session)
@@ -222,11 +216,7 @@ def test_concurrent_turns_of_a_session_are_both_stored(
 
 def test_one_process_serves_50_concurrent_streams(settings: Settings, home: Workspace, gateway: StandIn):
     # Slower than any of them begins: all are open at the same time.
-    gateway.replies(
-        Reply(
-            chunks=[*encode(piece(PIECES[0])), 1.0, *encode(piece(PIECES[1]), piece()), b"data: [DONE]\n\n"]
-        )
-    )
+    gateway.replies(Reply(chunks=[*encode(piece(PIECES[0])), 1.0, *encode(piece(PIECES[1]), piece()), DONE]))
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
 
     async def ask(client: httpx.AsyncClient, url: str) -> list[Any]:

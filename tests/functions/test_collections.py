@@ -1,5 +1,6 @@
 """collections over HTTP, on the real stack: made, listed, changed, deleted, as the platform contract says."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from functions import collections
 from shared.config import Settings
 from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, client_of, services_with
+from tests.functions.app_server import NO_METADATA, app_with, json_of
 from tests.functions.app_server import platform_error as error
 from tests.stand_in_server import Reply, StandIn
 
@@ -21,17 +22,11 @@ Row = dict[str, Any]
 
 
 def create(actor: Actor, name: str = "docs", **more: Any) -> Row:
-    response = actor.request("POST", PATH, {"name": name, **more})
-    assert response.status_code == 201, response.text
-    body: Row = response.json()
-    return body
+    return json_of(actor.request("POST", PATH, {"name": name, **more}), 201)
 
 
 def listed(actor: Actor, query: str = "") -> Row:
-    response = actor.request("GET", f"{PATH}{query}")
-    assert response.status_code == 200, response.text
-    body: Row = response.json()
-    return body
+    return json_of(actor.request("GET", f"{PATH}{query}"))
 
 
 def names(actor: Actor, query: str = "") -> list[str]:
@@ -51,12 +46,9 @@ def test_a_collection_is_created_and_read_back(people: People):
         name: request[name] for name in ("name", "description", "metadata")
     }
     assert made["config"] == {
-        "chunk_size": 256,
-        "chunk_overlap": 20,
-        "embedding_model": "all-MiniLM-L6-v2",
-        "enable_hybrid_search": False,
-        "enable_knowledge_graph": True,
-    }
+        "chunk_size": 256, "chunk_overlap": 20, "embedding_model": "all-MiniLM-L6-v2",
+        "enable_hybrid_search": False, "enable_knowledge_graph": True,
+    }  # fmt: skip
     assert made["document_count"] == 0
     assert (made["user_id"], made["owner_id"]) == (people.ann.id, None)
     assert people.alf.request("GET", f"{PATH}/{made['id']}").json() == made
@@ -68,12 +60,9 @@ def test_omitted_settings_take_the_deployment_s_defaults(people: People):
     assert made["metadata"] == {}
     assert made["description"] is None
     assert made["config"] == {
-        "chunk_size": 128,
-        "chunk_overlap": 12,
-        "embedding_model": "all-MiniLM-L6-v2",
-        "enable_hybrid_search": True,
-        "enable_knowledge_graph": True,
-    }
+        "chunk_size": 128, "chunk_overlap": 12, "embedding_model": "all-MiniLM-L6-v2",
+        "enable_hybrid_search": True, "enable_knowledge_graph": True,
+    }  # fmt: skip
 
 
 CONFIGS: list[tuple[Row, str | None, int, int]] = [
@@ -89,11 +78,8 @@ def test_the_config_reports_the_effective_settings(
 ):
     """The key selects the model; the model is never called."""
     for config, key, size, overlap in CONFIGS:
-        with (
-            subtests.test(config=config, key=key),
-            services_with(settings, openai_api_key=key) as services,
-            client_of(collections.app, services) as app,
-        ):
+        deployment = app_with(collections.app, settings, openai_api_key=key)
+        with subtests.test(config=config, key=key), deployment as app:
             headers = world.user(world.org()).headers()
             answer = app.post(PATH, json={"name": "docs", "config": config}, headers=headers)
             body = answer.json()["config"]
@@ -106,7 +92,7 @@ def test_the_chunk_size_fits_the_window_that_the_embedder_s_server_reports(
 ):
     gateway.replies(Reply(json={"data": [{"id": "m", "max_model_len": 300}]}))
     remote = {"openai_api_key": "sk-none", "rag_embedding_url": f"{gateway.url}/v1"}
-    with services_with(settings, **remote) as services, client_of(collections.app, services) as app:
+    with app_with(collections.app, settings, **remote) as app:
         for name, config, size, overlap in (("a", {}, 300, 30), ("b", {"chunk_size": 8000}, 300, 30)):
             body = {"name": name, "config": config}
             made = app.post(PATH, json=body, headers=people.ann.headers()).json()["config"]
@@ -132,16 +118,11 @@ def test_lists_are_paged_in_any_order(people: People):
 
 
 def test_pages_are_disjoint_and_complete_in_every_order(people: People):
-    made = {create(people.ann, f"n{number}")["id"] for number in range(7)}
+    made = sorted(create(people.ann, f"n{number}")["id"] for number in range(7))
     for order in ("asc", "desc"):
-        results: list[str] = []
-        for offset in range(0, 7, 3):
-            rows = listed(people.ann, f"?sort_by=document_count&order={order}&limit=3&offset={offset}")[
-                "data"
-            ]
-            results += [row["id"] for row in rows]
-        assert len(results) == 7
-        assert set(results) == made
+        query = f"?sort_by=document_count&order={order}&limit=3"
+        pages = [listed(people.ann, f"{query}&offset={offset}")["data"] for offset in range(0, 7, 3)]
+        assert sorted(row["id"] for page in pages for row in page) == made
 
 
 def test_document_counts_include_only_visible_documents(people: People):
@@ -154,35 +135,24 @@ def test_document_counts_include_only_visible_documents(people: People):
 
 def test_null_leaves_a_field_unchanged(people: People):
     made = create(people.ann, description="old", metadata={"a": 1}, config={"chunk_size": 100})
-    changes = {
-        "name": None,
-        "description": "new",
-        "metadata": None,
-        "config": {"enable_hybrid_search": False},
-    }
-    response = people.ann.request("PATCH", f"{PATH}/{made['id']}", changes)
-    assert response.status_code == 200, response.text
-    changed = response.json()
+    config = {"enable_hybrid_search": False}
+    changes = {"name": None, "description": "new", "metadata": None, "config": config}
+    changed = json_of(people.ann.request("PATCH", f"{PATH}/{made['id']}", changes))
     assert changed["updated_at"] > made["updated_at"]
-    assert changed == {
-        **made,
-        "description": "new",
-        "config": {**made["config"], "enable_hybrid_search": False},
-        "updated_at": changed["updated_at"],
-    }
-    replaced = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {"b": 2}, "name": "renamed"})
-    assert replaced.json()["metadata"] == {"b": 2}
-    assert replaced.json()["name"] == "renamed"
+    expected = {**made, "description": "new", "config": {**made["config"], **config}}
+    assert changed == {**expected, "updated_at": changed["updated_at"]}
+    again = {"metadata": {"b": 2}, "name": "renamed"}
+    replaced = json_of(people.ann.request("PATCH", f"{PATH}/{made['id']}", again))
+    assert {name: replaced[name] for name in again} == again
 
 
 def test_an_empty_collection_is_deleted(people: People):
     made = create(people.ann)
     assert people.ann.request("DELETE", f"{PATH}/{made['id']}").status_code == 204
-    gone = error(people.ann.request("GET", f"{PATH}/{made['id']}"), 404)
-    assert gone["type"] == "not_found_error"
-    assert gone["code"] == "collection_not_found"
-    assert gone["details"] == {"collection_id": made["id"]}
-    assert error(people.ann.request("DELETE", f"{PATH}/{made['id']}"), 404)["code"] == "collection_not_found"
+    for method in ("GET", "DELETE"):
+        gone = error(people.ann.request(method, f"{PATH}/{made['id']}"), 404)
+        assert (gone["type"], gone["code"]) == ("not_found_error", "collection_not_found")
+        assert gone["details"] == {"collection_id": made["id"]}
 
 
 def test_a_collection_s_documents_are_deleted_only_on_request(people: People, world: World):
@@ -224,9 +194,8 @@ def test_a_collection_s_documents_are_queued_for_extraction(people: People, subt
             (people.ann, {}, 0), (people.ann, {"again": True}, 2), (people.ada, {"again": True}, 3),
         ):  # fmt: skip
             with subtests.test(path=path, body=body, queued=queued):
-                response = actor.request("POST", path, body)
-                assert response.status_code == 202, response.text
-                assert response.json() == {"collection_id": home, "queued": queued}
+                response = json_of(actor.request("POST", path, body), 202)
+                assert response == {"collection_id": home, "queued": queued}
     path = f"{PATH}/{home}/graph"
     assert error(people.ann.request("POST", path, {"again": "yes"}), 400)["details"] == {"field": "again"}
     assert error(people.bob.request("POST", path, {}), 404)["code"] == "collection_not_found"
@@ -253,70 +222,55 @@ def test_a_name_is_unique_among_users_who_share_it(people: People):
 def test_an_embedding_model_other_than_the_configured_one_is_refused(people: People):
     request = {"name": "x", "config": {"embedding_model": "text-embedding-3-small"}}
     refused = error(people.ann.request("POST", PATH, request), 400)
-    assert refused["code"] == "invalid_field_value"
     assert refused["details"] == {"field": "config.embedding_model"}
-    assert "all-MiniLM-L6-v2" in refused["message"]
+    assert (refused["code"], "all-MiniLM-L6-v2" in refused["message"]) == ("invalid_field_value", True)
     assert names(people.ann) == []
 
 
-BAD_FIELDS: list[tuple[Row, str, str]] = [
-    ({}, "missing_required_field", "name"),
-    ({"name": ""}, "invalid_field_value", "name"),
-    ({"name": " "}, "invalid_field_value", "name"),
-    ({"name": 7}, "invalid_field_value", "name"),
-    ({"name": "x" * 256}, "invalid_field_value", "name"),
-    ({"name": "x", "description": "y" * 2001}, "invalid_field_value", "description"),
-    ({"name": "x", "metadata": [1]}, "invalid_field_value", "metadata"),
-    ({"name": "x", "metadata": {"a": "b" * 10_000}}, "invalid_field_value", "metadata"),
-    ({"name": "x", "config": {"chunk_size": 10}}, "invalid_field_value", "config.chunk_size"),
-    ({"name": "x", "config": {"chunk_size": "512"}}, "invalid_field_value", "config.chunk_size"),
-    ({"name": "x", "config": {"chunk_size": 100, "chunk_overlap": 100}}, "invalid_field_value", "config"),
-    ({"name": "x", "org_id": "acme"}, "invalid_field_value", "org_id"),
-]
+BAD_FIELDS: list[tuple[str, Any]] = [
+    ("name", ""), ("name", " "), ("name", 7), ("name", "x" * 256), ("description", "y" * 2001),
+    # Which Postgres cannot store.
+    ("description", "a\0b"), ("description", "a\ud800b"),
+    ("metadata", [1]), ("metadata", {"a": "b" * 10_000}), ("config.chunk_size", {"chunk_size": 10}),
+    ("config.chunk_size", {"chunk_size": "512"}), ("config", {"chunk_size": 100, "chunk_overlap": 100}),
+    ("org_id", "acme"),
+]  # fmt: skip
 
 
-def test_invalid_fields_are_refused_by_name(subtests: pytest.Subtests, world: World):
-    for body, code, field in BAD_FIELDS:
-        with subtests.test(body=body):
-            ann = world.user(world.org())
-            refused = error(ann.request("POST", PATH, body), 400)
-            assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
+def test_invalid_fields_are_refused_by_name(subtests: pytest.Subtests, people: People):
+    for field, value in BAD_FIELDS:
+        with subtests.test(field=field, value=value):
+            body = {"name": "x", field.partition(".")[0]: value}
+            refused = error(people.ann.raw("POST", PATH, json.dumps(body)), 400)
+            assert (refused["type"], refused["code"]) == ("invalid_request_error", "invalid_field_value")
             assert refused["details"] == {"field": field}
-            assert names(ann) == []
+    missing = error(people.ann.request("POST", PATH, {}), 400)
+    assert (missing["type"], missing["code"]) == ("invalid_request_error", "missing_required_field")
+    assert missing["details"] == {"field": "name"}
+    assert names(people.ann) == []
 
 
-def test_metadata_that_is_not_json_is_refused_by_field(subtests: pytest.Subtests, world: World):
+def test_metadata_that_is_not_json_is_refused_by_field(subtests: pytest.Subtests, people: People):
+    made = create(people.ann)
     for metadata in NO_METADATA:
-        with subtests.test(metadata=metadata):
-            ann = world.user(world.org())
-            made = create(ann)
-            for method, path in (("POST", PATH), ("PATCH", f"{PATH}/{made['id']}")):
-                refused = error(ann.raw(method, path, f'{{"name": "x", "metadata": {metadata}}}'), 400)
+        for method, path in (("POST", PATH), ("PATCH", f"{PATH}/{made['id']}")):
+            with subtests.test(metadata=metadata, method=method):
+                answer = people.ann.raw(method, path, f'{{"name": "x", "metadata": {metadata}}}')
+                refused = error(answer, 400)
                 assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
-            assert listed(ann)["data"] == [made]
+    assert listed(people.ann)["data"] == [made]
 
 
-def test_a_description_that_postgres_cannot_store_is_refused_by_field(
-    subtests: pytest.Subtests, people: People
-):
-    for hidden in [r"a\u0000b", r"a\ud800b"]:
-        with subtests.test(hidden=hidden):
-            refused = error(people.ann.raw("POST", PATH, f'{{"name": "x", "description": "{hidden}"}}'), 400)
-            assert refused["details"] == {"field": "description"}
-
-
-def test_a_name_with_invisible_characters_is_refused(subtests: pytest.Subtests, people: People):
+def test_a_name_with_invisible_characters_is_refused(people: People):
     for name in [r"a\u202eb", r"a\u0000b", r"\ud800"]:
-        with subtests.test(name=name):
-            answer = people.ann.raw("POST", PATH, f'{{"name": "{name}"}}')
-            assert error(answer, 400)["type"] == "invalid_request_error"
+        answer = people.ann.raw("POST", PATH, f'{{"name": "{name}"}}')
+        assert error(answer, 400)["type"] == "invalid_request_error"
 
 
-def test_an_invalid_page_is_refused_by_field(subtests: pytest.Subtests, people: People):
+def test_an_invalid_page_is_refused_by_field(people: People):
     for query in ["limit=0", "limit=101", "limit=x", "offset=-1", "sort_by=id", "order=up"]:
-        with subtests.test(query=query):
-            refused = error(people.ann.request("GET", f"{PATH}?{query}"), 400)
-            assert refused["details"] == {"field": query.split("=", maxsplit=1)[0]}
+        refused = error(people.ann.request("GET", f"{PATH}?{query}"), 400)
+        assert refused["details"] == {"field": query.split("=", maxsplit=1)[0]}
 
 
 def test_a_missing_collection_is_404(subtests: pytest.Subtests, people: People):
@@ -333,7 +287,6 @@ def test_a_tier_limits_the_number_of_collections(people: People, world: World):
     for number in range(5):
         create(people.ann, f"c{number}")
     refused = error(people.ann.request("POST", PATH, {"name": "c5"}), 429)
-    assert refused["type"] == "rate_limit_error"
-    assert refused["code"] == "rate_limit_exceeded"
+    assert (refused["type"], refused["code"]) == ("rate_limit_error", "rate_limit_exceeded")
     assert "5" in refused["message"]
     create(people.bob, "c5")

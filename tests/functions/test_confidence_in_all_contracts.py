@@ -123,13 +123,9 @@ def test_all_five_contracts_agree_on_questions_about_a_handbook(handbook: Actor)
 
 
 APPS = {
-    "rag": rag_answer.app,
-    "index": index_query.app,
-    "completions": chat_completions.app,
-    "knowledge": knowledge.app,
-    "platform": chat.app,
-    "search": v1_answer.app,
-}
+    "rag": rag_answer.app, "index": index_query.app, "completions": chat_completions.app,
+    "knowledge": knowledge.app, "platform": chat.app, "search": v1_answer.app,
+}  # fmt: skip
 KETTLE_QUESTION, _, ROOM_QUESTION = [*QUESTIONS][:3]
 INVENTED = "The kettle was made in Norway by Jotun."
 # The question, what a model writes, the level, and a part of the answer.

@@ -115,9 +115,8 @@ def test_an_embedding_error_is_reported(
     for fault, reply in {**SLOW_EMBEDDINGS, **EMBEDDING_FAULTS}.items():
         with subtests.test(fault=fault), StandIn() as service:
             service.replies(reply)
-            remote = with_embeddings(
-                settings, f"{service.url}/v1", SHORT if fault in SLOW_EMBEDDINGS else LONG
-            )
+            seconds = SHORT if fault in SLOW_EMBEDDINGS else LONG
+            remote = with_embeddings(settings, f"{service.url}/v1", seconds)
             ended = ask(rag_search, "/api/rag/search", remote, people.ann)
             assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
 
@@ -132,10 +131,9 @@ def test_an_embedding_of_another_number_than_the_database_s_is_reported(
 ):
     """The caller sent no vector: not 400, and the log names the reason."""
     gateway.replies(vectors([0.1] * 2000))
-    remote = with_embeddings(settings, f"{gateway.url}/v1").model_copy(
-        update={"rag_embedding_model": "nomic"}
-    )
-    ended = ask(rag_search, "/api/rag/search", remote, people.ann)
+    remote = with_embeddings(settings, f"{gateway.url}/v1")
+    nomic = remote.model_copy(update={"rag_embedding_model": "nomic"})
+    ended = ask(rag_search, "/api/rag/search", nomic, people.ann)
     assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
     assert ended.lines[0]["because"] == "wrong_dimensions"
 
@@ -150,12 +148,10 @@ def test_a_busy_embedding_service_is_retried(gateway: StandIn, ask: Ask, people:
 def with_embeddings(settings: Settings, url: str, timeout: float = LONG) -> Settings:
     return Settings(
         **{
-            **settings.model_dump(exclude_unset=True),
-            "openai_api_key": "sk-of-the-tests",
-            "rag_embedding_url": url,
-            "rag_embedding_timeout_seconds": timeout,
+            **settings.model_dump(exclude_unset=True), "openai_api_key": "sk-of-the-tests",
+            "rag_embedding_url": url, "rag_embedding_timeout_seconds": timeout,
         }
-    )
+    )  # fmt: skip
 
 
 def completion(content: str | None) -> Reply:
@@ -165,13 +161,10 @@ def completion(content: str | None) -> Reply:
 
 
 STEPS = {"authenticate", "limit", "embed", "match", "judge", "generate"}
+BUSY_FOR_A_TIME = Reply(status=429, headers={"Retry-After": "7"}, json={"error": SECRET})
 GATEWAY_FAULTS = {
     "busy": (Reply(status=429, json={"error": SECRET}), 503, "generation_busy"),
-    "busy and saying how long": (
-        Reply(status=429, headers={"Retry-After": "7"}, json={"error": SECRET}),
-        503,
-        "generation_busy",
-    ),
+    "busy and saying how long": (BUSY_FOR_A_TIME, 503, "generation_busy"),
     "broken": (Reply(status=500, json={"error": SECRET}), 500, "generation_failed"),
     "refusing the key": (Reply(status=401, json={"error": SECRET}), 500, "generation_failed"),
     "not JSON": (Reply(body=f"<html>{SECRET}</html>".encode()), 500, "generation_failed"),
@@ -208,12 +201,10 @@ def test_a_gateway_error_is_reported(
 def with_gateway(settings: Settings, gateway: StandIn, timeout: float) -> Settings:
     return Settings(
         **{
-            **settings.model_dump(exclude_unset=True),
-            "rag_llm_api_key": "sk-of-the-tests",
-            "rag_llm_url": f"{gateway.url}/v1",
-            "rag_llm_timeout_seconds": timeout,
+            **settings.model_dump(exclude_unset=True), "rag_llm_api_key": "sk-of-the-tests",
+            "rag_llm_url": f"{gateway.url}/v1", "rag_llm_timeout_seconds": timeout,
         }
-    )
+    )  # fmt: skip
 
 
 def test_a_complete_answer_is_one_log_line_with_all_six_steps(

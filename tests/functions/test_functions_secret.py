@@ -10,7 +10,7 @@ from shared.clients.postgrest import SECRET_HEADER
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from tests.actors import vector
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with
 from tests.functions.test_documents import collection
 from tests.stand_in_server import Reply, Request, StandIn
 from tests.upload_client import Uploads, page
@@ -44,10 +44,7 @@ def test_models_storage_and_logs_never_get_the_secret(
     embeds = {"openai_api_key": "sk-embed", "rag_embedding_url": gateway.url}
     with caplog.at_level(logging.DEBUG):
         for function, name, changes in ((rag_answer, "answer", writes), (rag_search, "search", embeds)):
-            with (
-                services_with(services.settings, **changes) as changed,
-                client_of(function.app, changed) as app,
-            ):
+            with app_with(function.app, services.settings, **changes) as app:
                 body = {"query_text": "How hot may the kiln become?"}
                 response: Any = app.post(f"/api/rag/{name}", json=body, headers=headers)
                 assert response.status_code == 200, response.text

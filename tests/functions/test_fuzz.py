@@ -35,12 +35,7 @@ from local.stack import Stack
 from tests.actors import World
 
 # Checks of a response against the description.
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 # Few examples, since each search embeds.
 EXAMPLES, EXAMPLES_LONG = 3, 25
 UNLIMITED = {"RAG_RATE_LIMIT_RAG": "1000000/minute", "RAG_RATE_LIMIT_API": "1000000/minute"}
@@ -58,12 +53,8 @@ def deployed(stack: Stack) -> Iterator[Deployed]:
     port = free_port()
     store = {"RAG_SNAPSHOT_URL": f"file://{stack.folder}/fuzzed"}
     environment = {
-        **stack.function_environment(),
-        **UNLIMITED,
-        **store,
-        "PORT": str(port),
-        "PYTHONPATH": str(ROOT),
-    }
+        **stack.function_environment(), **UNLIMITED, **store, "PORT": str(port), "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
     log = stack.folder / "logs" / "fuzzed.log"
     child = start([sys.executable, "-m", "functions.server"], environment, log)
     url = f"http://127.0.0.1:{port}"
@@ -155,18 +146,12 @@ PUBLIC = {
 OPEN = {"/api/v1/health", "/v1/health"}
 # A well-formed request succeeds here, sooner or later, for an authorized caller.
 SURE = {
-    ("/api/rag/search", "post"): 200,
-    ("/functions/v1/rag-search", "post"): 200,
-    ("/api/rag/answer", "post"): 200,
-    ("/functions/v1/rag-answer", "post"): 200,
-    ("/api/v1/collections", "get"): 200,
-    ("/v1/collections", "get"): 200,
-    ("/index", "post"): 200,
-    ("/indexes", "get"): 200,
-    ("/api/v1/knowledge/namespaces", "get"): 200,
-    ("/api/keys", "get"): 200,
+    ("/api/rag/search", "post"): 200, ("/functions/v1/rag-search", "post"): 200,
+    ("/api/rag/answer", "post"): 200, ("/functions/v1/rag-answer", "post"): 200,
+    ("/api/v1/collections", "get"): 200, ("/v1/collections", "get"): 200, ("/index", "post"): 200,
+    ("/indexes", "get"): 200, ("/api/v1/knowledge/namespaces", "get"): 200, ("/api/keys", "get"): 200,
     ("/api/keys", "post"): 201,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("operation", DISTINCT, ids=str)

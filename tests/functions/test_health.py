@@ -7,12 +7,11 @@ from pydantic import SecretStr
 
 from functions import health
 from local.stack import Stack
-from shared.api.dependencies import get_services, services_dependency
+from shared.api.dependencies import get_services
 from shared.api.health import check as health_of
 from shared.config import Settings
-from shared.services import Services
 from tests.actors import World
-from tests.functions.app_server import services_with
+from tests.functions.app_server import app_with, json_of, services_with
 
 
 def test_health_names_the_effective_embedder_and_generator(stack: Stack):
@@ -48,31 +47,17 @@ def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settin
 
 def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Settings):
     keys = {"openai_api_key": "sk-one", "rag_llm_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
-    services = Services(Settings(**{**settings.model_dump(exclude_unset=True), **keys}))
-    health.app.dependency_overrides[services_dependency] = lambda: services
-    try:
-        response = TestClient(health.app).get("/health")
-    finally:
-        health.app.dependency_overrides.clear()
-        services.close()
-    assert response.status_code == 503
-    assert (response.json()["status"], response.json()["detail"]) == (
-        "Unhealthy",
-        "The database does not answer.",
-    )
-    assert response.json()["embedder"]["model"] == "text-embedding-3-small"
-    assert response.json()["embedder"]["source"] == "api.openai.com"
+    with app_with(health.app, settings, **keys) as client:
+        response = client.get("/health")
+    body = json_of(response, 503)
+    assert (body["status"], body["detail"]) == ("Unhealthy", "The database does not answer.")
+    assert body["embedder"] == {"model": "text-embedding-3-small", "source": "api.openai.com"}
     assert "sk-" not in response.text
 
 
 def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings):
-    services = Services(settings.model_copy(update={"supabase_anon_key": SecretStr("wrong")}))
-    health.app.dependency_overrides[services_dependency] = lambda: services
-    try:
-        assert TestClient(health.app).get("/health").status_code == 503
-    finally:
-        health.app.dependency_overrides.clear()
-        services.close()
+    with app_with(health.app, settings, supabase_anon_key=SecretStr("wrong")) as client:
+        assert client.get("/health").status_code == 503
 
 
 def test_an_app_can_be_restarted_in_the_same_process(stack: Stack, monkeypatch: pytest.MonkeyPatch):
@@ -85,22 +70,11 @@ def test_an_app_can_be_restarted_in_the_same_process(stack: Stack, monkeypatch: 
 
 
 def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: Settings):
-    changes = {
-        "rag_rerank_provider": "cohere",
-        "rag_rerank_url": "https://proxy.example/team-7f3x/rerank",
-        "rag_rerank_enabled": True,
-    }
-    services = Services(settings.model_copy(update=changes))
-    health.app.dependency_overrides[services_dependency] = lambda: services
-    try:
-        response = TestClient(health.app).get("/health")
-    finally:
-        health.app.dependency_overrides.clear()
-        services.close()
+    address = "https://proxy.example/team-7f3x/rerank"
+    changes = {"rag_rerank_provider": "cohere", "rag_rerank_url": address, "rag_rerank_enabled": True}
+    with app_with(health.app, settings, **changes) as client:
+        response = client.get("/health")
     assert response.json()["reranker"] == {
-        "provider": "cohere",
-        "model": "rerank-english-v3.0",
-        "source": "proxy.example",
-        "enabled": True,
-    }
+        "provider": "cohere", "model": "rerank-english-v3.0", "source": "proxy.example", "enabled": True,
+    }  # fmt: skip
     assert "7f3x" not in response.text

@@ -15,7 +15,7 @@ from local import access_tokens
 from shared.config import Settings
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.app_server import client_of, proxy_to, services_with
+from tests.functions.app_server import app_with, proxy_to
 from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import collection
 from tests.process_faults import long_lock_waits, wait_for_waiters
@@ -28,17 +28,12 @@ Row = dict[str, Any]
 pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
-def create(
-    actor: Actor, _: str, name: str = "plans", prefix: str = "/api/v1", **headers: str
-) -> httpx.Response:
-    return actor.request(
-        "POST", f"{prefix}/collections", {"name": name, "metadata": {"b": 1, "a": 2}}, **headers
-    )
+def create(actor: Actor, _: str, name: str = "plans", prefix: str = "/api/v1", **headers: str) -> Any:
+    body = {"name": name, "metadata": {"b": 1, "a": 2}}
+    return actor.request("POST", f"{prefix}/collections", body, **headers)
 
 
-def upload(
-    actor: Actor, home: str, name: str = "kiln", prefix: str = "/api/v1", **headers: str
-) -> httpx.Response:
+def upload(actor: Actor, home: str, name: str = "kiln", prefix: str = "/api/v1", **headers: str) -> Any:
     """A form, each time with a boundary of its own."""
     return client().post(
         f"{actor.stack.url}{prefix}/documents",
@@ -48,21 +43,17 @@ def upload(
     )
 
 
-def write(
-    actor: Actor, home: str, name: str = "kiln", prefix: str = "/api/v1", **headers: str
-) -> httpx.Response:
+def write(actor: Actor, home: str, name: str = "kiln", prefix: str = "/api/v1", **headers: str) -> Any:
     body = {"collection_id": home, "content": f"The {name} is hot."}
     return actor.request("POST", f"{prefix}/documents/text", body, **headers)
 
 
-def fetch(
-    actor: Actor, home: str, name: str = "kiln", prefix: str = "/api/v1", **headers: str
-) -> httpx.Response:
+def fetch(actor: Actor, home: str, name: str = "kiln", prefix: str = "/api/v1", **headers: str) -> Any:
     body = {"collection_id": home, "url": f"https://docs.example/{name}"}
     return actor.request("POST", f"{prefix}/documents/url", body, **headers)
 
 
-Make = Callable[..., httpx.Response]
+Make = Callable[..., Any]
 each_post = pytest.mark.parametrize("make", [create, upload, write, fetch])
 
 
@@ -91,11 +82,9 @@ def test_a_repeated_request_with_the_same_key_runs_once(people: People, world: W
     first(once)
     for prefix, place in (("/api/v1", home), ("/v1", home), ("/v1", f"col_{home}")):
         assert_replayed(make(people.ann, place, prefix=prefix, **HEADER), once)
-    there = [
-        world.sql(f"select count(*) from rag.{table} where org_id = %s", people.acme.id)[0][0]
-        for table in ("collections", "documents")
-    ]
-    assert there == ([2, 0] if make is create else [1, 1])
+    for table, count in zip(("collections", "documents"), (2, 0) if make is create else (1, 1), strict=True):
+        rows = world.sql(f"select count(*) from rag.{table} where org_id = %s", people.acme.id)
+        assert rows == [(count,)], table
 
 
 @each_post
@@ -160,8 +149,7 @@ def test_a_large_file_is_stored_once_and_only_after_storage_confirms(
 
     def finish(ticket: str) -> Any:
         headers = {**people.ann.headers(), **HEADER}
-        answer: Any = uploading.app.post("/v1/documents/uploaded", json={"upload": ticket}, headers=headers)
-        return answer
+        return uploading.app.post("/v1/documents/uploaded", json={"upload": ticket}, headers=headers)
 
     uploading.server.fault = 500
     assert finish(ticket).status_code >= 500
@@ -218,32 +206,27 @@ def test_without_a_key_there_is_no_additional_database_call(people: People, sett
     issuer = access_tokens.issuer(people.ann.stack.url)
     with (
         proxy_to(settings.supabase_url) as (address, requests),
-        services_with(settings, supabase_url=address, supabase_jwt_issuer=issuer) as services,
-        client_of(collections.app, services) as app,
+        app_with(collections.app, settings, supabase_url=address, supabase_jwt_issuer=issuer) as app,
     ):
-        for name, headers in (("one", {}), ("two", HEADER)):
-            first(
-                app.post("/v1/collections", json={"name": name}, headers={**people.ann.headers(), **headers})
-            )
+        for name, key in (("one", {}), ("two", HEADER)):
+            headers = {**people.ann.headers(), **key}
+            first(app.post("/v1/collections", json={"name": name}, headers=headers))
     called = [path.rpartition("/")[2] for path in requests]
     half = called.index("rag_create_collection") + 1
     assert "rag_claim_response" not in called[:half]
-    assert called[half:] == [
-        *called[: half - 1], "rag_claim_response", "rag_create_collection", "rag_store_response",
-    ]  # fmt: skip
+    added = ["rag_claim_response", "rag_create_collection", "rag_store_response"]
+    assert called[half:] == called[: half - 1] + added
 
 
-def test_cors_allows_the_key_header_and_exposes_the_replay_header(subtests: pytest.Subtests, people: People):
+def test_cors_allows_the_key_header_and_exposes_the_replay_header(people: People):
     """ann's, before it sends anything of hers."""
+    headers = {
+        "Origin": "https://app.example", "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,idempotency-key",
+    }  # fmt: skip
     for path in ["collections", "documents", "documents/text"]:
-        with subtests.test(path=path):
-            headers = {
-                "Origin": "https://app.example",
-                "Access-Control-Request-Method": "POST",
-                "Access-Control-Request-Headers": "authorization,idempotency-key",
-            }
-            answer = client().options(f"{people.ann.stack.url}/api/v1/{path}", headers=headers)
-            assert answer.status_code == 200, answer.text
-            assert "idempotency-key" in answer.headers["Access-Control-Allow-Headers"].lower()
-            response = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
-            assert "Idempotency-Replayed" in response.headers["Access-Control-Expose-Headers"]
+        answer = client().options(f"{people.ann.stack.url}/api/v1/{path}", headers=headers)
+        assert answer.status_code == 200, answer.text
+        assert "idempotency-key" in answer.headers["Access-Control-Allow-Headers"].lower()
+    response = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
+    assert "Idempotency-Replayed" in response.headers["Access-Control-Expose-Headers"]

@@ -18,7 +18,7 @@ from shared.config import LOCAL_MODEL, Settings
 from shared.documents.snapshots import load_session
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with
 from tests.snapshot_client import Snapshots, detail, put, rewrite_manifest, snapshot_client
 from tests.sql.passages import deployed_with
 
@@ -80,9 +80,8 @@ def test_a_loaded_index_equals_the_persisted_one_bit_for_bit(
     assert [row[1:] for row in copied] == [row[1:] for row in documents]
     # The one without a name goes by its id, and keeps that.
     assert [row[0] for row in documents] == ["a/ä", "long", None]
-    ((nameless,),) = running.world.sql(
-        "select id::text from rag.documents where external_id is null and org_id = %s", people.acme.id
-    )
+    unnamed = "select id::text from rag.documents where external_id is null and org_id = %s"
+    ((nameless,),) = running.world.sql(unnamed, people.acme.id)
     assert [row[0] for row in copied] == ["a/ä", "long", nameless]
     assert running.chunks(people.ann, "copy") == running.chunks(people.ann, "rag_index")
     assert len(running.chunks(people.ann, "copy")) == 3 + chunk_count
@@ -160,9 +159,8 @@ def test_an_existing_index_is_kept_without_overwrite(local: Snapshots, people: P
     put(people.ann, "i", external_id="a")
     local.persist(people.ann, "i")
     put(people.ann, "i", external_id="b")
-    assert detail(local.post(people.alf, "load", "i"), 409) == (
-        "Index 'i' already exists. Use a different name or delete the existing index first."
-    )
+    message = "Index 'i' already exists. Use a different name or delete the existing index first."
+    assert detail(local.post(people.alf, "load", "i"), 409) == message
     assert len(local.documents(people.ann, "i")) == 2
     assert local.load(people.alf, "i", overwrite=True) == "Successfully loaded index i from storage/i."
     assert [row[0] for row in local.documents(people.ann, "i")] == ["a"]
@@ -234,7 +232,7 @@ def test_an_empty_index_is_loaded_as_an_empty_index(local: Snapshots, people: Pe
 
 
 def test_a_function_without_an_object_store_reports_so(settings: Settings, people: People):
-    with services_with(settings) as services, client_of(index_snapshots.app, services) as app:
+    with app_with(index_snapshots.app, settings) as app:
         for verb in ("persist", "load"):
             message = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
             assert message == "This deployment has no snapshot storage. Please ask its operator for one."
@@ -244,9 +242,8 @@ def test_the_local_stack_persists_into_its_folder(people: People):
     put(people.ann, "i", external_id="a")
     answer = people.ann.request("POST", "/persist/i")
     assert answer.json() == {"message": "Successfully persisted index i to storage/i."}
-    assert (
-        people.ann.stack.folder / "snapshots" / people.acme.id / "storage" / "i" / "manifest.json"
-    ).exists()
+    folder = people.ann.stack.folder / "snapshots" / people.acme.id / "storage" / "i"
+    assert (folder / "manifest.json").exists()
     assert people.ann.request("POST", "/load/copy?path=storage/i").status_code == 200
 
 
@@ -297,22 +294,19 @@ DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
         "embeddings are of other, but",
     ),
     "fewer documents": (lambda folder: rewrite_manifest(folder, documents=3), "fewer documents"),
-    "more chunks": (
-        lambda folder: rewrite_manifest(folder, chunks=1),
-        "documents and chunks are not",
-    ),
+    "more chunks": (lambda folder: rewrite_manifest(folder, chunks=1), "documents and chunks are not"),
 }
 
 
 def test_a_damaged_or_foreign_snapshot_is_refused_and_changes_nothing(
-    subtests: pytest.Subtests, local: Snapshots, world: World
+    subtests: pytest.Subtests, local: Snapshots, people: People
 ):
+    ann = people.ann
+    put(ann, "i", external_id="a")
+    before = local.chunks(ann, "i")
     for fault, (damage, message) in DAMAGES.items():
         with subtests.test(fault=fault):
-            ann = world.user(world.org())
-            put(ann, "i", external_id="a")
             local.persist(ann, "i")
-            before = local.chunks(ann, "i")
             damage(local.folder(ann, "storage", "i"))
             for name, overwrite in (("i", True), ("new", False)):
                 answer = local.post(ann, "load", name, path="storage/i", overwrite=overwrite)
@@ -360,10 +354,7 @@ def test_a_database_failure_during_a_load_leaves_the_old_index(
 def test_an_aborted_load_is_cleaned_up_by_the_org_s_next_load(local: Snapshots, people: People):
     request = {"name": "i", "overwrite": False, "documents": 0, "collection": {}}
     left = people.ann.rpc("rag_begin_load", request).json()
-    local.world.sql(
-        "update rag.collections set updated_at = now() - interval '2 hours' where id = %s",
-        left,
-    )
+    local.world.sql("update rag.collections set updated_at = now() - interval '2 hours' where id = %s", left)
     put(people.ann, "i", external_id="a")
     local.persist(people.ann, "i")
     local.load(people.alf, "copy", path="storage/i")

@@ -12,7 +12,7 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import client_of, json_of, services_with
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, named, state
 
@@ -55,9 +55,8 @@ def test_a_collection_s_graph_setting_extracts_and_removes_its_documents(
 
     def turned(on: bool) -> bool:
         changes = {"config": {"enable_knowledge_graph": on}}
-        response = people.alf.request("PATCH", address, changes)
-        assert response.status_code == 200, response.text
-        return bool(response.json()["config"]["enable_knowledge_graph"])
+        body = json_of(people.alf.request("PATCH", address, changes))
+        return bool(body["config"]["enable_knowledge_graph"])
 
     assert turned(False) is False
     assert graph_rows(world, document) == 0

@@ -8,7 +8,7 @@ import pytest
 
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import platform_error
+from tests.functions.app_server import json_of, platform_error
 from tests.functions.test_documents import accepted, collection, get, upload, work, write
 from tests.process_faults import long_lock_waits, wait_for_waiters
 
@@ -21,18 +21,14 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 def jobs(actor: Actor, query: str = "") -> list[Row]:
-    response = actor.request("GET", f"{JOBS}{query}")
-    assert response.status_code == 200, response.text
-    body = response.json()
+    body = json_of(actor.request("GET", f"{JOBS}{query}"))
     assert body["pagination"]["total"] >= len(body["data"])
     rows: list[Row] = body["data"]
     return rows
 
 
 def retry(actor: Actor, *ids: str) -> list[str]:
-    response = actor.request("POST", RETRY, {"job_ids": ids})
-    assert response.status_code == 202, response.text
-    retried: list[str] = response.json()["job_ids"]
+    retried: list[str] = json_of(actor.request("POST", RETRY, {"job_ids": ids}), 202)["job_ids"]
     return retried
 
 

@@ -7,7 +7,7 @@ from shared.config import Settings
 from shared.generation.refusal_texts import INSUFFICIENT
 from tests.actors import client
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with
 from tests.functions.knowledge_client import (
     PREFIX,
     QUESTION,
@@ -56,13 +56,9 @@ def test_a_key_works_in_either_header(people: People):
 
 
 BAD_CREDENTIALS: list[dict[str, str]] = [
-    {},
-    {"X-Api-Key": "x"},
-    {"X-Api-Key": "mn_live_" + "A" * 43},
-    {"Authorization": "Bearer x"},
-    {"Authorization": "Basic x"},
-    {"apikey": "x"},
-]
+    {}, {"X-Api-Key": "x"}, {"X-Api-Key": "mn_live_" + "A" * 43}, {"Authorization": "Bearer x"},
+    {"Authorization": "Basic x"}, {"apikey": "x"},
+]  # fmt: skip
 
 
 def test_a_missing_or_invalid_credential_is_401(subtests: pytest.Subtests, people: People):
@@ -80,10 +76,7 @@ def test_health_needs_no_credential_and_readiness_checks_the_database(people: Pe
     for path in ("/healthz", "/readyz"):
         response = client().get(people.ann.stack.url + path)
         assert (response.status_code, response.json()) == (200, {"status": "ok"})
-    with (
-        services_with(settings, supabase_url="http://127.0.0.1:9") as services,
-        client_of(knowledge.app, services) as app,
-    ):
+    with app_with(knowledge.app, settings, supabase_url="http://127.0.0.1:9") as app:
         assert app.get("/healthz").status_code == 200
         gone = app.get("/readyz")
         assert (gone.status_code, gone.json()) == (503, {"status": "unavailable"})
@@ -91,10 +84,7 @@ def test_health_needs_no_credential_and_readiness_checks_the_database(people: Pe
 
 def test_with_answers_disabled_a_query_is_501_and_retrieval_works(people: People, settings: Settings):
     ingest(people.ann, {"text": REFUNDS})
-    with (
-        services_with(settings, rag_knowledge_query_enabled=False) as services,
-        client_of(knowledge.app, services) as app,
-    ):
+    with app_with(knowledge.app, settings, rag_knowledge_query_enabled=False) as app:
         headers = people.ann.headers()
         answer = app.post(at("support", "query"), json={"question": "x"}, headers=headers)
         assert answer.status_code == 501

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
@@ -11,17 +12,8 @@ from functions import knowledge, metrics
 from shared.config import Settings
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
-from tests.functions.knowledge_client import (
-    QUESTION,
-    REFUNDS,
-    SHIPPING,
-    ask,
-    at,
-    delete,
-    ingest,
-    retrieve,
-)
+from tests.functions.app_server import app_with
+from tests.functions.knowledge_client import QUESTION, REFUNDS, SHIPPING, ask, at, delete, ingest, retrieve
 from tests.stand_in_server import Reply, StandIn
 
 
@@ -32,27 +24,12 @@ def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
     ingest(people.ann, {**document, "title": "t"})
     assert "HIDDEN-1" in json.dumps(retrieve(people.ann))
     denied = {"knowledge": frozenset({*secret, "source"}), "memory": frozenset({"x"})}
-    with (
-        services_with(settings, rag_metadata_denylists=denied) as services,
-        client_of(knowledge.app, services) as app,
-    ):
+    with app_with(knowledge.app, settings, rag_metadata_denylists=denied) as app:
         headers = people.ann.headers()
         # Nor does it become a title.
         upload = {"documents": [document]}
         assert app.post(at("support", "documents"), json=upload, headers=headers).status_code == 201
-        answers = [
-            app.get(at("support", "documents"), headers=headers),
-            app.post(
-                at("support", "retrieve"),
-                json={"query": QUESTION, "include_citations": True},
-                headers=headers,
-            ),
-            app.post(
-                at("support", "query"),
-                json={"question": QUESTION, "include_citations": True},
-                headers=headers,
-            ),
-        ]
+        answers = cited_answers(app, headers)
     for response in answers:
         assert response.status_code == 200
         assert "HIDDEN" not in response.text.upper()
@@ -60,39 +37,36 @@ def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
         assert "shown" in response.text
 
 
-@pytest.mark.parametrize(
-    ("denied", "document"),
-    [
-        ("title", {"metadata": {"title": "HIDDEN"}}),
-        ("title", {"title": "HIDDEN"}),
-        ("source", {"source": "HIDDEN"}),
-        ("source", {"metadata": {"source": "HIDDEN"}}),
-        ("url", {"metadata": {"url": "https://acme.example/HIDDEN"}}),
-    ],
-)
+def cited_answers(app: TestClient, headers: dict[str, str]) -> list[Any]:
+    """The list of documents, and the passages and the answer of a question with their citations."""
+    bodies = (("retrieve", {"query": QUESTION}), ("query", {"question": QUESTION}))
+    return [
+        app.get(at("support", "documents"), headers=headers),
+        *(
+            app.post(at("support", route), json={**body, "include_citations": True}, headers=headers)
+            for route, body in bodies
+        ),
+    ]
+
+
+HIDDEN: list[tuple[str, dict[str, Any]]] = [
+    ("title", {"metadata": {"title": "HIDDEN"}}), ("title", {"title": "HIDDEN"}),
+    ("source", {"source": "HIDDEN"}), ("source", {"metadata": {"source": "HIDDEN"}}),
+    ("url", {"metadata": {"url": "https://acme.example/HIDDEN"}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("denied", "document"), HIDDEN)
 def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
     people: People, settings: Settings, denied: str, document: dict[str, Any]
 ):
     ingest(people.ann, {"text": REFUNDS, **document})
-    denylists = {"knowledge": frozenset({denied})}
-    headers = people.ann.headers()
+    changes: dict[str, Any] = {"rag_metadata_denylists": {"knowledge": frozenset({denied})}}
     with StandIn() as model:
-        model.replies(
-            Reply(json={"choices": [{"message": {"role": "assistant", "content": "Thirty days."}}]})
-        )
-        settings = settings.model_copy(
-            update={"rag_llm_api_key": SecretStr("sk-model"), "rag_llm_url": model.url}
-        )
-        with (
-            services_with(settings, rag_metadata_denylists=denylists) as services,
-            client_of(knowledge.app, services) as app,
-        ):
-            request = {"include_citations": True}
-            answers = [
-                app.get(at("support", "documents"), headers=headers),
-                app.post(at("support", "retrieve"), json={"query": QUESTION, **request}, headers=headers),
-                app.post(at("support", "query"), json={"question": QUESTION, **request}, headers=headers),
-            ]
+        model.replies(Reply(json={"choices": [{"message": {"role": "assistant", "content": "30 days."}}]}))
+        changes |= {"rag_llm_api_key": "sk-model", "rag_llm_url": model.url}
+        with app_with(knowledge.app, settings, **changes) as app:
+            answers = cited_answers(app, people.ann.headers())
         assert len(model.requests) == 1
         assert b"HIDDEN" not in model.requests[0].body
     assert [response.status_code for response in answers] == [200] * 3
@@ -104,12 +78,9 @@ def test_a_denied_author_and_date_are_in_no_answer_and_count_as_missing(people: 
     headers, denied = people.ann.headers(), {"knowledge": frozenset({"author", "date"})}
     question = {"question": f"Did Halvorsen write this on 2031-12-01: {QUESTION}"}
     path = at("support", "query")
-    with services_with(settings) as services, client_of(knowledge.app, services) as app:
+    with app_with(knowledge.app, settings) as app:
         allowed = app.post(path, json=question, headers=headers).json()
-    with (
-        services_with(settings, rag_metadata_denylists=denied) as services,
-        client_of(knowledge.app, services) as app,
-    ):
+    with app_with(knowledge.app, settings, rag_metadata_denylists=denied) as app:
         answer = app.post(path, json=question, headers=headers).json()
     assert "(2031-12-01)" in allowed["answer"]
     assert len(allowed["confidence_detail"]["because"]) == 1
@@ -133,10 +104,7 @@ def test_the_same_text_from_two_sources_is_two_documents(people: People):
 
 def test_metrics_are_correct_across_instances(people: People, settings: Settings):
     def read() -> dict[str, float]:
-        with (
-            services_with(settings, rag_metrics_token="t" * 16) as services,
-            client_of(metrics.app, services) as app,
-        ):
+        with app_with(metrics.app, settings, rag_metrics_token="t" * 16) as app:
             text = app.get("/metrics", headers={"Authorization": f"Bearer {'t' * 16}"}).text
         by_name = {}
         for family in text_string_to_metric_families(text):
@@ -145,9 +113,8 @@ def test_metrics_are_correct_across_instances(people: People, settings: Settings
                     labels = {name: value for name, value in sample.labels.items() if name != "le"}
                     expected = {"provider": "rag", "store_type": "pgvector"}
                     assert labels == expected or set(labels) == {"provider", "kind"}
-                    by_name[f"{sample.name}/{sample.labels.get('le', sample.labels.get('kind', ''))}"] = (
-                        sample.value
-                    )
+                    label = sample.labels.get("le", sample.labels.get("kind", ""))
+                    by_name[f"{sample.name}/{label}"] = sample.value
         return by_name
 
     before = read()
@@ -161,7 +128,7 @@ def test_metrics_are_correct_across_instances(people: People, settings: Settings
         gateway.replies(Reply({"id": "x", "choices": choices, "usage": usage, "object": "chat.completion",
                                "created": 1, "model": "m"}))  # fmt: skip
         changes: dict[str, Any] = {"rag_llm_api_key": SecretStr("k"), "rag_llm_url": gateway.url}
-        with services_with(settings, **changes) as services, client_of(knowledge.app, services) as app:
+        with app_with(knowledge.app, settings, **changes) as app:
             body = {"question": question}
             answer = app.post(at("support", "query"), json=body, headers=people.ann.headers())
     assert answer.json()["answer"] == "30 days"
@@ -206,7 +173,7 @@ def test_a_lost_event_fails_no_request(
 ):
     world.sql("alter table rag.audit_events rename to elsewhere")
     try:
-        with services_with(settings) as services, client_of(knowledge.app, services) as app:
+        with app_with(knowledge.app, settings) as app:
             body = {"documents": [{"text": REFUNDS}]}
             answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
             response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())

@@ -29,7 +29,7 @@ from shared.services import Services
 from shared.types import Principal
 from tests.actors import NOBODYS, Actor
 from tests.conftest import People
-from tests.functions.app_server import client_of, live, services_with
+from tests.functions.app_server import app_with, live, services_with
 from tests.shared.examples import match
 from tests.stand_in_server import Reply, StandIn
 
@@ -41,13 +41,10 @@ METADATA = "/.well-known/oauth-protected-resource"
 EVERY_TOOL = {"search", "answer", "read_document", "list_collections", "add_text"}
 # Those that a key with that scope may use.
 TOOLS = {
-    "retrievals:read": {"search", "read_document"},
-    "chat:read": {"search", "answer", "read_document"},
-    "documents:read": {"read_document", "list_collections"},
-    "documents:write": {"add_text"},
-    "collections:manage": {"list_collections"},
-    "admin": EVERY_TOOL,
-}
+    "retrievals:read": {"search", "read_document"}, "chat:read": {"search", "answer", "read_document"},
+    "documents:read": {"read_document", "list_collections"}, "documents:write": {"add_text"},
+    "collections:manage": {"list_collections"}, "admin": EVERY_TOOL,
+}  # fmt: skip
 
 
 @asynccontextmanager
@@ -124,12 +121,8 @@ def test_an_agent_searches_answers_and_reads(people: People, mode: str):
     assert (answer["withheld"], answer["confidence"]) == (False, "high")
     assert [source["document_id"] for source in answer["sources"]] == [passage["document_id"]]
     assert agent.call("answer", question="Who won the chess tournament in Reykjavik?")["withheld"]
-    assert agent.call("list_collections") == {
-        "collections": [
-            {"collection_id": collection, "name": "kettles", "description": None, "documents": 1}
-        ],
-        "total": 1,
-    }
+    row = {"collection_id": collection, "name": "kettles", "description": None, "documents": 1}
+    assert agent.call("list_collections") == {"collections": [row], "total": 1}
 
 
 def test_the_documented_python_client_finds_a_passage(
@@ -145,19 +138,16 @@ def test_the_documented_python_client_finds_a_passage(
 
 
 def test_the_server_states_its_name_and_version(people: People):
-    parameters = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    }
-    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}
+    client = {"name": "test", "version": "1"}
+    parameters = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    message = {**LIST, "method": "initialize", "params": parameters}
     answer = send(people.ann, message).json()
     assert answer["result"]["serverInfo"] == {"name": PRODUCT, "version": VERSION}
 
 
 @BOTH_ERAS
 def test_a_document_is_read_in_parts_and_as_a_resource(people: People, mode: str):
-    text = "".join(f"Sentence {number} says ä. " for number in range(1000)).strip()
+    text = "".join(f"Sentence {number} says ä. " for number in range(550)).strip()
     ingest(people.ann, text)
     agent = Agent(people.ann, mode=mode)
     document = agent.call("search", query="Sentence 7", limit=1)["passages"][0]["document_id"]
@@ -191,9 +181,8 @@ def test_an_agent_adds_a_text(people: People):
     ingest(people.ann)
     collection = Agent(people.ann).call("list_collections")["collections"][0]["collection_id"]
     writer = Agent(people.ann, key_of(people.ann, "documents:write"))
-    added = writer.call(
-        "add_text", collection_id=collection, text="# Kettle 8\nIts lid is made of glass.", private=True
-    )
+    text = "# Kettle 8\nIts lid is made of glass."
+    added = writer.call("add_text", collection_id=collection, text=text, private=True)
     assert added["status"] == "processing"
     path = f"/v1/documents/{added['document_id']}"
     row = people.ann.request("GET", path).json()
@@ -268,11 +257,9 @@ def test_a_request_without_a_credential_leads_to_the_authorization_server(people
         address = challenge.removeprefix('Bearer resource_metadata="').removesuffix('"')
         assert address == f"{people.ann.stack.url}{METADATA}/mcp"
     assert httpx.get(address).json() == {
-        "resource": f"{people.ann.stack.url}/mcp",
-        "authorization_servers": [settings.issuer],
-        "bearer_methods_supported": ["header"],
-        "resource_name": "citerow",
-    }
+        "resource": f"{people.ann.stack.url}/mcp", "authorization_servers": [settings.issuer],
+        "bearer_methods_supported": ["header"], "resource_name": "citerow",
+    }  # fmt: skip
     assert httpx.get(f"{people.ann.stack.url}{METADATA}").json() == httpx.get(address).json()
     # Not to an address of the client's choice.
     refused = send(people.ann, LIST, token="x", Host="evil.example")
@@ -280,10 +267,7 @@ def test_a_request_without_a_credential_leads_to_the_authorization_server(people
 
 
 def test_a_web_page_needs_an_allowed_origin(people: People, settings: Settings):
-    with (
-        services_with(settings, rag_cors_origins=["https://app.example"]) as services,
-        client_of(mcp.app, services) as app,
-    ):
+    with app_with(mcp.app, settings, rag_cors_origins=["https://app.example"]) as app:
         for origin, status in (("https://app.example", 200), ("https://evil.example", 403), (None, 200)):
             headers = {**people.ann.headers(), "Accept": "application/json"}
             headers |= {"Origin": origin} if origin else {}
@@ -315,10 +299,8 @@ def test_transport_errors_have_their_statuses(people: People):
     assert people.ann.request("POST", "/mcp", LIST, Accept="text/html").status_code == 406
     listen = {**LIST, "method": "subscriptions/listen"}
     for headers in ({}, {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"}):
-        refused = people.ann.request(
-            "POST", "/mcp", listen, Accept="application/json, text/event-stream", **headers
-        )
-        assert "error" in refused.json()
+        accepted = {"Accept": "application/json, text/event-stream", **headers}
+        assert "error" in people.ann.request("POST", "/mcp", listen, **accepted).json()
     for method in ("GET", "DELETE"):
         assert people.ann.request(method, "/mcp").status_code == 405
 

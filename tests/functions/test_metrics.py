@@ -10,10 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from functions import api_keys, metrics, rag_answer, rag_search
 from shared.config import Settings
-from shared.services import Services
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with, client_of, services_with
 from tests.functions.test_administration import put_jobs
 
 TOKEN = "a token of the operator's"
@@ -21,10 +20,7 @@ TOKEN = "a token of the operator's"
 
 @pytest.fixture
 def operated(settings: Settings) -> Iterator[TestClient]:
-    with (
-        services_with(settings, rag_metrics_token=TOKEN) as services,
-        client_of(metrics.app, services) as client,
-    ):
+    with app_with(metrics.app, settings, rag_metrics_token=TOKEN) as client:
         yield client
 
 
@@ -53,7 +49,7 @@ def grown(client: TestClient, before: dict[tuple[str, str], float]) -> dict[tupl
 
 
 def test_without_a_configured_token_there_are_no_metrics(settings: Settings, people: People):
-    with services_with(settings) as services, client_of(metrics.app, services) as client:
+    with app_with(metrics.app, settings) as client:
         plain = client.get("/metrics")
         assert plain.status_code == 404
         assert plain.json()["error"]["code"] == "not_found"
@@ -161,35 +157,26 @@ def test_deleted_users_stay_in_the_totals(operated: TestClient, people: People, 
     assert grown(operated, before) == {}
 
 
-def test_unsupported_methods_are_405(subtests: pytest.Subtests, operated: TestClient):
+def test_unsupported_methods_are_405(operated: TestClient):
     for method in ["POST", "PUT", "DELETE"]:
-        with subtests.test(method=method):
-            response = operated.request(method, "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-            assert response.status_code == 405
+        response = operated.request(method, "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert response.status_code == 405, method
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_without_a_signing_key_or_a_database_metrics_are_refused_without_details(
-    settings: Settings,
-):
+def test_without_a_signing_key_or_a_database_metrics_are_refused_without_details(settings: Settings):
     cases: list[tuple[dict[str, Any], int, str]] = [
         ({"supabase_url": "http://127.0.0.1:9"}, 500, "database_error"),
         ({}, 503, "api_keys_off"),
     ]
     for changes, status, code in cases:
-        with (
-            services_with(settings, rag_metrics_token=TOKEN, **changes) as services,
-            client_of(metrics.app, services) as client,
-        ):
+        deployment = services_with(settings, rag_metrics_token=TOKEN, **changes)
+        with deployment as services, client_of(metrics.app, services) as client:
             if code == "api_keys_off":
-                without_secret(services)
+                services.settings = services.settings.model_copy(update={"supabase_jwt_secret": None})
             response = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
         assert (response.status_code, response.json()["error"]["code"]) == (status, code)
         assert "127.0.0.1" not in response.text
-
-
-def without_secret(services: Services) -> None:
-    services.settings = services.settings.model_copy(update={"supabase_jwt_secret": None})
 
 
 def test_queues_are_gauges(operated: TestClient, people: People, world: World):

@@ -19,6 +19,7 @@ from shared.generation.refusal_texts import RAG_INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
+from tests.functions.app_server import json_of
 from tests.functions.test_rag_search import tell
 from tests.stand_in_server import Reply, StandIn
 
@@ -42,21 +43,13 @@ def deployed(settings: Settings) -> Iterator[TestClient]:
 
 
 def test_sufficient_context_is_answered_with_citations(people: People, services: Services):
-    source = tell(
-        services, people.ann, "Kettle manual", KETTLE, source_type="doc", uri="https://acme.example/k"
-    )
-    response = people.ann.answer("At how many degrees does the kettle switch off?")
-    assert response.status_code == 200
-    body = response.json()
+    origin = {"source_type": "doc", "uri": "https://acme.example/k"}
+    source = tell(services, people.ann, "Kettle manual", KETTLE, **origin)
+    body = json_of(people.ann.answer("At how many degrees does the kettle switch off?"))
     assert set(body) == {
-        "status",
-        "query_text",
-        "answer",
-        "citations",
-        "context_used",
-        "confidence_detail",
+        "status", "query_text", "answer", "citations", "context_used", "confidence_detail",
         "processing_time_ms",
-    }
+    }  # fmt: skip
     assert body["status"] == "success"
     assert body["answer"]["confidence"] in ("high", "medium")
     assert body["answer"]["model"] == "extractive"
@@ -101,12 +94,8 @@ def test_a_document_is_cited_once_and_five_at_most(people: People, services: Ser
 
 def test_each_extracted_sentence_is_in_the_cited_document(people: People, services: Services):
     tell(services, people.ann, "Kettle manual", KETTLE)
-    tell(
-        services,
-        people.ann,
-        "Toaster manual",
-        "The toaster switches off after two minutes. It has two slots.",
-    )
+    toaster = "The toaster switches off after two minutes."
+    tell(services, people.ann, "Toaster manual", f"{toaster} It has two slots.")
     body = people.ann.answer("When does the kettle switch off?").json()
     paragraphs = body["answer"]["text"].split("\n\n")
     assert paragraphs
@@ -115,7 +104,7 @@ def test_each_extracted_sentence_is_in_the_cited_document(people: People, servic
         assert groups, paragraph
         citation = body["citations"][int(groups[3]) - 1]
         assert citation["source_title"] == groups[1]
-        source = KETTLE if groups[1] == "Kettle manual" else "The toaster switches off after two minutes."
+        source = KETTLE if groups[1] == "Kettle manual" else toaster
         assert groups[2] in source or all(part in source for part in groups[2].split(". "))
 
 
@@ -125,10 +114,8 @@ def test_the_database_s_calibration_replaces_the_built_in_one(
     strict = {
         "slope": 8, "intercept": -100, "high": 0.9, "medium": 0.5, "ceiling_high": 0.4, "ceiling_medium": 0.2,
     }  # fmt: skip
-    world.sql(
-        "update rag.settings set calibrations = jsonb_build_object('all-MiniLM-L6-v2', %s::jsonb)",
-        json.dumps(strict),
-    )
+    fitted = "update rag.settings set calibrations = jsonb_build_object('all-MiniLM-L6-v2', %s::jsonb)"
+    world.sql(fitted, json.dumps(strict))
     try:
         with deployed(settings) as client:
             question = {"query_text": "When does the kettle switch off?"}
@@ -248,15 +235,13 @@ def test_a_model_s_answer_names_the_document_that_contradicts_it_and_is_medium_a
         with subtests.test(price=price):
             body = ask_through(settings, gateway, people, question).json()
             _, note = body["answer"]["text"].split("\n\n")
-            assert note == (
-                f'"Prices {year}" says otherwise: "The small meeting room costs {other} euros a day."'
-            )
+            contradiction = f"The small meeting room costs {other} euros a day."
+            assert note == f'"Prices {year}" says otherwise: "{contradiction}"'
             assert body["answer"]["confidence"] == "medium"
             because = body["confidence_detail"]["because"]
             assert "Documents give different values for the same thing." in because
-    body = ask_through(
-        settings, gateway, people, "What does the kitchen cost beside the meeting room?"
-    ).json()
+    of_kitchen = "What does the kitchen cost beside the meeting room?"
+    body = ask_through(settings, gateway, people, of_kitchen).json()
     assert "otherwise" not in body["answer"]["text"]
     assert body["answer"]["confidence"] == "high"
 
@@ -274,13 +259,8 @@ def test_an_embedding_failure_is_500_without_a_local_fallback(
     people: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(Reply(status=401, json={"error": {"message": "wrong key sk-secret"}}))
-    wrong_key = Settings(
-        **{
-            **settings.model_dump(exclude_unset=True),
-            "openai_api_key": "sk-wrong",
-            "rag_embedding_url": gateway.url,
-        }
-    )
+    changes = {"openai_api_key": "sk-wrong", "rag_embedding_url": gateway.url}
+    wrong_key = Settings(**{**settings.model_dump(exclude_unset=True), **changes})
     with deployed(wrong_key) as client:
         response = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
     assert (response.status_code, response.json()["error"]["code"]) == (500, "embedding_failed")
@@ -290,9 +270,7 @@ def test_an_embedding_failure_is_500_without_a_local_fallback(
 
 
 def test_a_database_outage_is_500(people: People, settings: Settings):
-    gone = settings.model_copy(
-        update={"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
-    )
-    with deployed(gone) as client:
+    gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
+    with deployed(settings.model_copy(update=gone)) as client:
         response = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
     assert (response.status_code, response.json()["error"]["code"]) == (500, "database_error")

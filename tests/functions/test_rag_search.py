@@ -9,11 +9,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import rag_search
+from local.stack import Stack
 from shared.api.dependencies import services_dependency
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
+from tests.functions.app_server import json_of
 
 RESULT_FIELDS = {
     "chunk_id", "source_id", "score", "snippet", "source_type", "source_title", "source_uri", "meta", "rank",
@@ -56,11 +58,8 @@ def test_both_paths_return_ranked_chunks(subtests: pytest.Subtests, people: Peop
             assert first["source_uri"] == "https://acme.example/kettle"
             assert len(first["snippet"]) == 200
             assert first["meta"] == {
-                "product": "kettle",
-                "org_id": people.acme.id,
-                "date": None,
-                "lang": "en",
-            }
+                "product": "kettle", "org_id": people.acme.id, "date": None, "lang": "en",
+            }  # fmt: skip
 
 
 def test_a_result_has_its_own_org_although_the_metadata_name_another(people: People, services: Services):
@@ -72,10 +71,11 @@ def test_a_result_has_its_own_org_although_the_metadata_name_another(people: Peo
 def test_top_k_defaults_to_eight_and_limits_the_results(people: People, services: Services):
     for number in range(10):
         tell(services, people.ann, f"Note {number}", f"Note number {number} is about tea.")
-    assert people.ann.search("tea").json()["total_found"] == 8
-    assert people.ann.search("tea", top_k=50).json()["total_found"] == 10
-    assert people.ann.search("tea", top_k=1).json()["total_found"] == 1
-    assert people.ann.search("tea", top_k=None, filters=None).json()["total_found"] == 8
+    limits: list[tuple[dict[str, Any], int]] = [
+        ({}, 8), ({"top_k": 50}, 10), ({"top_k": 1}, 1), ({"top_k": None, "filters": None}, 8),
+    ]  # fmt: skip
+    for more, count in limits:
+        assert people.ann.search("tea", **more).json()["total_found"] == count, more
 
 
 def test_a_search_by_meaning_accepts_a_text_that_postgres_cannot_store(people: People, services: Services):
@@ -91,9 +91,8 @@ def test_filters_by_kind_language_and_inclusive_dates(people: People, services: 
     tell(services, people.ann, "Page", "À propos du thé.", source_type="web", lang="fr")
 
     def titles(**filters: str) -> list[str]:
-        response = people.ann.search("tea", filters=filters)
-        assert response.status_code == 200, response.text
-        return [result["source_title"] for result in response.json()["results"]]
+        body = json_of(people.ann.search("tea", filters=filters))
+        return [result["source_title"] for result in body["results"]]
 
     assert titles(source_type="email") == ["Mail"]
     assert titles(lang="fr") == ["Page"]
@@ -116,43 +115,27 @@ def test_an_org_with_one_chunk_returns_one(people: People, services: Services):
     assert people.ann.search("something else altogether", top_k=50).json()["total_found"] == 1
 
 
+BAD_FILTERS: list[tuple[str, Any]] = [
+    ("source_type", "blog"), ("lang", 5), ("org_id", "acme"), ("org_id", 1), ("date_from", "yesterday"),
+    ("date_from", 1700000000), ("date_to", "2026-02-30"),
+]  # fmt: skip
 BAD_FIELDS: list[tuple[Any, str]] = [
-    ({}, "query_text"),
-    ({"query_text": ""}, "query_text"),
-    ({"query_text": " \n\t "}, "query_text"),
-    ({"query_text": "x" * 501}, "query_text"),
-    ({"query_text": 7}, "query_text"),
-    ({"query_text": None}, "query_text"),
-    ({"query_text": ["x"]}, "query_text"),
-    ({"query_text": "x", "top_k": 0}, "top_k"),
-    ({"query_text": "x", "top_k": 51}, "top_k"),
-    ({"query_text": "x", "top_k": "x"}, "top_k"),
-    ({"query_text": "x", "top_k": "5"}, "top_k"),
-    ({"query_text": "x", "top_k": 2.5}, "top_k"),
-    ({"query_text": "x", "top_k": True}, "top_k"),
+    ([], "body"), ({}, "query_text"),
+    *(({"query_text": text}, "query_text") for text in ("", " \n\t ", "x" * 501, 7, None, ["x"])),
+    *(({"query_text": "x", "top_k": top_k}, "top_k") for top_k in (0, 51, "x", "5", 2.5, True)),
     ({"query_text": "x", "filters": "doc"}, "filters"),
-    ({"query_text": "x", "filters": {"source_type": "blog"}}, "filters.source_type"),
-    ({"query_text": "x", "filters": {"lang": 5}}, "filters.lang"),
-    ({"query_text": "x", "filters": {"org_id": "acme"}}, "filters.org_id"),
-    ({"query_text": "x", "filters": {"org_id": 1}}, "filters.org_id"),
-    ({"query_text": "x", "filters": {"date_from": "yesterday"}}, "filters.date_from"),
-    ({"query_text": "x", "filters": {"date_from": 1700000000}}, "filters.date_from"),
-    ({"query_text": "x", "filters": {"date_to": "2026-02-30"}}, "filters.date_to"),
-    ([], "body"),
-]
+    *(({"query_text": "x", "filters": {name: value}}, f"filters.{name}") for name, value in BAD_FILTERS),
+]  # fmt: skip
 
 
-def test_an_invalid_field_is_400_and_named(subtests: pytest.Subtests, people: People):
+def test_an_invalid_field_is_400_and_named(subtests: pytest.Subtests, shared_people: People):
     for body, field in BAD_FIELDS:
         for route in ["/api/rag/search", "/api/rag/answer"]:
             with subtests.test(route=route, body=body):
-                response = people.ann.post(route, body)
-                assert response.status_code == 400, response.text
-                error = response.json()["error"]
-                assert response.json()["status"] == "error"
-                assert error["code"] == "invalid_request"
-                assert error["message"].startswith(f"{field}: ")
-                assert "xxx" not in response.text
+                answer = json_of(shared_people.ann.post(route, body), 400)
+                assert (answer["status"], answer["error"]["code"]) == ("error", "invalid_request")
+                assert answer["error"]["message"].startswith(f"{field}: ")
+                assert "xxx" not in str(answer)
 
 
 def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
@@ -160,24 +143,16 @@ def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
 
 
 BAD_BODIES: list[bytes] = [
-    b"{",
-    b"",
-    b"query_text=x",
-    b"\xff\xfe",
-    b'"text"',
-    b"nul",
-    b'{"query_text": "\\ud800"}',
-    b"[" * 5000,
-]
+    b"{", b"", b"query_text=x", b"\xff\xfe", b'"text"', b"nul", b'{"query_text": "\\ud800"}', b"[" * 5000,
+]  # fmt: skip
 
 
-def test_a_body_that_is_not_a_json_object_is_400(subtests: pytest.Subtests, people: People):
+def test_a_body_that_is_not_a_json_object_is_400(shared_people: People):
+    address = f"{shared_people.ann.stack.url}/api/rag/search"
+    headers = {**shared_people.ann.headers(), "Content-Type": "application/json"}
     for content in BAD_BODIES:
-        with subtests.test(content=content):
-            headers = {**people.ann.headers(), "Content-Type": "application/json"}
-            response = httpx.post(f"{people.ann.stack.url}/api/rag/search", content=content, headers=headers)
-            assert response.status_code == 400
-            assert response.json()["error"]["code"] == "invalid_request"
+        response = httpx.post(address, content=content, headers=headers)
+        assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_request"), content
 
 
 def test_a_body_over_256_kib_is_413_declared_or_not(people: People):
@@ -191,35 +166,26 @@ def test_a_body_over_256_kib_is_413_declared_or_not(people: People):
         assert response.json()["error"]["code"] == "body_too_large"
 
 
-def test_unsupported_methods_are_405(subtests: pytest.Subtests, people: People):
+def test_unsupported_methods_are_405(shared_people: People):
     for method in ["GET", "PUT", "PATCH", "DELETE"]:
         for route in ROUTES:
-            with subtests.test(route=route, method=method):
-                response = httpx.request(
-                    method, f"{people.ann.stack.url}{route}", headers=people.ann.headers()
-                )
-                assert response.status_code == 405
-                assert response.json()["error"]["code"] == "method_not_allowed"
+            response = json_of(shared_people.ann.request(method, route), 405)
+            assert response["error"]["code"] == "method_not_allowed", (method, route)
 
 
-def test_a_browser_s_preflight_is_answered_without_a_token(subtests: pytest.Subtests, people: People):
+def test_a_browser_s_preflight_is_answered_without_a_token(stack: Stack):
+    own = {"authorization", "x-client-info", "apikey", "content-type"}
+    preflight = {
+        "Origin": "https://app.example", "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": ", ".join(sorted(own)),
+    }  # fmt: skip
     for route in ROUTES:
-        with subtests.test(route=route):
-            preflight = {
-                "Origin": "https://app.example",
-                "Access-Control-Request-Method": "POST",
-                "Access-Control-Request-Headers": "authorization, x-client-info, apikey, content-type",
-            }
-            response = httpx.options(f"{people.ann.stack.url}{route}", headers=preflight)
+        asked, plain = (httpx.options(f"{stack.url}{route}", headers=headers) for headers in (preflight, {}))
+        for response in (asked, plain):
             assert response.status_code in (200, 204)
             assert response.headers["access-control-allow-origin"] == "*"
-            allowed = {
-                name.strip().lower() for name in response.headers["access-control-allow-headers"].split(",")
-            }
-            assert {"authorization", "x-client-info", "apikey", "content-type"} <= allowed
-            plain = httpx.options(f"{people.ann.stack.url}{route}")
-            assert plain.status_code in (200, 204)
-            assert plain.headers["access-control-allow-origin"] == "*"
+        allowed = asked.headers["access-control-allow-headers"].lower().split(",")
+        assert own <= {name.strip() for name in allowed}
 
 
 def test_cors_headers_are_on_every_response_including_errors(people: People):
@@ -236,9 +202,7 @@ def test_cors_headers_are_on_every_response_including_errors(people: People):
         assert "x-request-id" in exposed
 
 
-def test_an_unexpected_exception_is_a_bare_500_with_cors_headers(
-    caplog: pytest.LogCaptureFixture,
-):
+def test_an_unexpected_exception_is_a_bare_500_with_cors_headers(caplog: pytest.LogCaptureFixture):
     def broken() -> None:
         raise RuntimeError("secret detail")
 

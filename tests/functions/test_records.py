@@ -11,7 +11,7 @@ from shared.generation.prompt import ABSTENTION
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of, platform_error
+from tests.functions.app_server import client_of, json_of, platform_error
 from tests.functions.chat_completions_client import (
     MODEL_ANSWER,
     encode,
@@ -37,9 +37,8 @@ SLUGS = {
 
 def record_requests(actor: Actor, days: int | None = 30) -> None:
     """Set the retention of the actor's org, whose admin the actor is."""
-    response = actor.request("PATCH", "/v1/records/settings", {"retention_days": days})
-    assert response.status_code == 200, response.text
-    assert response.json() == {"org_id": actor.org and actor.org.id, "retention_days": days}
+    body = json_of(actor.request("PATCH", "/v1/records/settings", {"retention_days": days}))
+    assert body == {"org_id": actor.org and actor.org.id, "retention_days": days}
 
 
 def ask(actor: Actor, question: str = QUESTION, **headers: str) -> str:
@@ -67,10 +66,7 @@ def test_every_contract_records_a_model_s_answer_alike(
     choice: Row = {"index": 0, "finish_reason": "stop"}
     text = "The kettle K-300 switches off at 100 degrees [1]."
     with StandIn() as gateway, with_model(settings, gateway) as deployment:
-        reply = {
-            **MODEL_ANSWER,
-            "choices": [{**choice, "message": {"role": "assistant", "content": text}}],
-        }
+        reply = {**MODEL_ANSWER, "choices": [{**choice, "message": {"role": "assistant", "content": text}}]}
         gateway.replies(Reply(json=reply))
         ids: dict[str, str] = {}
 
@@ -109,30 +105,19 @@ def test_a_streamed_answer_is_recorded(members: People, settings: Settings, worl
         last = piece(usage=usage) if usage else piece()
         gateway.replies(streams([*encode(piece("At 100 degrees."), last), b"data: [DONE]\n\n"]))
         with client_of(chat_completions.app, deployment) as client:
-            body = {
-                "index_name": HOME,
-                "stream": True,
-                "messages": [
-                    {"role": "user", "content": "What is a kettle?"},
-                    {"role": "assistant", "content": "A vessel of secrets."},
-                    {"role": "user", "content": QUESTION},
-                ],
-            }
+            texts = ("user", "What is a kettle?"), ("assistant", "A vessel of secrets."), ("user", QUESTION)
+            messages = [{"role": role, "content": text} for role, text in texts]
+            body = {"index_name": HOME, "stream": True, "messages": messages}
             response = client.post("/v1/chat/completions", json=body, headers=members.ann.headers())
             assert events_of(response.text)[-1] == "[DONE]"
     record = record_of(members.ann, response.headers["x-request-id"])
     assert record["answer"] == "At 100 degrees."
     tokens = (record["generation"]["prompt_tokens"], record["generation"]["completion_tokens"])
-    if usage:
-        assert tokens == (9, 4)
-    else:
-        # Our own count includes the passage.
-        assert tokens[0] > 20
-        assert tokens[1] >= 3
+    # Our own count includes the passage.
+    assert tokens == (9, 4) if usage else tokens[0] > 20 and tokens[1] >= 3
     # Earlier answers may repeat documents: their length alone is stored.
-    ((stored,),) = world.sql(
-        "select to_jsonb(r)::text from rag.request_records r where id = %s", record["id"]
-    )
+    row = "select to_jsonb(r)::text from rag.request_records r where id = %s"
+    ((stored,),) = world.sql(row, record["id"])
     assert "vessel of secrets" not in stored
     assert "[20 characters]" in stored
 
@@ -158,13 +143,8 @@ def test_reasons_quote_nothing_of_a_deleted_document(
     members: People, services: Services, settings: Settings, world: World
 ):
     for year, price in ((2025, 45), (2026, 55)):
-        put(
-            services,
-            members.ann,
-            HOME,
-            f"Prices {year}",
-            f"The small meeting room costs {price} euros a day.",
-        )
+        sentence = f"The small meeting room costs {price} euros a day."
+        put(services, members.ann, HOME, f"Prices {year}", sentence)
     text = "The small meeting room costs 55 euros a day."
     request_id = ask_model(members, settings, text, "What does the small meeting room cost a day?")
     assert "45 euros" in str(record_of(members.ann, request_id)["confidence"]["because"])
@@ -186,9 +166,8 @@ def test_an_org_records_nothing_by_default(people: People, services: Services, w
     put(services, people.ann, HOME, "Kettle manual", KETTLE)
     request_id = ask(people.ann)
     assert people.ann.request("GET", "/v1/records/settings").json()["retention_days"] is None
-    assert platform_error(people.ann.request("GET", f"/v1/records/{request_id}"), 404)["code"] == (
-        "record_not_found"
-    )
+    missing = platform_error(people.ann.request("GET", f"/v1/records/{request_id}"), 404)
+    assert missing["code"] == "record_not_found"
     assert world.sql("select count(*) from rag.request_records where org_id = %s", people.acme.id) == [(0,)]
 
 
@@ -203,11 +182,8 @@ def test_a_failure_to_record_does_not_fail_the_request(members: People, settings
 
 
 def test_a_repeated_request_id_names_the_latest_record_of_the_caller(members: People):
-    for actor, question in (
-        (members.ann, UNANSWERABLE),
-        (members.ann, QUESTION),
-        (members.ada, UNANSWERABLE),
-    ):
+    ann, ada = members.ann, members.ada
+    for actor, question in ((ann, UNANSWERABLE), (ann, QUESTION), (ada, UNANSWERABLE)):
         ask(actor, question, **{"X-Request-Id": "mine"})
     assert record_of(members.ann, "mine")["question"] == QUESTION
     own = record_of(members.ada, "mine")
@@ -258,10 +234,15 @@ def test_a_request_during_a_change_of_the_retention_leaves_no_record(members: Pe
     assert world.sql("select count(*) from rag.request_records where org_id = %s", members.acme.id) == [(0,)]
 
 
-@pytest.mark.parametrize("days", [0, 3651, 1.5, "30", True])
-def test_an_invalid_retention_is_refused(people: People, days: Any):
-    answer = people.ada.request("PATCH", "/v1/records/settings", {"retention_days": days})
-    assert platform_error(answer, 400)["details"]["field"] == "retention_days"
+def test_an_invalid_retention_or_feedback_is_refused(members: People):
+    for method, path, body, field in (
+        *(("PATCH", "settings", {"retention_days": n}, "retention_days") for n in (0, 3651, 1.5, "30", True)),
+        ("POST", "x/feedback", {"rating": "so-so"}, "rating"),
+        ("POST", "x/feedback", {"rating": "up", "reason": "a" * 2001}, "reason"),
+        ("POST", "x/feedback", {}, "rating"),
+    ):
+        answer = members.ada.request(method, f"/v1/records/{path}", body)
+        assert platform_error(answer, 400)["details"]["field"] == field, body
 
 
 def test_an_asker_rates_an_answer(members: People):
@@ -271,15 +252,6 @@ def test_an_asker_rates_an_answer(members: People):
         body = {"rating": rating, "reason": reason}
         assert members.ann.request("POST", f"/v1/records/{request_id}/feedback", body).status_code == 204
         assert record_of(members.ada, request_id)["feedback"] == (rating and body)
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [({"rating": "so-so"}, "rating"), ({"rating": "up", "reason": "a" * 2001}, "reason"), ({}, "rating")],
-)
-def test_invalid_feedback_is_refused(members: People, body: Row, field: str):
-    answer = members.ann.request("POST", "/v1/records/x/feedback", body)
-    assert platform_error(answer, 400)["details"]["field"] == field
 
 
 def test_a_replay_in_the_same_documents_changes_nothing(subtests: pytest.Subtests, members: People):
@@ -377,9 +349,8 @@ def test_admins_list_filter_and_label_records(members: People, world: World):
     assert record_of(members.ann, withheld)["label"] == row["label"]
     assert label(members.ada, withheld, None).status_code == 204
     assert record_of(members.ann, withheld)["label"] is None
-    assert platform_error(label(members.ada, good, "right", "doc_unknown"), 404)["code"] == (
-        "document_not_found"
-    )
+    unknown = platform_error(label(members.ada, good, "right", "doc_unknown"), 404)
+    assert unknown["code"] == "document_not_found"
     assert label(members.ada, good, None, document).status_code == 400
 
 
@@ -390,14 +361,8 @@ def test_a_summary_counts_the_records(members: People):
     summary = result_of(members.ada.request("GET", "/v1/records/summary?days=1"))
     assert summary["unanswered"] == [{"question": UNANSWERABLE.lower(), "requests": 2}]
     counts = (
-        "requests",
-        "answered",
-        "withheld",
-        "rated_up",
-        "rated_down",
-        "labelled_right",
-        "labelled_wrong",
-    )
+        "requests", "answered", "withheld", "rated_up", "rated_down", "labelled_right", "labelled_wrong",
+    )  # fmt: skip
     assert [summary[name] for name in counts] == [3, 1, 2, 1, 0, 1, 0]
     assert summary["confidence"]["low"] == 2
     assert summary["p95_ms"] >= summary["p50_ms"] >= 0

@@ -17,7 +17,7 @@ from shared.services import Services
 from tests.actors import Org, World, client
 from tests.auth_server import AuthServer
 from tests.clients.upstream_models import RegisterResponse
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with, client_of, services_with
 from tests.functions.app_server import platform_error as error
 from tests.project_server import Answer, in_json
 
@@ -105,10 +105,7 @@ def test_a_new_user_gets_a_key_of_the_user_s_own(
 
 def test_without_the_setting_the_route_does_not_exist(settings: Settings, auth: AuthServer):
     assert not settings.rag_registration_enabled
-    with (
-        services_with(settings, supabase_url=auth.url) as services,
-        client_of(administration.app, services) as app,
-    ):
+    with app_with(administration.app, settings, supabase_url=auth.url) as app:
         for body in ({"email": address(), "password": PASSWORD}, {"password": 1}):
             answer: Any = app.post(PATH, json=body)
             assert error(answer, 404)["code"] == "not_found"
@@ -164,7 +161,7 @@ def test_a_token_that_the_settings_do_not_accept_names_the_user_as_registered(
         "supabase_jwt_issuer": "https://other.example",
         "rag_registration_enabled": True,
     }
-    with services_with(settings, **changes) as services, client_of(administration.app, services) as app:
+    with app_with(administration.app, settings, **changes) as app:
         assert error(register(app), 500)["code"] == "registered_without_key"
 
 
@@ -191,11 +188,7 @@ FAULTS: list[tuple[Answer, int, str]] = [
     (in_json({"code": 500, "error_code": "unexpected_failure", "msg": PASSWORD}, 500), 500, "auth_failed"),
     (in_json({"message": "no Route matched with those values"}, 404), 500, "auth_failed"),
     (in_json([PASSWORD], 400), 500, "auth_failed"),
-    (
-        in_json({"access_token": PASSWORD, "user": {"email": "a@b.example"}}),
-        500,
-        "registered_without_key",
-    ),
+    (in_json({"access_token": PASSWORD, "user": {"email": "a@b.example"}}), 500, "registered_without_key"),
     (in_json({"access_token": 1}), 500, "auth_failed"),
     ((200, PASSWORD.encode(), {"Content-Type": "text/html"}), 500, "auth_failed"),
     ((302, b"", {"Location": "https://other.example/"}), 500, "auth_failed"),
@@ -241,7 +234,7 @@ def assert_hidden(response: httpx.Response, caplog: pytest.LogCaptureFixture) ->
 
 def test_auth_that_does_not_answer_is_an_error(settings: Settings):
     changes = {"supabase_url": "http://127.0.0.1:9", "rag_registration_enabled": True}
-    with services_with(settings, **changes) as services, client_of(administration.app, services) as app:
+    with app_with(administration.app, settings, **changes) as app:
         assert error(register(app), 500)["code"] == "auth_failed"
 
 
@@ -274,11 +267,9 @@ def test_an_address_is_limited_before_auth_is_asked(services: Services, auth: Au
 
 def test_without_a_signing_key_nobody_is_registered(settings: Settings, auth: AuthServer):
     changes = {
-        "supabase_url": auth.url,
-        "rag_registration_enabled": True,
-        "rag_signing_key": None,
+        "supabase_url": auth.url, "rag_registration_enabled": True, "rag_signing_key": None,
         "supabase_jwt_secret": None,
-    }
-    with services_with(settings, **changes) as services, client_of(administration.app, services) as app:
+    }  # fmt: skip
+    with app_with(administration.app, settings, **changes) as app:
         assert error(register(app), 503)["code"] == "api_keys_off"
     assert auth.sign_ups == []

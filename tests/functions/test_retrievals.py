@@ -14,7 +14,12 @@ from shared.services import Services
 from tests import graph_documents, metadata_filters
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, client_of, platform_error, services_with
+from tests.functions.app_server import (
+    NO_METADATA,
+    app_with,
+    json_of,
+    platform_error,
+)
 from tests.functions.search_workspace import OUTAGE, Workspace, put
 from tests.hosted_reranker import MODEL, hosted_reranker
 
@@ -25,10 +30,7 @@ MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 
 
 def retrieve(actor: Actor, query: str = QUESTION, path: str = PATH, **body: Any) -> Row:
-    response = actor.post(path, {"query": query, **body})
-    assert response.status_code == 200, response.text
-    results: Row = response.json()
-    return results
+    return json_of(actor.post(path, {"query": query, **body}))
 
 
 def titles(actor: Actor, query: str = QUESTION, **body: Any) -> set[str]:
@@ -99,24 +101,19 @@ def test_filters_apply_in_every_mode(
     subtests: pytest.Subtests, services: Services, people: People, world: World
 ):
     ann = people.ann
-    for title, metadata in {
-        "Ours": {"category": "technical", "author": "John Doe", "level": 1},
-        "Half": {"category": "technical", "author": "Jane Doe", "level": 1},
-        "Called": {"document_type": "technical"},
-        "Read": {},
-    }.items():
-        put(services, ann, "docs", title, OUTAGE, metadata=metadata)
+    both = {"category": "technical", "author": "John Doe"}
+    for collection, title, metadata in (
+        ("docs", "Ours", {**both, "level": 1}), ("docs", "Half", {**both, "author": "Jane Doe", "level": 1}),
+        ("docs", "Called", {"document_type": "technical"}), ("docs", "Read", {}),
+        ("others", "Elsewhere", both),
+    ):  # fmt: skip
+        put(services, ann, collection, title, OUTAGE, metadata=metadata)
     world.sql(
         'update rag.documents set processing_info = \'{"document_type": "legal"}\' '
         "where org_id = %s and title in ('Read', 'Called')",
         people.acme.id,
     )
-    put(
-        services, ann, "others", "Elsewhere", OUTAGE, metadata={"category": "technical", "author": "John Doe"}
-    )
     docs = ann.rpc("rag_find_collection", {"collection": "docs"}).json()[0]["id"]
-
-    both = {"category": "technical", "author": "John Doe"}
     for mode in MODES:
         find = partial(titles, ann, mode=mode)
         with subtests.test(mode=mode):
@@ -133,20 +130,16 @@ def test_filters_apply_in_every_mode(
 
 
 def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Settings, home: Workspace):
+    plain = (None, "Billing outage")
     with hosted_reranker("lentil soup") as reranker:
-        with services_with(settings, **reranker) as services, client_of(retrievals.app, services) as client:
+        with app_with(retrievals.app, settings, **reranker) as client:
             assert by_reranker(client, home, rerank=True) == (MODEL, "Canteen")
-            assert (
-                by_reranker(client, home)
-                == by_reranker(client, home, rerank=False)
-                == (None, "Billing outage")
-            )
-        enabled = services_with(settings, **reranker, rag_rerank_enabled=True)
-        with enabled as services, client_of(retrievals.app, services) as client:
+            assert by_reranker(client, home) == by_reranker(client, home, rerank=False) == plain
+        with app_with(retrievals.app, settings, **reranker, rag_rerank_enabled=True) as client:
             assert by_reranker(client, home) == by_reranker(client, home, rerank=None) == (MODEL, "Canteen")
-            assert by_reranker(client, home, rerank=False) == (None, "Billing outage")
+            assert by_reranker(client, home, rerank=False) == plain
     broken = {**reranker, "rag_rerank_url": "http://127.0.0.1:9"}
-    with services_with(settings, **broken) as services, client_of(retrievals.app, services) as client:
+    with app_with(retrievals.app, settings, **broken) as client:
         request = {"query": QUESTION, "rerank": True}
         answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
     assert answer["retrieval_metadata"]["rerank_failed"] is True
@@ -198,30 +191,20 @@ def test_the_graph_is_not_used_without_names_or_without_a_request(home: Workspac
         assert not any(result["metadata"]["graph_sourced"] for result in body["results"])
 
 
-BAD_FIELDS: list[tuple[Row, str, str]] = [
-    ({}, "missing_required_field", "query"),
-    ({"query": None}, "missing_required_field", "query"),
-    ({"query": " \n "}, "invalid_field_value", "query"),
-    ({"query": "x" * 1001}, "invalid_field_value", "query"),
-    ({"query": "a\0b"}, "invalid_field_value", "query"),
-    ({"query": 7}, "invalid_field_value", "query"),
-    ({"query": "x", "mode": "vector"}, "invalid_field_value", "mode"),
-    ({"query": "x", "top_k": 0}, "invalid_field_value", "top_k"),
-    ({"query": "x", "top_k": 101}, "invalid_field_value", "top_k"),
-    ({"query": "x", "top_k": "5"}, "invalid_field_value", "top_k"),
-    ({"query": "x", "rerank": "yes"}, "invalid_field_value", "rerank"),
-    ({"query": "x", "enable_graph": 1}, "invalid_field_value", "enable_graph"),
-    ({"query": "x", "document_type": " "}, "invalid_field_value", "document_type"),
-    ({"query": "x", "metadata_filter": []}, "invalid_field_value", "metadata_filter"),
-    ({"query": "x", "metadata_filter": {"a": "x" * 11_000}}, "invalid_field_value", "metadata_filter"),
-    ({"query": "x", "collection_id": 7}, "invalid_field_value", "collection_id"),
-]
+BAD_FIELDS: list[tuple[str, Any]] = [
+    ("query", " \n "), ("query", "x" * 1001), ("query", "a\0b"), ("query", 7), ("mode", "vector"),
+    ("top_k", 0), ("top_k", 101), ("top_k", "5"), ("rerank", "yes"), ("enable_graph", 1),
+    ("document_type", " "), ("metadata_filter", []), ("metadata_filter", {"a": "x" * 11_000}),
+    ("collection_id", 7),
+]  # fmt: skip
 
 
-def test_a_malformed_request_is_400_and_names_the_field(subtests: pytest.Subtests, people: People):
-    for body, code, field in BAD_FIELDS:
+def test_a_malformed_request_is_400_and_names_the_field(subtests: pytest.Subtests, shared_people: People):
+    cases = [({"query": "x", field: value}, "invalid_field_value", field) for field, value in BAD_FIELDS]
+    missing: list[Row] = [{}, {"query": None}]
+    for body, code, field in [*cases, *((body, "missing_required_field", "query") for body in missing)]:
         with subtests.test(body=body):
-            refused = platform_error(people.ann.post(PATH, body), 400)
+            refused = platform_error(shared_people.ann.post(PATH, body), 400)
             assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
             assert refused["details"]["field"] == field
 
@@ -237,22 +220,17 @@ def test_operators_on_metadata_apply_in_every_mode(
             assert titles(people.ann, mode=mode, metadata_filter=metadata) == set(expected.split())
 
 
-def test_an_invalid_operator_is_400_and_names_the_filter(subtests: pytest.Subtests, people: People):
+def test_an_invalid_operator_is_400_and_names_the_filter(subtests: pytest.Subtests, shared_people: People):
+    ann = shared_people.ann
     for metadata, message in metadata_filters.REFUSED:
         with subtests.test(metadata=metadata):
-            refused = platform_error(people.ann.post(PATH, {"query": "x", "metadata_filter": metadata}), 400)
-            assert (refused["code"], refused["details"]["field"]) == (
-                "invalid_field_value",
-                "metadata_filter",
-            )
+            refused = platform_error(ann.post(PATH, {"query": "x", "metadata_filter": metadata}), 400)
+            assert refused["code"] == "invalid_field_value"
+            assert refused["details"]["field"] == "metadata_filter"
             assert message in refused["message"]
-
-
-def test_a_filter_that_is_not_json_is_400(subtests: pytest.Subtests, people: People):
-    for metadata in NO_METADATA:
-        with subtests.test(metadata=metadata):
-            body = f'{{"query": "x", "metadata_filter": {metadata}}}'
-            platform_error(people.ann.raw("POST", PATH, body), 400)
+    for text in NO_METADATA:
+        with subtests.test(metadata=text):
+            platform_error(ann.raw("POST", PATH, f'{{"query": "x", "metadata_filter": {text}}}'), 400)
 
 
 def test_the_limits_of_valid_values_are_accepted(people: People):
@@ -260,22 +238,17 @@ def test_the_limits_of_valid_values_are_accepted(people: People):
     assert (longest["query"], longest["total_results"]) == ("x" * 1000, 0)
 
 
-def test_a_missing_collection_is_404(subtests: pytest.Subtests, people: People):
+def test_a_missing_collection_is_404(shared_people: People):
     for collection in ["nonsense", f"col_{NOBODYS}"]:
-        with subtests.test(collection=collection):
-            refused = platform_error(
-                people.ann.post(PATH, {"query": QUESTION, "collection_id": collection}), 404
-            )
-            assert (refused["type"], refused["code"]) == ("not_found_error", "collection_not_found")
-            assert refused["details"]["collection_id"] == collection.removeprefix("col_")
+        body = {"query": QUESTION, "collection_id": collection}
+        refused = platform_error(shared_people.ann.post(PATH, body), 404)
+        assert (refused["type"], refused["code"]) == ("not_found_error", "collection_not_found")
+        assert refused["details"]["collection_id"] == collection.removeprefix("col_")
 
 
 def test_rate_limit_and_method_follow_the_platform_contract(settings: Settings, people: People):
     assert people.ann.request("GET", PATH).status_code == 405
-    with (
-        services_with(settings, rag_rate_limit_api="1/minute") as services,
-        client_of(retrievals.app, services) as client,
-    ):
+    with app_with(retrievals.app, settings, rag_rate_limit_api="1/minute") as client:
         answers: list[Any] = [
             client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)
         ]
@@ -283,7 +256,7 @@ def test_rate_limit_and_method_follow_the_platform_contract(settings: Settings, 
     assert platform_error(answers[1], 429)["code"] == "rate_limit_exceeded"
     assert int(answers[1].headers["retry-after"]) > 0
     gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
-    with services_with(settings, **gone) as services, client_of(retrievals.app, services) as client:
+    with app_with(retrievals.app, settings, **gone) as client:
         response: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
     assert platform_error(response, response.status_code)["type"] == "server_error"
     assert response.status_code in (500, 503)

@@ -32,7 +32,7 @@ from shared.services import Services
 from shared.types import Principal
 from tests.actors import MODEL, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import client_of, services_with
+from tests.functions.app_server import app_with, client_of, services_with
 from tests.functions.chat_completions_client import DONE, encode, piece, user
 from tests.sql.operations.test_token_quotas import USAGE, limit
 from tests.stand_in_server import Reply, Request, StandIn
@@ -52,12 +52,9 @@ def embedding_server(services: Services) -> Iterator[StandIn]:
     """The local model behind HTTP, with seven tokens for each text."""
 
     def embed(request: Request) -> dict[str, Any]:
-        texts = request.json["input"]
-        data = [
-            {"index": index, "embedding": vector}
-            for index, vector in enumerate(services.embedder.embed(texts))
-        ]
-        return {"data": data, "usage": {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}}
+        vectors = services.embedder.embed(request.json["input"])
+        data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        return {"data": data, "usage": dict.fromkeys(("prompt_tokens", "total_tokens"), 7 * len(data))}
 
     with StandIn() as server:
         server.replies(Reply(json=embed))
@@ -129,10 +126,7 @@ def test_a_stream_is_counted_even_if_it_breaks_or_reports_no_usage(
             Reply(chunks=[*encode(piece("It "), piece("does."), piece()), DONE]),
             Reply(chunks=[*encode(piece("It "), piece("does"))], drop=True),
         )
-        with (
-            services_with(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as services,
-            client_of(chat_completions.app, services) as client,
-        ):
+        with app_with(chat_completions.app, settings, rag_llm_api_key="sk", rag_llm_url=model.url) as client:
             for calls in (1, 2):
                 body = {"messages": [user("Hello there, how are you?")], "stream": True}
                 client.post("/v1/chat/completions", json=body, headers=people.ann.headers())
@@ -147,10 +141,7 @@ def test_a_stream_reports_its_usage_to_the_quota_and_not_to_a_client_without_the
     usage = {"prompt_tokens": 900, "completion_tokens": 99, "total_tokens": 999}
     with StandIn() as model:
         model.replies(Reply(chunks=[*encode(piece("Hi."), piece(), {"choices": [], "usage": usage}), DONE]))
-        with (
-            services_with(settings, rag_llm_api_key="sk", rag_llm_url=model.url) as services,
-            client_of(chat_completions.app, services) as client,
-        ):
+        with app_with(chat_completions.app, settings, rag_llm_api_key="sk", rag_llm_url=model.url) as client:
             for is_wanted in (False, True):
                 options = {"stream_options": {"include_usage": True}} if is_wanted else {}
                 body = {"messages": [user()], "stream": True, **options}
@@ -222,9 +213,8 @@ def test_without_model_tokens_answers_are_extracted_and_say_so(
         assert_wait_until_midnight(response)
         assert len(gateway.requests) == calls
         # Another org has its own tokens.
-        assert completing.post(
-            "/v1/chat/completions", json={"messages": [user()]}, headers=people.bob.headers()
-        ).is_success
+        of_bob, chat_body = people.bob.headers(), {"messages": [user()]}
+        assert completing.post("/v1/chat/completions", json=chat_body, headers=of_bob).is_success
 
 
 # The requests of all contracts that need an embedding of the question: function, path, the question's name,
@@ -260,9 +250,8 @@ def test_without_embedding_tokens_each_contract_refuses_a_new_question(
             value = refused.json()
             for key in place:
                 value = value[key]
-            assert value == (
-                EmbeddingQuotaExceeded.__doc__ if place == ("detail",) else EmbeddingQuotaExceeded.code
-            )
+            error = EmbeddingQuotaExceeded
+            assert value == (error.__doc__ if place == ("detail",) else error.code)
             assert "litres" not in refused.text
         assert len(embedding_server.requests) == calls
     assert not gateway.requests
@@ -333,10 +322,10 @@ def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceed
     world.sql("update rag.token_usage set tokens = 10 where org_id = %s", people.acme.id)
     deferred, other = add(people.ann, "Tomorrow."), add(people.bob, "Today.")
     assert worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
-    statement = (
+    state = (
         "select document_id::text, state from rag.jobs where kind = 'ingestion' and document_id = any (%s)"
     )
-    states = dict(world.sql(statement, [deferred, other]))
+    states = dict(world.sql(state, [deferred, other]))
     assert states == {deferred: "waiting", other: "done"}
     ((code, attempts, is_midnight),) = world.sql(
         "select error_code, attempts, abs(extract(epoch from due_at - "

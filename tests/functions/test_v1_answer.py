@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
+from threading import Event
 from typing import Any
 
 import httpx
@@ -19,7 +19,7 @@ from shared.services import Services
 from tests import graph_documents
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, live, services_with
+from tests.functions.app_server import app_with, live, services_with
 from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, workspace_id
 from tests.hosted_reranker import MODEL, hosted_reranker
 from tests.stand_in_server import Reply, StandIn
@@ -34,16 +34,25 @@ def says(text: str) -> Reply:
     return Reply(json={"choices": [{"message": {"role": "assistant", "content": text}}]})
 
 
-@contextmanager
-def answering(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
-    changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
-    with services_with(settings, **changes) as services, client_of(v1_answer.app, services) as client:
+def model_of(gateway: StandIn) -> dict[str, str]:
+    return {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
+
+
+@pytest.fixture
+def client(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
+    """A deployment whose model is the stand-in."""
+    with app_with(v1_answer.app, settings, **model_of(gateway)) as client:
         yield client
 
 
-def ask(client: TestClient, home: Workspace, **body: Any) -> Row:
+def post(client: TestClient, home: Workspace, key: str = "", **body: Any) -> Any:
+    headers = {**home.actor.headers(), **({"Idempotency-Key": key} if key else {})}
     request = {"workspaceId": home.id, "question": QUESTION, **body}
-    return ok(client.post("/v1/answer", json=request, headers=home.actor.headers()))
+    return client.post("/v1/answer", json=request, headers=headers)
+
+
+def ask(client: TestClient, home: Workspace, **body: Any) -> Row:
+    return ok(post(client, home, **body))
 
 
 def assert_traceable(home: Workspace, body: Row) -> None:
@@ -93,15 +102,11 @@ def test_a_fitted_reranker_s_score_counts_and_its_failure_does_not(
         "slope": 8, "intercept": -4, "high": 0.9, "medium": 0.5, "ceiling_high": 0.1, "ceiling_medium": 0.1,
         "relevance": 1,
     }  # fmt: skip
-    name = f"all-MiniLM-L6-v2 + {MODEL}"
-    world.sql(
-        "update rag.settings set calibrations = jsonb_build_object(%s::text, %s::jsonb)",
-        name,
-        json.dumps(fit),
-    )
+    store = "update rag.settings set calibrations = jsonb_build_object(%s::text, %s::jsonb)"
+    world.sql(store, f"all-MiniLM-L6-v2 + {MODEL}", json.dumps(fit))
 
     def level(reranker: dict[str, str]) -> tuple[str, float]:
-        with services_with(settings, **reranker) as services, client_of(v1_answer.app, services) as client:
+        with app_with(v1_answer.app, settings, **reranker) as client:
             detail = ask(client, home, quality={"rerank": True})["confidenceDetail"]
         return detail["level"], detail["thresholds"]["high"]
 
@@ -119,11 +124,8 @@ def test_a_fitted_reranker_s_score_counts_and_its_failure_does_not(
 
 def test_a_time_whose_documents_do_not_answer_is_dropped(own_home: Workspace):
     """The report on a year is from the next year."""
-    report = own_home.put(
-        "Energy report",
-        "In 2024 the dairy in Charleville used 310 megawatt hours of electricity.",
-        occurred_at=datetime(2025, 2, 1, tzinfo=UTC),
-    )
+    text = "In 2024 the dairy in Charleville used 310 megawatt hours of electricity."
+    report = own_home.put("Energy report", text, occurred_at=datetime(2025, 2, 1, tzinfo=UTC))
     own_home.put("Menu", "Pancakes on Fridays.", occurred_at=datetime(2024, 5, 1, tzinfo=UTC))
     body = own_home.answer("How much electricity did Charleville use in 2024?", include={"rationale": True})
     assert "310 megawatt hours" in body["answer"]
@@ -132,11 +134,10 @@ def test_a_time_whose_documents_do_not_answer_is_dropped(own_home: Workspace):
 
 
 def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
-    home: Workspace, settings: Settings, gateway: StandIn
+    client: TestClient, home: Workspace, gateway: StandIn
 ):
     gateway.replies(says(f"{HOLDS} {INVENTED} {MISQUOTED}"))
-    with answering(settings, gateway) as client:
-        body = ask(client, home)
+    body = ask(client, home)
     assert body["answer"] == HOLDS.removesuffix(" [1].") + ". [1]"
     assert "4 million" not in str(body["support"]["sentences"])
     assert (body["support"]["kept"], body["support"]["dropped"]) == (1, 2)
@@ -150,84 +151,70 @@ def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
 
 
 def test_an_answer_names_the_document_that_contradicts_it(
-    own_home: Workspace, settings: Settings, gateway: StandIn
+    client: TestClient, own_home: Workspace, gateway: StandIn
 ):
     for year, price in ((2025, 45), (2026, 55)):
         own_home.put(f"Prices {year}", f"The small meeting room costs {price} euros a day.")
     gateway.replies(says("The small meeting room costs 55 euros a day [1]."))
-    with answering(settings, gateway) as client:
-        body = ask(client, own_home, question="What does the small meeting room cost a day?")
+    body = ask(client, own_home, question="What does the small meeting room cost a day?")
     note = '"Prices 2025" says otherwise: "The small meeting room costs 45 euros a day."'
     assert body["answer"] == f"The small meeting room costs 55 euros a day. [1]\n\n{note}"
     assert (body["confidence"], body["support"]["sentences"][-1]["references"]) == ("medium", [])
 
 
-def test_an_answer_without_supported_sentences_is_withheld(
-    home: Workspace, settings: Settings, gateway: StandIn
+def test_an_answer_without_supported_sentences_or_an_abstention_is_withheld(
+    client: TestClient, home: Workspace, gateway: StandIn
 ):
-    gateway.replies(says(INVENTED))
-    with answering(settings, gateway) as client:
-        body = ask(client, home)
-    assert (body["answer"], body["withheld"], body["citations"]) == (INSUFFICIENT, True, [])
-
-
-def test_a_model_s_abstention_is_a_refusal(home: Workspace, settings: Settings, gateway: StandIn):
-    gateway.replies(says("NO_ANSWER"))
-    with answering(settings, gateway) as client:
-        body = ask(client, home)
-    assert (body["withheld"], body["answer"], body["citations"]) == (True, INSUFFICIENT, [])
-    assert (body["confidence"], body["confidenceDetail"]["level"]) == ("low", "low")
+    gateway.replies(says(INVENTED), says("NO_ANSWER"))
+    invented, abstention = ask(client, home), ask(client, home)
+    for body in (invented, abstention):
+        assert (body["answer"], body["withheld"], body["citations"]) == (INSUFFICIENT, True, [])
+    assert (abstention["confidence"], abstention["confidenceDetail"]["level"]) == ("low", "low")
 
 
 def test_a_question_without_matches_does_not_reach_the_model(
-    home: Workspace, settings: Settings, gateway: StandIn
+    client: TestClient, home: Workspace, gateway: StandIn
 ):
-    with answering(settings, gateway) as client:
-        body = ask(client, home, question="Who won the football world cup in Brazil?")
+    body = ask(client, home, question="Who won the football world cup in Brazil?")
     assert (body["answer"], body["withheld"], body["confidence"]) == (INSUFFICIENT, True, "low")
     assert gateway.requests == []
 
 
-def test_the_caller_sets_the_model_and_the_length(home: Workspace, settings: Settings, gateway: StandIn):
+def test_the_caller_sets_the_model_and_the_length(client: TestClient, home: Workspace, gateway: StandIn):
     gateway.replies(says(HOLDS))
-    with answering(settings, gateway) as client:
-        body = ask(client, home, model="gpt-4o-mini", maxTokens=64)
+    body = ask(client, home, model="gpt-4o-mini", maxTokens=64)
     assert body["generation"]["model"] == gateway.requests[0].json["model"] == "gpt-4o-mini"
     assert gateway.requests[0].json["max_tokens"] == 64
 
 
-def test_extractive_answers_call_no_model(home: Workspace, settings: Settings, gateway: StandIn):
-    with answering(settings, gateway) as client:
-        body = ask(client, home, answerType="extractive", maxTokens=16)
+def test_extractive_answers_call_no_model(client: TestClient, home: Workspace, gateway: StandIn):
+    body = ask(client, home, answerType="extractive", maxTokens=16)
     assert body["generation"]["answerType"] == "extractive"
     assert len(body["support"]["sentences"]) == 1, "no more fits"
     assert gateway.requests == []
 
 
 def test_without_citations_the_text_has_no_markers_and_is_still_checked(
-    home: Workspace, settings: Settings, gateway: StandIn
+    client: TestClient, home: Workspace, gateway: StandIn
 ):
     gateway.replies(says(f"{HOLDS} {INVENTED}"))
-    with answering(settings, gateway) as client:
-        body = ask(client, home, citations=False)
+    body = ask(client, home, citations=False)
     assert body["citations"] == []
     assert "[" not in body["answer"]
     assert body["support"]["dropped"] == 1
 
 
 def test_context_gives_the_model_more_of_each_document(
-    own_home: Workspace, settings: Settings, gateway: StandIn
+    client: TestClient, own_home: Workspace, gateway: StandIn
 ):
     about = " ".join(f"Blue whales near Sri Lanka were counted {number} times." for number in range(60))
     own_home.put("Whales", about)
     gateway.replies(says("Blue whales near Sri Lanka were counted [1]."))
-    with answering(settings, gateway) as client:
-        lengths = []
-        for context in (False, True):
-            body = ask(client, own_home, question="Where were blue whales counted?", context=context, topK=1)
-            assert body["withheld"] is False, body
-            lengths.append(len(gateway.requests[-1].json["messages"][-1]["content"]))
-    assert lengths[1] > lengths[0]
+    for context in (False, True):
+        body = ask(client, own_home, question="Where were blue whales counted?", context=context, topK=1)
+        assert body["withheld"] is False, body
+    short, long = (len(request.json["messages"][-1]["content"]) for request in gateway.requests)
+    assert long > short
 
 
 def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
@@ -238,18 +225,14 @@ def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
 
 
 def test_a_graph_answer_has_its_evidence_and_edges(services: Services, people: People):
-    for title, chunks in graph_documents.CHUNKS.items():
-        graph_documents.put(services, people.ann, title, chunks, collection="graph")
-    request = {
-        "workspaceId": workspace_id(people.ann, "graph"), "question": graph_documents.QUESTION, "topK": 3,
-        "mode": "graph", "include": {"rationale": True},
-    }  # fmt: skip
-    body = ok(people.ann.post("/v1/answer", request))
+    documents = graph_documents.put_all(services, people.ann, "graph")
+    home = Workspace(services, people.ann, workspace_id(people.ann, "graph"), "graph", documents)
+    more: Row = {"topK": 3, "include": {"rationale": True}}
+    body, without = (home.answer(graph_documents.QUESTION, mode=mode, **more) for mode in ("graph", "hybrid"))
     assert graph_documents.TEAM in {result["title"] for result in body["retrieval"]["results"]}
     assert body["rationale"]["routerMode"] == "graph"
     owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
     assert owned in body["rationale"]["graph"]["edges"]
-    without = ok(people.ann.post("/v1/answer", {**request, "mode": "hybrid"}))
     assert graph_documents.TEAM not in {result["title"] for result in without["retrieval"]["results"]}
     assert without["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
 
@@ -270,44 +253,32 @@ def test_a_model_error_is_reported_without_its_message(
     for reply, status, code in FAULTS:
         with subtests.test(reply=reply), StandIn() as gateway:
             gateway.replies(reply)
-            with answering(settings, gateway) as client:
-                body = {"workspaceId": home.id, "question": QUESTION}
-                response = client.post("/v1/answer", json=body, headers=home.actor.headers())
+            with app_with(v1_answer.app, settings, **model_of(gateway)) as client:
+                response = post(client, home)
             error_of(response, status, code)
             assert "secret" not in response.text
             assert response.headers.get("retry-after") == ("7" if status == 503 else None)
 
 
-BAD_FIELDS: list[tuple[Row, str]] = [
-    ({}, "question"),
-    ({"question": ""}, "question"),
-    ({"question": "x", "maxTokens": 15}, "maxTokens"),
-    ({"question": "x", "maxTokens": 4097}, "maxTokens"),
-    ({"question": "x", "answerType": "poem"}, "answerType"),
-    ({"question": "x", "mode": "magic"}, "mode"),
-    ({"question": "x", "constraints": {"before": "never"}}, "constraints.before"),
-    ({"question": "x", "constraints": {"metadata": {"a": {"$gt": []}}}}, "constraints.metadata"),
-    ({"question": "x", "stream": "yes"}, "stream"),
-    ({"question": "x", "citations": 1}, "citations"),
-    ({"question": "x", "moderation": True}, "moderation"),
-]
+BAD_FIELDS: list[tuple[str, Any]] = [
+    ("question", None), ("question", ""), ("maxTokens", 15), ("maxTokens", 4097), ("answerType", "poem"),
+    ("mode", "magic"), ("constraints.before", {"before": "never"}),
+    ("constraints.metadata", {"metadata": {"a": {"$gt": []}}}), ("stream", "yes"), ("citations", 1),
+    ("moderation", True),
+]  # fmt: skip
 
 
 def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
-    for body, field in BAD_FIELDS:
-        with subtests.test(body=body):
-            error_of(
-                home.actor.post("/v1/answer", {"workspaceId": home.id, **body}),
-                400,
-                "INVALID_ARGUMENT",
-                field,
-            )
+    for field, value in BAD_FIELDS:
+        with subtests.test(field=field, value=value):
+            body = {"workspaceId": home.id, "question": "x", field.partition(".")[0]: value}
+            error_of(home.actor.post("/v1/answer", body), 400, "INVALID_ARGUMENT", field)
+    error_of(home.actor.post("/v1/answer", {"workspaceId": home.id}), 400, "INVALID_ARGUMENT", "question")
 
 
-def test_a_lone_surrogate_from_a_model_is_replaced(home: Workspace, settings: Settings, gateway: StandIn):
+def test_a_lone_surrogate_from_a_model_is_replaced(client: TestClient, home: Workspace, gateway: StandIn):
     gateway.replies(says(f"{HOLDS} Priya Nair \ud83d paused the queue at 14:20 [1]."))
-    with answering(settings, gateway) as client:
-        assert HOLDS.removesuffix(" [1].") in ask(client, home)["answer"]
+    assert HOLDS.removesuffix(" [1].") in ask(client, home)["answer"]
 
 
 # --- Idempotency keys ---
@@ -315,14 +286,10 @@ def test_a_lone_surrogate_from_a_model_is_replaced(home: Workspace, settings: Se
 KEY = "2b1c6d1e-8a1f-4a0e-9a51-7c0f3f3f9d10"
 
 
-def test_the_same_key_and_body_replay_the_answer(home: Workspace, settings: Settings, gateway: StandIn):
+def test_the_same_key_and_body_replay_the_answer(client: TestClient, home: Workspace, gateway: StandIn):
     gateway.replies(says(HOLDS))
-    request = {"workspaceId": home.id, "question": QUESTION}
-    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
-    with answering(settings, gateway) as client:
-        first = client.post("/v1/answer", json=request, headers=headers)
-        second = client.post("/v1/answer", json=request, headers=headers)
-        other = client.post("/v1/answer", json={**request, "maxTokens": 64}, headers=headers)
+    first, second = post(client, home, KEY), post(client, home, KEY)
+    other = post(client, home, KEY, maxTokens=64)
     assert (first.status_code, second.status_code) == (200, 200)
     assert second.json() == first.json()
     assert second.json()["requestId"] == first.headers["x-request-id"]
@@ -345,36 +312,31 @@ def test_the_same_key_and_question_in_another_workspace_are_a_conflict(home: Wor
         assert error_of(answer, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
 
 
-def test_the_answer_is_stored_for_a_day(home: Workspace, settings: Settings, gateway: StandIn, world: World):
+def test_the_answer_is_stored_for_a_day(client: TestClient, home: Workspace, gateway: StandIn, world: World):
     gateway.replies(says(HOLDS))
-    request = {"workspaceId": home.id, "question": QUESTION}
-    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
-    with answering(settings, gateway) as client:
-        for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
-            client.post("/v1/answer", json=request, headers=headers)
-            world.sql(f"update rag.stored_responses set created_at = created_at - interval '{age}'")
-            client.post("/v1/answer", json=request, headers=headers)
-            assert len(gateway.requests) == calls
+    for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
+        post(client, home, KEY)
+        world.sql(f"update rag.stored_responses set created_at = created_at - interval '{age}'")
+        post(client, home, KEY)
+        assert len(gateway.requests) == calls
 
 
 def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_replays(
-    own_home: Workspace, settings: Settings, gateway: StandIn
+    client: TestClient, own_home: Workspace, gateway: StandIn
 ):
     gateway.replies(says(HOLDS))
-    headers = {**own_home.actor.headers(), "Idempotency-Key": KEY}
-    with answering(settings, gateway) as client:
 
-        def once(workspace: str) -> bool:
-            request = {"workspaceId": workspace, "question": QUESTION, "maxTokens": None}
-            response = client.post("/v1/answer", json=request, headers=headers)
-            assert response.status_code == 200, response.text
-            return "idempotency-replayed" in response.headers
+    def is_replayed(workspace: str) -> bool:
+        response = post(client, own_home, KEY, workspaceId=workspace, maxTokens=None)
+        assert response.status_code == 200, response.text
+        return "idempotency-replayed" in response.headers
 
-        assert [once(own_home.id), once(own_home.id.removeprefix("ws_").upper())] == [False, True]
-        outage = own_home.documents["Billing outage"].removeprefix("doc_")
-        deleted = own_home.actor.rpc("rag_delete_document", {"document_id": outage})
-        assert deleted.status_code == 200, deleted.text
-        assert once(own_home.id) is False
+    assert not is_replayed(own_home.id)
+    assert is_replayed(own_home.id.removeprefix("ws_").upper())
+    outage = own_home.documents["Billing outage"].removeprefix("doc_")
+    deleted = own_home.actor.rpc("rag_delete_document", {"document_id": outage})
+    assert deleted.status_code == 200, deleted.text
+    assert not is_replayed(own_home.id)
 
 
 def test_a_deleted_graph_source_ends_the_replay(services: Services, people: People):
@@ -400,47 +362,46 @@ def test_a_deleted_graph_source_ends_the_replay(services: Services, people: Peop
     assert "OWNED_BY" not in third.text
 
 
-def test_a_failed_answer_is_not_stored(home: Workspace, settings: Settings, gateway: StandIn):
+def test_a_failed_answer_is_not_stored(client: TestClient, home: Workspace, gateway: StandIn):
     gateway.replies(Reply(status=500), says(HOLDS))
-    request = {"workspaceId": home.id, "question": QUESTION}
-    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
-    with answering(settings, gateway) as client:
-        answers = [client.post("/v1/answer", json=request, headers=headers).status_code for _ in range(2)]
-    assert answers == [500, 200]
+    assert [post(client, home, KEY).status_code for _ in range(2)] == [500, 200]
 
 
 def test_twenty_concurrent_equal_requests_call_the_model_once(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
-    gateway.replies(Reply(json=says(HOLDS).json, delay=1.0))
+    release = Event()
+    gateway.replies(Reply(json=says(HOLDS).json, after=release))
     request = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
-    changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
 
     def once(url: str) -> httpx.Response:
         return httpx.post(f"{url}/v1/answer", json=request, headers=headers)
 
     with (
-        services_with(settings, **changes) as services,
+        services_with(settings, **model_of(gateway)) as services,
         live(v1_answer.app, services) as url,
         ThreadPoolExecutor(20) as threads,
     ):
-        answers = list(threads.map(once, [url] * 20))
+        calls = [threads.submit(once, url) for _ in range(20)]
+        # All but the one that waits for the model.
+        for number, _ in enumerate(as_completed(calls), start=1):
+            if number == 19:
+                release.set()
         second = once(url)
-    arguments = [response for response in answers if response.status_code == 200]
+    answers = [call.result() for call in calls]
+    answered = [response for response in answers if response.status_code == 200]
     waiting = [response for response in answers if response.status_code == 409]
-    assert len(arguments) + len(waiting) == 20
-    assert arguments, "one is answered"
+    assert (len(answered), len(waiting)) == (1, 19)
     for response in waiting:
         assert response.json()["error"]["details"]["reason"] == "request_in_progress"
         assert int(response.headers["retry-after"]) >= 1
-    assert {response.text for response in arguments} == {second.text}
+    assert answered[0].text == second.text
     assert len(gateway.requests) == 1
 
 
-def test_a_malformed_key_is_refused(subtests: pytest.Subtests, home: Workspace):
+def test_a_malformed_key_is_refused(home: Workspace):
+    body = {"workspaceId": home.id, "question": QUESTION}
     for key in ["x" * 256, "a\tb"]:
-        with subtests.test(key=key):
-            body = {"workspaceId": home.id, "question": QUESTION}
-            answer = home.actor.request("POST", "/v1/answer", body, **{"Idempotency-Key": key})
-            error_of(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")
+        answer = home.actor.request("POST", "/v1/answer", body, **{"Idempotency-Key": key})
+        error_of(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")

@@ -108,9 +108,8 @@ def test_a_sentence_is_sent_as_soon_as_it_is_complete(home: Workspace, settings:
 def test_a_disconnected_client_ends_the_model_call_and_releases_the_key(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
-    gateway.replies(
-        streams([*encode(piece(f"{HOLDS} The")), Event(), *encode(piece(" end."))]), streams(tokens(HOLDS))
-    )
+    endless: list[bytes | Event] = [*encode(piece(f"{HOLDS} The")), Event(), *encode(piece(" end."))]
+    gateway.replies(streams(endless), streams(tokens(HOLDS)))
     body = {"workspaceId": home.id, "question": QUESTION, "stream": True}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     with with_model(settings, gateway) as services, live(v1_answer.app, services) as url:
@@ -129,18 +128,14 @@ def test_a_disconnected_client_ends_the_model_call_and_releases_the_key(
     assert_whole(events_of(second.text))
 
 
-@pytest.mark.parametrize(
-    "chunks",
-    [
-        [*encode(piece(f"{HOLDS} The"))],
-        [*encode(piece(f"{HOLDS} The"), {"error": {"message": "secret upstream"}})],
-        [*encode(piece(f"{HOLDS} The")), b"data: no json\n\n"],
-    ],
-)
+BROKEN_ENDS = [[], encode({"error": {"message": "secret upstream"}}), [b"data: no json\n\n"]]
+
+
+@pytest.mark.parametrize("end", BROKEN_ENDS)
 def test_a_broken_stream_ends_with_an_error_and_without_a_final_event(
-    home: Workspace, settings: Settings, gateway: StandIn, chunks: list[bytes]
+    home: Workspace, settings: Settings, gateway: StandIn, end: list[bytes]
 ):
-    gateway.replies(streams(chunks, drop=True))
+    gateway.replies(streams([*encode(piece(f"{HOLDS} The")), *end], drop=True))
     with with_model(settings, gateway) as services:
         response = ask(services, home)
     names = [name for name, _ in events_of(response.text)]

@@ -21,11 +21,8 @@ def test_search_results_are_read_by_their_ids(home: Workspace):
     assert set(body) == {"documents", "chunks", "missing", "requestId"}
     (document,) = body["documents"]
     assert document["id"] == best["documentId"]
-    assert (document["title"], document["type"], document["source"]) == (
-        "Billing outage",
-        "incident",
-        "notion",
-    )
+    assert (document["title"], document["type"]) == ("Billing outage", "incident")
+    assert document["source"] == "notion"
     assert document["metadata"]["labels"] == ["incident", "billing"]
     assert (document["body"], document["chunks"], document["graph"]) == (None, None, None)
     assert document["truncated"] is False
@@ -57,10 +54,8 @@ def graph_workspace(services: Services, world: World) -> Workspace:
 
 
 def store_graph_workspace(services: Services, actor: Actor) -> Workspace:
-    documents = {
-        title: f"doc_{document_id}"
-        for title, document_id in graph_documents.put_all(services, actor, "graph").items()
-    }
+    ids = graph_documents.put_all(services, actor, "graph")
+    documents = {title: f"doc_{document_id}" for title, document_id in ids.items()}
     return Workspace(services, actor, workspace_id(actor, "graph"), "graph", documents)
 
 
@@ -97,13 +92,10 @@ def test_a_second_hop_adds_relations_of_other_documents(graph_workspace: Workspa
     assert (further["relationships"], further["evidence"]) == ([], [])
 
 
-def test_only_the_requested_parts_of_the_graph_are_returned(
-    subtests: pytest.Subtests, graph_workspace: Workspace
-):
+def test_only_the_requested_parts_of_the_graph_are_returned(graph_workspace: Workspace):
     for include in [["relationships"], ["entities", "evidence"], []]:
-        with subtests.test(include=include):
-            graph = graph_of(graph_workspace, "Billing Service", include=include)
-            assert {name for name, part in graph.items() if part} == set(include)
+        graph = graph_of(graph_workspace, "Billing Service", include=include)
+        assert {name for name, part in graph.items() if part} == set(include)
 
 
 def test_the_graph_around_a_document_stays_in_the_workspace(services: Services, people: People):
@@ -139,29 +131,23 @@ def test_ids_work_with_and_without_a_prefix_and_are_deduplicated(home: Workspace
 def test_other_workspaces_of_the_org_are_included_unless_the_scope_is_the_workspace(
     own_home: Workspace, people: People, services: Services
 ):
-    elsewhere = put(
-        services, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
-    )
+    text = "A discount of 15 percent needs the head of sales."
+    elsewhere = put(services, people.alf, "sales", "Discounts", text)
     assert [document["id"] for document in own_home.contents(elsewhere)["documents"]] == [elsewhere]
     strict = own_home.contents(elsewhere, scope="workspace")
     assert (strict["documents"], strict["missing"]) == ([], [elsewhere])
 
 
+IDS = [{"kind": "chunk", "id": NOBODYS}]
 BAD_FIELDS: list[tuple[Row, str]] = [
-    ({"ids": []}, "ids"),
+    ({}, "ids"), ({"ids": "doc_1"}, "ids"), ({"ids": []}, "ids"),
     ({"ids": [{"kind": "document", "id": NOBODYS}] * 101}, "ids"),
     ({"ids": [{"kind": "folder", "id": NOBODYS}]}, "ids.0.kind"),
     ({"ids": [{"kind": "document"}]}, "ids.0.id"),
-    ({"ids": "doc_1"}, "ids"),
-    ({}, "ids"),
-    ({"ids": [{"kind": "chunk", "id": NOBODYS}], "expand": {"graph": {"hops": 3}}}, "expand.graph.hops"),
-    ({"ids": [{"kind": "chunk", "id": NOBODYS}], "expand": {"graph": {"hops": -1}}}, "expand.graph.hops"),
-    (
-        {"ids": [{"kind": "chunk", "id": NOBODYS}], "expand": {"graph": {"include": ["all"]}}},
-        "expand.graph.include.0",
-    ),
-    ({"ids": [{"kind": "chunk", "id": NOBODYS}], "includeRaw": "yes"}, "includeRaw"),
-]
+    *(({"ids": IDS, "expand": {"graph": {"hops": hops}}}, "expand.graph.hops") for hops in (3, -1)),
+    ({"ids": IDS, "expand": {"graph": {"include": ["all"]}}}, "expand.graph.include.0"),
+    ({"ids": IDS, "includeRaw": "yes"}, "includeRaw"),
+]  # fmt: skip
 
 
 def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):

@@ -20,10 +20,11 @@ Browse = Callable[..., None]
 
 @pytest.fixture
 def browse(browser: str) -> Browse:
-    """Goes through a scenario of scenarios.mjs or admin_scenarios.mjs."""
+    """Goes through a scenario of scenarios.mjs or admin_scenarios.mjs, as an actor of the stack."""
 
-    def browse(scenario: str, **value: Any) -> None:
-        run_node(HERE / "browser.mjs", {"browser": browser, **value}, scenario)
+    def browse(scenario: str, actor: Actor, **value: Any) -> None:
+        signed_in = {"browser": browser, "url": actor.stack.url, "token": actor.token()}
+        run_node(HERE / "browser.mjs", {**signed_in, **value}, scenario)
 
     return browse
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from local.stack import Stack
 from shared.services import Services
 from tests.actors import Actor, World, webhook_arguments
 from tests.conftest import People
@@ -49,7 +48,7 @@ def subscribe(world: World, actor: Actor, url: str) -> None:
 
 @pytest.mark.long
 def test_every_page_works_with_a_keyboard_a_screen_reader_and_a_phone(
-    browse: Browse, readers: People, world: World, stack: Stack, no_jobs: None
+    browse: Browse, readers: People, world: World, no_jobs: None
 ):
     ada = readers.ada
     long_title = "A-title-that-is-one-word-and-longer-than-a-phone-is-wide-" * 2
@@ -70,8 +69,7 @@ def test_every_page_works_with_a_keyboard_a_screen_reader_and_a_phone(
     world.sql("update rag.members set name = 'Ann Lee' where user_id = %s", readers.ann.id)
     browse(
         "every_page_can_be_used_by_everybody",
-        url=stack.url,
-        token=ada.token(),
+        ada,
         axe=str(AXE),
         shown={
             "usage": ["Calls by day"],
@@ -86,89 +84,65 @@ def test_every_page_works_with_a_keyboard_a_screen_reader_and_a_phone(
     )
 
 
-def test_members_have_no_administration(browse: Browse, readers: People, world: World, stack: Stack):
+def test_members_have_no_administration(browse: Browse, readers: People, world: World):
     world.sql("update rag.members set name = 'Ada Byron' where user_id = %s", readers.ada.id)
-    browse(
-        "members_have_no_administration",
-        url=stack.url,
-        token=readers.ann.token(),
-        admin=readers.ada.token(),
-        secret="Ada Byron",
-    )
+    browse("members_have_no_administration", readers.ann, admin=readers.ada.token(), secret="Ada Byron")
 
 
-def test_keys_are_created_rotated_and_revoked(browse: Browse, readers: People, stack: Stack):
-    browse(
-        "keys_are_created_rotated_and_revoked",
-        url=stack.url,
-        token=readers.ada.token(),
-        collection="incidents",
-    )
+def test_keys_are_created_rotated_and_revoked(browse: Browse, readers: People):
+    browse("keys_are_created_rotated_and_revoked", readers.ada, collection="incidents")
 
 
 def test_documents_are_found_by_name_and_deleted_together(
-    browse: Browse, people: People, stack: Stack, world: World, services: Services
+    browse: Browse, people: People, world: World, services: Services
 ):
     put(services, people.ann, "minutes", "Billing outage", OUTAGE)
     crowd(world, people.ann, 22)
-    browse("documents_are_found_and_deleted", url=stack.url, token=people.ada.token(), collection="minutes")
+    browse("documents_are_found_and_deleted", people.ada, collection="minutes")
 
 
-def test_failed_jobs_are_retried(browse: Browse, readers: People, world: World, stack: Stack, no_jobs: None):
+def test_failed_jobs_are_retried(browse: Browse, readers: People, world: World, no_jobs: None):
     titles = ["Letter", "Invoice", "Plan"]
     fail(world, readers.ann, *titles)
-    browse("failed_jobs_are_retried", url=stack.url, token=readers.ada.token(), titles=titles)
+    browse("failed_jobs_are_retried", readers.ada, titles=titles)
 
 
-def test_webhooks_are_managed(browse: Browse, people: People, world: World, stack: Stack):
+def test_webhooks_are_managed(browse: Browse, people: People, world: World):
     address = "https://hooks.example/in"
     subscribe(world, people.ada, address)
-    browse("webhooks_are_managed", url=stack.url, token=people.ada.token(), address=address)
+    browse("webhooks_are_managed", people.ada, address=address)
 
 
-def test_usage_has_the_tokens_of_each_day(browse: Browse, people: People, world: World, stack: Stack):
+def test_usage_has_the_tokens_of_each_day(browse: Browse, people: People, world: World):
     world.sql(
         "insert into rag.token_usage (org_id, day, quota, tokens, calls) "
         "select %s, (now() at time zone 'UTC')::date, quota, tokens, 1 "
         "from (values ('model', 1234), ('embedding', 5678)) as usage (quota, tokens)",
         people.acme.id,
     )
-    browse("usage_has_the_tokens_of_each_day", url=stack.url, token=people.ada.token())
+    browse("usage_has_the_tokens_of_each_day", people.ada)
 
 
-def test_sources_are_managed(
-    browse: Browse, people: People, world: World, stack: Stack, services: Services, no_jobs: None
-):
+def test_sources_are_managed(browse: Browse, people: People, world: World, services: Services, no_jobs: None):
     put(services, people.ann, "minutes", "Billing outage", OUTAGE)
-    browse(
-        "sources_are_managed",
-        url=stack.url,
-        token=people.ada.token(),
-        collection="minutes",
-        secret="5ecret of the bucket",
-    )
+    browse("sources_are_managed", people.ada, collection="minutes", secret="5ecret of the bucket")
     assert world.sql("select count(*) from rag.sources") == [(0,)]
 
 
-def test_a_record_is_reviewed(browse: Browse, readers: People, world: World, stack: Stack):
+def test_a_record_is_reviewed(browse: Browse, readers: People, world: World):
     record_requests(readers.ada)
     body = {"rating": "down", "reason": "too short"}
     readers.ann.post(f"/v1/records/{ask(readers.ann, QUESTION)}/feedback", body)
     ask(readers.ann, UNANSWERABLE)
     browse(
-        "a_record_is_reviewed",
-        url=stack.url,
-        token=readers.ada.token(),
-        question=QUESTION,
-        withheld=UNANSWERABLE,
-        answer="Stripe webhook retries",
-        title="Billing outage",
-    )
+        "a_record_is_reviewed", readers.ada, question=QUESTION, withheld=UNANSWERABLE,
+        answer="Stripe webhook retries", title="Billing outage",
+    )  # fmt: skip
     labelled = "select question, cardinality(document_ids) from rag.request_records where verdict = 'wrong'"
     assert world.sql(f"{labelled} and org_id = %s", readers.acme.id) == [(QUESTION, 1)]
 
 
-def test_recording_is_turned_on_and_off(browse: Browse, readers: People, stack: Stack):
-    browse("recording_is_turned_on_and_off", url=stack.url, token=readers.ada.token())
+def test_recording_is_turned_on_and_off(browse: Browse, readers: People):
+    browse("recording_is_turned_on_and_off", readers.ada)
     settings = readers.ann.request("GET", "/v1/records/settings").json()
     assert settings == {"org_id": readers.acme.id, "retention_days": None}

@@ -32,10 +32,8 @@ HOSTILE = '<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=2<
 @contextmanager
 def modelled(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[str]:
     """A playground before a deployment with that model; its address."""
-    with (
-        services_with(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url, **changes) as services,
-        site(services) as url,
-    ):
+    model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
+    with services_with(settings, **model, **changes) as services, site(services) as url:
         yield url
 
 
@@ -46,33 +44,25 @@ def streams(*pieces: str | float) -> Reply:
 
 
 def test_an_answer_streams_and_its_citation_opens_the_passage(
-    browse: Browse, readers: People, stack: Stack, services: Services
+    browse: Browse, readers: People, services: Services
 ):
     put(services, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
-        "follow_a_citation",
-        url=stack.url,
-        token=readers.ann.token(),
-        question="Who owns the Ledger service?",
-        title="Owners",
-        quoted=OWNED,
-        connected="Ledger service is owned by Priya Nair",
+        "follow_a_citation", readers.ann, question="Who owns the Ledger service?", title="Owners",
+        quoted=OWNED, connected="Ledger service is owned by Priya Nair",
         edge="Ledger service: owned by Priya Nair",
-    )
+    )  # fmt: skip
 
 
 def test_one_click_signs_in_a_demo_user(browse: Browse, stack: Stack, services: Services):
     user_id, email, _ = USERS[0]
     tomas = Actor(stack, user_id, email, Org(ORGS["halden"], "Halden"))
-    put(
-        services, tomas, "demo", "Error codes", "Error code E-42 on the logger means that its clock is wrong."
-    )
+    text = "Error code E-42 on the logger means that its clock is wrong."
+    put(services, tomas, "demo", "Error codes", text)
     browse(
-        "a_click_signs_in_a_person_of_the_demo",
-        url=stack.url,
-        playground=stack.playground,
+        "a_click_signs_in_a_person_of_the_demo", tomas, playground=stack.playground,
         sample="What does error code E-42 on the logger mean?",
-    )
+    )  # fmt: skip
 
 
 def test_an_uploaded_document_is_found_only_in_its_org(
@@ -80,35 +70,21 @@ def test_an_uploaded_document_is_found_only_in_its_org(
 ):
     with run_worker(stack):
         browse(
-            "what_is_uploaded_is_found_by_its_org_alone",
-            url=stack.url,
-            token=people.ann.token(),
-            stranger=people.bob.token(),
-            filename="kiln <b>notes.txt",
-            text="The kiln is fired at 1,240 degrees for nine hours.",
-            question="At how many degrees is the kiln fired?",
-            answer="1,240 degrees",
-        )
+            "what_is_uploaded_is_found_by_its_org_alone", people.ann, stranger=people.bob.token(),
+            filename="kiln <b>notes.txt", text="The kiln is fired at 1,240 degrees for nine hours.",
+            question="At how many degrees is the kiln fired?", answer="1,240 degrees",
+        )  # fmt: skip
 
 
-def test_a_sign_out_removes_everything_of_the_user(browse: Browse, readers: People, stack: Stack):
+def test_a_sign_out_removes_everything_of_the_user(browse: Browse, readers: People):
     browse(
-        "nothing_of_who_leaves_stays_or_comes",
-        url=stack.url,
-        token=readers.ann.token(),
-        stranger=readers.bob.token(),
+        "nothing_of_who_leaves_stays_or_comes", readers.ann, stranger=readers.bob.token(),
         title="Billing outage",
-    )
+    )  # fmt: skip
 
 
-def test_no_form_data_survives_a_sign_out(browse: Browse, readers: People, stack: Stack):
-    browse(
-        "no_form_data_survives_a_sign_out",
-        url=stack.url,
-        token=readers.ann.token(),
-        question=QUESTION,
-        title="Billing outage",
-    )
+def test_no_form_data_survives_a_sign_out(browse: Browse, readers: People):
+    browse("no_form_data_survives_a_sign_out", readers.ann, question=QUESTION, title="Billing outage")
 
 
 def test_documents_are_listed_without_upload_support(
@@ -119,8 +95,7 @@ def test_documents_are_listed_without_upload_support(
     with run_worker(stack):
         browse(
             "a_library_is_kept",
-            url=stack.url,
-            token=readers.ann.token(),
+            readers.ann,
             titles=["Billing outage", "Menu"],
             target="menus",
             remaining="Menu",
@@ -138,49 +113,36 @@ def test_a_streaming_answer_stays_in_view_unless_the_user_scrolls_away(
     reply = streams(half, "Half is written.\n", 1.5, half)
     gateway.replies(streams(half, "Half is written.\n", half), reply)
     with modelled(settings, gateway) as url:
-        browse("an_answer_stays_in_view", url=url, token=readers.ann.token(), question=QUESTION)
+        browse("an_answer_stays_in_view", readers.ann, url=url, question=QUESTION)
 
 
-def test_markdown_of_passages_is_rendered_safely(
-    browse: Browse, people: People, stack: Stack, services: Services
-):
+def test_markdown_of_passages_is_rendered_safely(browse: Browse, people: People, services: Services):
     put(services, people.ann, "manuals", "Kiln", KILN)
     browse(
-        "markdown_is_rendered_safely",
-        url=stack.url,
-        token=people.ann.token(),
-        question="At how many degrees is the kiln fired?",
+        "markdown_is_rendered_safely", people.ann, question="At how many degrees is the kiln fired?",
         quoted="Firing. The kiln is fired at 1,240 degrees for nine hours."
-        "See the manual or [this](javascript:globalThis.broken=1).",
-        cases=MARKDOWN,
+        "See the manual or [this](javascript:globalThis.broken=1).", cases=MARKDOWN,
         hostile=HOSTILE_MARKDOWN,
-    )
+    )  # fmt: skip
 
 
 def test_the_numbers_of_a_deep_answer_open_their_documents(
-    browse: Browse, readers: People, stack: Stack, services: Services
+    browse: Browse, readers: People, services: Services
 ):
     put(services, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
         "a_deep_answer_is_cited",
-        url=stack.url,
-        token=readers.ann.token(),
+        readers.ann,
         question="What was the root cause of the billing outage and who owns the Ledger service?",
     )
 
 
-def test_a_member_of_two_orgs_chooses_the_org(
-    browse: Browse, readers: People, stack: Stack, services: Services
-):
+def test_a_member_of_two_orgs_chooses_the_org(browse: Browse, readers: People, services: Services):
     put(services, readers.bob, "bolt", "Outage elsewhere", OUTAGE.replace("billing", "shipping"))
     browse(
-        "a_member_of_two_orgs_chooses",
-        url=stack.url,
-        token=readers.kim.token(),
-        question=QUESTION,
-        orgs=["Acme", "Bolt"],
+        "a_member_of_two_orgs_chooses", readers.kim, question=QUESTION, orgs=["Acme", "Bolt"],
         titles=["Billing outage", "Outage elsewhere"],
-    )
+    )  # fmt: skip
 
 
 def test_titles_and_model_names_are_shown_as_text(
@@ -191,14 +153,9 @@ def test_titles_and_model_names_are_shown_as_text(
     gateway.replies(streams(HOSTILE, " said [", "1]", " and [99]"))
     with modelled(settings, gateway) as url:
         browse(
-            "documents_and_models_are_text",
-            url=url,
-            token=people.ann.token(),
-            question=f"{QUESTION} {HOSTILE}",
-            title=title,
-            text=HOSTILE,
-            shown=f"{HOSTILE} said 1 and [99]",
-        )
+            "documents_and_models_are_text", people.ann, url=url, question=f"{QUESTION} {HOSTILE}",
+            title=title, text=HOSTILE, shown=f"{HOSTILE} said 1 and [99]",
+        )  # fmt: skip
 
 
 @pytest.mark.long
@@ -210,45 +167,26 @@ def test_a_20_page_answer_is_shown_completely(
     gateway.replies(streams(*(text[at : at + 40] for at in range(0, len(text), 40))))
     with modelled(settings, gateway) as url:
         browse(
-            "a_long_answer_is_whole",
-            url=url,
-            token=readers.ann.token(),
-            question=QUESTION,
-            answer=text,
-            pills=len(pages),
+            "a_long_answer_is_whole", readers.ann, url=url, question=QUESTION, answer=text, pills=len(pages)
         )
 
 
-def test_a_session_is_reopened_continued_and_deleted(browse: Browse, readers: People, stack: Stack):
-    browse(
-        "a_session_goes_on_and_ends",
-        url=stack.url,
-        token=readers.ann.token(),
-        question=QUESTION,
-        followed="And who fixed it?",
-    )
+def test_a_session_is_reopened_continued_and_deleted(browse: Browse, readers: People):
+    browse("a_session_goes_on_and_ends", readers.ann, question=QUESTION, followed="And who fixed it?")
 
 
 @pytest.mark.long
 def test_a_token_that_expires_during_an_answer_is_requested_again(
-    browse: Browse,
-    readers: People,
-    settings: Settings,
-    gateway: StandIn,
-    monkeypatch: pytest.MonkeyPatch,
+    browse: Browse, readers: People, settings: Settings, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(jwt_verifier, "LEEWAY_SECONDS", 0)
     gateway.replies(streams("The queue ", 6.0, "was full."), streams("Because."))
     with modelled(settings, gateway) as url:
         browse(
-            "a_token_expires_while_an_answer_comes",
-            url=url,
-            token=readers.ann.token(exp=int(time.time()) + 6),
-            renewed=readers.ann.token(),
-            question=QUESTION,
-            answer="The queue was full.",
-            followed="Why was the queue full?",
-        )
+            "a_token_expires_while_an_answer_comes", readers.ann, url=url,
+            token=readers.ann.token(exp=int(time.time()) + 6), renewed=readers.ann.token(),
+            question=QUESTION, answer="The queue was full.", followed="Why was the queue full?",
+        )  # fmt: skip
 
 
 def test_a_broken_stream_keeps_its_text_and_shows_an_error(
@@ -256,41 +194,29 @@ def test_a_broken_stream_keeps_its_text_and_shows_an_error(
 ):
     gateway.replies(Reply(chunks=encode(piece("The queue")), drop=True))
     with modelled(settings, gateway) as url:
-        browse(
-            "a_stream_breaks_off", url=url, token=readers.ann.token(), question=QUESTION, answer="The queue"
-        )
+        browse("a_stream_breaks_off", readers.ann, url=url, question=QUESTION, answer="The queue")
 
 
-def test_a_server_outage_and_its_end_are_shown(browse: Browse, readers: People, stack: Stack):
-    browse("the_server_is_gone_and_comes_back", url=stack.url, token=readers.ann.token(), question=QUESTION)
+def test_a_server_outage_and_its_end_are_shown(browse: Browse, readers: People):
+    browse("the_server_is_gone_and_comes_back", readers.ann, question=QUESTION)
 
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
-def test_many_documents_are_listed_in_pages(
-    browse: Browse, readers: People, stack: Stack, world: World, count: int
-):
+def test_many_documents_are_listed_in_pages(browse: Browse, readers: People, world: World, count: int):
     crowd(world, readers.ann, count - 1)
-    browse("a_long_list_comes_in_pages", url=stack.url, token=readers.ann.token(), count=f"{count:,}")
+    browse("a_long_list_comes_in_pages", readers.ann, count=f"{count:,}")
 
 
 def test_the_page_is_accessible_by_keyboard_and_screen_reader_in_both_colour_schemes(
-    browse: Browse, readers: People, stack: Stack, services: Services
+    browse: Browse, readers: People, services: Services
 ):
     put(services, readers.ann, "manuals", "Kiln", KILN)
-    browse(
-        "everybody_can_use_it",
-        url=stack.url,
-        token=readers.ann.token(),
-        question=QUESTION,
-        title="Kiln",
-        axe=str(AXE),
-    )
+    browse("everybody_can_use_it", readers.ann, question=QUESTION, title="Kiln", axe=str(AXE))
 
 
-def test_a_recorded_answer_is_rated(browse: Browse, readers: People, stack: Stack, world: World):
-    who = {"url": stack.url, "token": readers.ann.token(), "question": QUESTION}
-    browse("an_answer_without_a_record_is_not_rated", **who)
+def test_a_recorded_answer_is_rated(browse: Browse, readers: People, world: World):
+    browse("an_answer_without_a_record_is_not_rated", readers.ann, question=QUESTION)
     record_requests(readers.ada)
-    browse("an_answer_is_rated", **who, reason="It names <b>no</b> date.")
+    browse("an_answer_is_rated", readers.ann, question=QUESTION, reason="It names <b>no</b> date.")
     rated = "select rating, reason from rag.request_records where owner_id = %s"
     assert world.sql(rated, readers.ann.id) == [("down", "It names <b>no</b> date.")]

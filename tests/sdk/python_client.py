@@ -16,19 +16,13 @@ SOURCE = ROOT / "sdk" / "python"
 KEY = "mn_live_7f3x-nobody-may-see-this"
 HOME = "4be3f7db-0000-4000-8000-000000000001"
 COLLECTION = {
-    "id": HOME,
-    "name": "docs",
-    "document_count": 0,
-    "created_at": "2026-11-14T10:30:00Z",
+    "id": HOME, "name": "docs", "document_count": 0, "created_at": "2026-11-14T10:30:00Z",
     "updated_at": "2026-11-14T10:30:00Z",
-}
+}  # fmt: skip
 DOCUMENT = {
-    "id": "d1",
-    "collection_id": HOME,
-    "status": "processing",
-    "created_at": "2026-11-14T10:30:00Z",
+    "id": "d1", "collection_id": HOME, "status": "processing", "created_at": "2026-11-14T10:30:00Z",
     "updated_at": "2026-11-14T10:30:00Z",
-}
+}  # fmt: skip
 
 
 def key_of(actor: Actor, **more: Any) -> str:

@@ -64,20 +64,14 @@ def test_a_collection_is_used_by_its_name(typescript: Package, people: People):
             assert "Handbook" not in str(unknown.value)
             assert unknown.value.details == {"names": ["Handbook"]}
         client = {"baseUrl": ann.base_url, "apiKey": key_of(people.ann)}
-        home = {"collectionId": "Handbook"}
+        home, file = {"collectionId": "Handbook"}, {"kind": "named", "name": "a.txt", "text": "b"}
+        messages = [{"role": "user", "content": "kiln?"}]
         got, second, listed, chat, unseen, gone = typescript.results(
             client,
             {"call": "collections.get", "args": ["Handbook"]},
-            {
-                "call": "documents.create",
-                "args": [home],
-                "file": {"kind": "named", "name": "a.txt", "text": "b"},
-            },
+            {"call": "documents.create", "args": [home], "file": file},
             {"call": "documents.list", "args": [home]},
-            {
-                "call": "chat.completions.create",
-                "args": [{**home, "messages": [{"role": "user", "content": "kiln?"}]}],
-            },
+            {"call": "chat.completions.create", "args": [{**home, "messages": messages}]},
             {"call": "retrievals.retrieve", "args": [{"collectionId": "handbook", "query": "kiln"}]},
             {"call": "collections.delete", "args": ["Handbook", {"cascade": True}]},
         )
@@ -107,10 +101,8 @@ def test_messages_are_stored_without_a_search(typescript: Package, people: Peopl
             {"call": "chat.sessions.addMessages", "args": [first.session_id, [reply]]},
         )
         assert "error" not in added
-        assert {session.id: session.collection_id for session in ann.chat.sessions.list()} == {
-            first.session_id: home,
-            made["value"]["sessionId"]: home,
-        }
+        homes = {session.id: session.collection_id for session in ann.chat.sessions.list()}
+        assert homes == {first.session_id: home, made["value"]["sessionId"]: home}
         stored = [message.content for message in ann.chat.sessions.messages(first.session_id)]
         assert stored == ["Hot?", "Yes.", "Yes."]
         with pytest.raises(NotFoundError):
@@ -146,27 +138,21 @@ def test_a_name_is_looked_for_on_all_pages(typescript: Package, gateway: StandIn
     with Mnemosyne(KEY, gateway.url) as client, pytest.raises(NotFoundError):
         client.collections.get("Handbook")
     typescript.results({"baseUrl": gateway.url}, {"call": "collections.get", "args": ["Handbook"]})
-    paths = [
-        "/collections?limit=100&offset=0", "/collections?limit=100&offset=100", f"/collections/{HOME}",
-    ]  # fmt: skip
-    assert [request.path for request in gateway.requests] == paths * 2
+    ends = ["?limit=100&offset=0", "?limit=100&offset=100", f"/{HOME}"]
+    assert [request.path for request in gateway.requests] == [f"/collections{end}" for end in ends * 2]
 
 
-@pytest.mark.parametrize(
-    ("status", "name", "remedy"),
-    [
-        (307, "UnexpectedResponseError", "check base"),
-        (400, "BadRequestError", "Check the API key and base"),
-        (401, "AuthenticationError", "Check the API key and base"),
-        (403, "PermissionDeniedError", "Check the API key and base"),
-        (404, "NotFoundError", "Check the API key and base"),
-        (409, "ConflictError", "Check the API key and base"),
-        (413, "PayloadTooLargeError", "Send less."),
-        (422, "ValidationError", "Check the API key and base"),
-        (429, "RateLimitError", "Try again later."),
-        (502, "InternalServerError", "Try again later."),
-    ],
-)
+CHECK = "Check the API key and base"
+REMEDIES = [
+    (307, "UnexpectedResponseError", "check base"), (400, "BadRequestError", CHECK),
+    (401, "AuthenticationError", CHECK), (403, "PermissionDeniedError", CHECK), (404, "NotFoundError", CHECK),
+    (409, "ConflictError", CHECK), (413, "PayloadTooLargeError", "Send less."),
+    (422, "ValidationError", CHECK), (429, "RateLimitError", "Try again later."),
+    (502, "InternalServerError", "Try again later."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "name", "remedy"), REMEDIES)
 def test_an_error_has_its_status_and_a_remedy_with_and_without_a_reason_of_the_server(
     typescript: Package, gateway: StandIn, status: int, name: str, remedy: str
 ):
@@ -222,20 +208,15 @@ def test_an_error_without_a_response_has_a_remedy(typescript: Package, gateway: 
         for kind, remedy, call in calls:
             with pytest.raises(kind, match=remedy):
                 call()
-    results = typescript.results(
-        {"baseUrl": gateway.url, "maxRetries": 0},
-        list_,
-        {
-            "call": "chat.completions.create", "args": [{"messages": question, "stream": True}], "read": True,
-        },
-        {"call": "documents.waitUntilReady", "args": ["d", {"timeout": 0}]},
-        {"call": "documents.waitUntilReady", "args": ["d"]},
-    )  # fmt: skip
-    remedies = [
-        "Check baseUrl and the network.", "Send the request again.", "raise timeout.",
-        "Run OCR. (code no_text)",
-    ]  # fmt: skip
-    for result, remedy in zip(results, remedies, strict=True):
+    create = {
+        "call": "chat.completions.create",
+        "args": [{"messages": question, "stream": True}],
+        "read": True,
+    }
+    wait = [{"call": "documents.waitUntilReady", "args": ["d", *more]} for more in ([{"timeout": 0}], [])]
+    results = typescript.results({"baseUrl": gateway.url, "maxRetries": 0}, list_, create, *wait)
+    remedies = "Check baseUrl and the network.|Send the request again.|raise timeout.|Run OCR. (code no_text)"
+    for result, remedy in zip(results, remedies.split("|"), strict=True):
         assert remedy in (result.get("error") or result["value"]["error"])["message"]
 
 
@@ -247,10 +228,9 @@ def test_a_retrieval_has_the_same_parameters(typescript: Package, gateway: Stand
         client.retrievals.retrieve(**VALUES)
         client.retrievals.retrieve(None, "q")
     free = {"metadataFilter": VALUES["metadata_filter"]}
-    steps = [{**camel(VALUES), **free}, {"query": "q"}]
-    typescript.results(
-        {"baseUrl": gateway.url}, *({"call": "retrievals.retrieve", "args": [step]} for step in steps)
-    )
+    arguments = [{**camel(VALUES), **free}, {"query": "q"}]
+    steps = [{"call": "retrievals.retrieve", "args": [each]} for each in arguments]
+    typescript.results({"baseUrl": gateway.url}, *steps)
     assert [request.json for request in gateway.requests] == [VALUES, {"query": "q"}] * 2
 
 
@@ -266,15 +246,10 @@ def test_a_retrieval_has_the_same_result(typescript: Package, people: People, se
         )
     other = output["value"]
     assert [chunk["chunkId"] for chunk in other["items"]] == [chunk.chunk_id for chunk in result]
-    details = {
-        name: getattr(result, name)
-        for name, value in vars(type(result)).items()
-        if isinstance(value, property)
-    }
-    details = {
-        name: value.model_dump(mode="json") if hasattr(value, "model_dump") else value
-        for name, value in details.items()
-    }
+    details = {}
+    for name in [name for name, value in vars(type(result)).items() if isinstance(value, property)]:
+        value = getattr(result, name)
+        details[name] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
     for each in (other["retrievalMetadata"], details["retrieval_metadata"]):
         each.pop("retrieval_time_ms", None)
         each.pop("retrievalTimeMs", None)

@@ -32,12 +32,10 @@ def variables(people: People) -> Iterator[dict[str, str]]:
     """A key of ann's, and collections of ann and of bob, who is in another org."""
     with run_worker(people.ann.stack), client_of(people.ann) as ann, client_of(people.bob) as bob:
         yield {
-            "FRAMEWORKS_COLLECTION": fill(ann),
-            "FRAMEWORKS_OTHERS_COLLECTION": fill(bob),
-            "MNEMOSYNE_API_KEY": key_of(people.ann),
-            "MNEMOSYNE_BASE_URL": address_of(people.ann.stack),
+            "FRAMEWORKS_COLLECTION": fill(ann), "FRAMEWORKS_OTHERS_COLLECTION": fill(bob),
+            "MNEMOSYNE_API_KEY": key_of(people.ann), "MNEMOSYNE_BASE_URL": address_of(people.ann.stack),
             "PYTHONPATH": "src",
-        }
+        }  # fmt: skip
 
 
 def output_of(arguments: list[str], variables: dict[str, str]) -> str:

@@ -59,11 +59,9 @@ def test_the_async_example_uploads_concurrently_and_pages_through_documents(peop
 
 def test_the_error_example_raises_each_of_its_errors(people: People, tmp_path: Path):
     assert run("handling_errors.py", people, tmp_path).splitlines() == [
-        "duplicate_document it is there already: True",
-        "document_not_found 404",
-        "failed: processing_failed",
-        "APIConnectionError",
-    ]
+        "duplicate_document it is there already: True", "document_not_found 404",
+        "failed: processing_failed", "APIConnectionError",
+    ]  # fmt: skip
 
 
 def test_every_example_is_run(people: People):

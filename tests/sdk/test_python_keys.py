@@ -24,12 +24,8 @@ from tests.stand_in_server import Reply, StandIn
 BUSY = Reply(status=503, json={})
 COLLECTION_REPLY = Reply(json=COLLECTION)
 TIME = "2026-11-14T10:30:00Z"
-ECHO = {
-    "message": f"Bearer {KEY}",
-    "code": KEY,
-    "type": f"of {KEY}",
-    "details": {"field": KEY, KEY: [{"deeper": f"<{KEY}>"}]},
-}
+DETAILS = {"field": KEY, KEY: [{"deeper": f"<{KEY}>"}]}
+ECHO = {"message": f"Bearer {KEY}", "code": KEY, "type": f"of {KEY}", "details": DETAILS}
 
 
 def shown(error: BaseException) -> str:

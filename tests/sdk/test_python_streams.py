@@ -91,7 +91,8 @@ def test_a_complete_answer_has_a_choice_and_every_field_of_the_api(
 ):
     gateway.replies(reply_of(ANSWER))
     with chatting(settings, gateway, home) as client:
-        answer = client.chat.completions.create(
+        create = client.chat.completions.create
+        answer = create(
             collection_of(home),
             MESSAGES,
             model="vendor/m",
@@ -133,9 +134,8 @@ def test_deep_reasoning_streams_its_steps(settings: Settings, home: Workspace, g
     plan = {"steps": [{"description": "Finding the cause", "query": QUESTION}]}
     gateway.replies(reply_of(json.dumps(plan)), reply_of(json.dumps({"steps": []})), streams(*PIECES))
     with chatting(settings, gateway, home) as client:
-        chunks = list(
-            client.chat.completions.create(collection_of(home), MESSAGES, reasoning_mode="deep", stream=True)
-        )
+        create = client.chat.completions.create
+        chunks = list(create(collection_of(home), MESSAGES, reasoning_mode="deep", stream=True))
     steps = [chunk.reasoning_step.description for chunk in chunks if chunk.reasoning_step]
     assert "Finding the cause" in steps
     assert QUESTION in [chunk.sub_query for chunk in chunks]

@@ -26,33 +26,20 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 QUESTION = "Who was the on-call engineer?"
 TYPESCRIPT = ROOT / "sdk" / "typescript" / "src" / "models"
 WIRE: dict[type[BaseModel], type[BaseModel]] = {
-    models.SearchResult: results.Result,
-    models.SearchEntity: results.GraphEntity,
-    models.SearchEdge: results.GraphEdge,
-    models.SearchGraph: results.GraphRationale,
-    models.Rationale: results.Rationale,
-    models.SearchUsage: results.Usage,
-    models.SearchResponse: search.Response,
-    models.SimilarResponse: similar.Response,
-    models.ContentsDocument: contents.Document,
-    models.ContentsChunk: contents.Chunk,
-    models.ContentsGraph: contents.Graph,
-    models.ContentsResponse: contents.Response,
-    models.Citation: answer.Citation,
-    models.Sentence: answer.Sentence,
-    models.SentenceReference: answer.Reference,
-    models.Support: answer.Support,
-    models.AnswerRetrieval: answer.Retrieval,
-    models.AnswerGeneration: answer.Generation,
-    models.AnswerMeta: answer.Meta,
-    models.AnswerResponse: answer.Response,
-    rag_models.RagResult: rag.Result,
-    rag_models.RagSearchResponse: rag.SearchResponse,
-    rag_models.RagAnswerText: rag.AnswerText,
-    rag_models.RagCitation: rag.AnswerCitation,
-    rag_models.RagContext: rag.ContextUsed,
-    rag_models.RagAnswerResponse: rag.AnswerResponse,
-}
+    models.SearchResult: results.Result, models.SearchEntity: results.GraphEntity,
+    models.SearchEdge: results.GraphEdge, models.SearchGraph: results.GraphRationale,
+    models.Rationale: results.Rationale, models.SearchUsage: results.Usage,
+    models.SearchResponse: search.Response, models.SimilarResponse: similar.Response,
+    models.ContentsDocument: contents.Document, models.ContentsChunk: contents.Chunk,
+    models.ContentsGraph: contents.Graph, models.ContentsResponse: contents.Response,
+    models.Citation: answer.Citation, models.Sentence: answer.Sentence,
+    models.SentenceReference: answer.Reference, models.Support: answer.Support,
+    models.AnswerRetrieval: answer.Retrieval, models.AnswerGeneration: answer.Generation,
+    models.AnswerMeta: answer.Meta, models.AnswerResponse: answer.Response,
+    rag_models.RagResult: rag.Result, rag_models.RagSearchResponse: rag.SearchResponse,
+    rag_models.RagAnswerText: rag.AnswerText, rag_models.RagCitation: rag.AnswerCitation,
+    rag_models.RagContext: rag.ContextUsed, rag_models.RagAnswerResponse: rag.AnswerResponse,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -127,23 +114,15 @@ def test_the_four_calls_have_the_same_results_in_both_languages(
     assert "Priya Nair" in whole.answer
     assert whole.support.sentences[0].references[0].chunk_id == first.chunk_id
     at = {"collectionId": home.id}
+    steps: dict[str, Row] = {
+        "search": {"collectionId": name, "q": QUESTION, "topK": 2, "include": include},
+        "similar": {**at, "subject": subject, "by": "documents", "filters": {"metadata": {"a_b": 1}}},
+        "contents": {**at, "ids": ids, "includeRaw": True, "expand": {"chunks": True, "graph": graph}},
+        "answer": {**at, "question": QUESTION, "include": include},
+    }
     others = typescript.results(
         {"baseUrl": ann.base_url, "apiKey": home.actor.token()},
-        {
-            "call": "search.search",
-            "args": [{"collectionId": name, "q": QUESTION, "topK": 2, "include": include}],
-        },
-        {
-            "call": "search.similar",
-            "args": [
-                {**at, "subject": subject, "by": "documents", "filters": {"metadata": {"a_b": 1}}},
-            ],
-        },
-        {
-            "call": "search.contents",
-            "args": [{**at, "ids": ids, "includeRaw": True, "expand": {"chunks": True, "graph": graph}}],
-        },
-        {"call": "search.answer", "args": [{**at, "question": QUESTION, "include": include}]},
+        *({"call": f"search.{call}", "args": [arguments]} for call, arguments in steps.items()),
     )
     for model, other in zip((results, similar_, hydrated, whole), others, strict=True):
         assert stable(other["value"]) == dump(model), type(model)
@@ -199,24 +178,19 @@ def test_the_rag_pair_has_the_same_results_in_both_languages(
     assert (whole.status, "Priya Nair" in whole.answer.text) == ("success", True)
     others = typescript.results(
         {"baseUrl": ann.base_url, "apiKey": home.actor.token()},
-        {
-            "call": "rag.search",
-            "args": [{"queryText": QUESTION, "topK": 2, "filters": {"orgId": "Acme"}}],
-        },
+        {"call": "rag.search", "args": [{"queryText": QUESTION, "topK": 2, "filters": {"orgId": "Acme"}}]},
         {"call": "rag.answer", "args": [{"queryText": QUESTION, "filters": {"orgId": "Acme"}}]},
     )
     for model, other in zip((results, whole), others, strict=True):
         dumped = dump(model)
-        metas = [each.pop("meta") for name in ("results", "citations") for each in dumped.get(name, [])]
-        value = other["value"]
-        assert metas == [
-            each.pop("meta") for name in ("results", "citations") for each in value.get(name, [])
-        ]
-        assert stable(value) == stable(camel(dumped))
-    with (
-        Mnemosyne(key_of(people.ann), ann.base_url) as keyed,
-        pytest.raises(AuthenticationError),
-    ):
+        # Free-form metadata, whose names stay as they are.
+        metas, other_metas = (
+            [each.pop("meta") for name in ("results", "citations") for each in body.get(name, [])]
+            for body in (dumped, other["value"])
+        )
+        assert metas == other_metas
+        assert stable(other["value"]) == stable(camel(dumped))
+    with Mnemosyne(key_of(people.ann), ann.base_url) as keyed, pytest.raises(AuthenticationError):
         keyed.rag.search(QUESTION)
 
 

@@ -19,20 +19,12 @@ CREATE: Row = {"call": "collections.create", "args": [{"name": "n"}]}
 KEYED: Row = {"call": "collections.create", "args": [{"name": "n"}, {"idempotencyKey": "once-1"}]}
 RETRIEVE: Row = {"call": "retrievals.retrieve", "args": [{"query": "q"}]}
 WRITE: Row = {"call": "documents.createFromText", "args": [{"collectionId": HOME, "content": "t"}]}
-WRITE_NAMED: Row = {
-    "call": "documents.createFromText",
-    "args": [{"collectionId": HOME, "content": "t", "externalId": "e"}],
-}
+WRITE_NAMED: Row = {**WRITE, "args": [{"collectionId": HOME, "content": "t", "externalId": "e"}]}
 RETRIEVAL_REPLY = Reply(json={"id": "c", "results": []})
 GONE = Reply(status=204, body=b"")
 BUSY, DROPPED = Reply(status=503, json={}), Reply(drop=True)
-
-
-UNDER_WAY = Reply(
-    status=409,
-    headers={"Retry-After": "0"},
-    json={"error": {"code": "request_in_progress", "message": "wait"}},
-)
+IN_PROGRESS = {"error": {"code": "request_in_progress", "message": "wait"}}
+UNDER_WAY = Reply(status=409, headers={"Retry-After": "0"}, json=IN_PROGRESS)
 UPLOAD: Row = {
     "call": "documents.create", "args": [{"collectionId": HOME}], "file": {"kind": "bytes", "text": "t"},
 }  # fmt: skip
@@ -88,19 +80,11 @@ def test_a_foreign_response_is_an_error_too(typescript: Package, gateway: StandI
 
 @pytest.mark.parametrize("failure", [BUSY, DROPPED, Reply(status=500, json={}), Reply(status=408, json={})])
 def test_only_safe_requests_are_retried(typescript: Package, gateway: StandIn, failure: Reply):
-    repeated = [
-        (GET, RETRIEVAL_REPLY),
-        (UPDATE, RETRIEVAL_REPLY),
-        (DELETE, GONE),
-        (KEYED, RETRIEVAL_REPLY),
-        (RETRIEVE, RETRIEVAL_REPLY),
-    ]
-    repeated += [(step, RETRIEVAL_REPLY) for step in (CREATE, WRITE, WRITE_NAMED, UPLOAD, FETCH)]
-    for _, success in repeated:
-        gateway.replies(failure, failure, success)
+    repeated = (GET, UPDATE, DELETE, KEYED, RETRIEVE, CREATE, WRITE, WRITE_NAMED, UPLOAD, FETCH)
+    for step in repeated:
+        gateway.replies(failure, failure, GONE if step is DELETE else RETRIEVAL_REPLY)
     gateway.replies(failure)
-    steps = [*(step for step, _ in repeated), CHAT]
-    results = typescript.calls({"baseUrl": gateway.url}, *steps, hurried=True)
+    results = typescript.calls({"baseUrl": gateway.url}, *repeated, CHAT, hurried=True)
     assert [result["asked"] for result in results["results"]] == [3] * 10 + [1]
     assert ["error" in result for result in results["results"]] == [False] * 10 + [True]
     keys = keys_of(gateway)
@@ -111,9 +95,8 @@ def test_only_safe_requests_are_retried(typescript: Package, gateway: StandIn, f
     assert keys[30:] == [None]
     waited = [wait for wait in results["waits"] if wait not in (60_000, 180_000)]
     assert len(waited) == 20
-    assert all(
-        0 <= first <= 500 and 0 <= second <= 1000 for first, second in zip(*[iter(waited)] * 2, strict=True)
-    )
+    assert all(0 <= first <= 500 for first in waited[::2])
+    assert all(0 <= second <= 1000 for second in waited[1::2])
 
 
 def test_a_request_in_progress_is_waited_for(typescript: Package, gateway: StandIn):
@@ -179,9 +162,8 @@ def test_time_outs_and_signals_end_a_call(typescript: Package, gateway: StandIn)
     slow = Reply(json={}, delay=30)
     gateway.replies(slow, Reply(json={"id": "c" * 50}, drip=0.2), RETRIEVAL_REPLY)
     hasty = {**GET, "args": [HOME, {"timeout": 700, **NEVER}]}
-    late, dripping, aborted = typescript.results(
-        {"baseUrl": gateway.url}, hasty, hasty, {**GET, "aborted": True}
-    )
+    steps = hasty, hasty, {**GET, "aborted": True}
+    late, dripping, aborted = typescript.results({"baseUrl": gateway.url}, *steps)
     assert late["error"]["name"] == dripping["error"]["name"] == "APITimeoutError"
     assert late["error"]["message"] == "No answer within 700 ms. Try again, or raise timeout."
     assert (aborted["error"]["name"], aborted["error"]["message"]) == ("Error", "enough")
@@ -190,17 +172,15 @@ def test_time_outs_and_signals_end_a_call(typescript: Package, gateway: StandIn)
 
 
 def test_the_key_is_not_sent_to_redirects(typescript: Package, gateway: StandIn):
+    statuses = (302, 307, 308)
     with StandIn() as elsewhere:
         elsewhere.replies(RETRIEVAL_REPLY)
-        gateway.replies(
-            *(Reply(status=status, headers={"Location": elsewhere.url}) for status in (302, 307, 308))
-        )
+        gateway.replies(*(Reply(status=each, headers={"Location": elsewhere.url}) for each in statuses))
         results = typescript.results({"baseUrl": gateway.url}, GET, CREATE, RETRIEVE)
         assert elsewhere.requests == []
-    assert [result["error"]["message"] for result in results] == [
-        f"The server redirects, which is not followed. Check baseUrl. (status {status})"
-        for status in (302, 307, 308)
-    ]
+    message = "The server redirects, which is not followed. Check baseUrl."
+    for result, status in zip(results, statuses, strict=True):
+        assert result["error"]["message"] == f"{message} (status {status})"
     assert len(gateway.requests) == 3
 
 
@@ -214,12 +194,11 @@ def test_the_key_is_sent_and_never_shown(typescript: Package, gateway: StandIn):
     assert not any(KEY in text for text in output)
 
 
-@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} ", f"{KEY}é", "", 17])
-def test_an_invalid_key_is_not_quoted(typescript: Package, key: object):
-    address = "http://127.0.0.1:9"
-    steps = [{"client": {"apiKey": key, "baseUrl": address}}, GET]
-    # As it is given, and as a function gives it.
-    for result in typescript.results({"tokens": [key], "baseUrl": address}, *steps):
+def test_an_invalid_key_is_not_quoted(typescript: Package):
+    keys, address = [f"{KEY}\n", f"{KEY} ", f"{KEY}é", "", 17], "http://127.0.0.1:9"
+    # As they are given, and as a function gives them.
+    steps = [*({"client": {"apiKey": key, "baseUrl": address}} for key in keys), *([GET] * len(keys))]
+    for result in typescript.results({"tokens": keys, "baseUrl": address}, *steps):
         assert (result["error"]["name"], result["error"]["ours"]) == ("MnemosyneError", True)
         assert KEY not in result["error"]["shown"]
         assert result["asked"] == 0
@@ -233,36 +212,27 @@ def test_invalid_settings_and_ids_that_change_the_path_are_refused(typescript: P
     assert [result["error"]["name"] for result in results] == ["MnemosyneError"] * 9
     assert not any("secret" in result["error"]["shown"] for result in results)
     gateway.replies(RETRIEVAL_REPLY)
-    typescript.results(
-        {"baseUrl": f"{gateway.url}/api/v1//"}, {"call": "documents.get", "args": ["../a/ü?x"]}
-    )
+    read = {"call": "documents.get", "args": ["../a/ü?x"]}
+    typescript.results({"baseUrl": f"{gateway.url}/api/v1//"}, read)
     assert [request.path for request in gateway.requests] == ["/api/v1/documents/..%2Fa%2F%C3%BC%3Fx"]
 
 
 def test_a_token_function_is_called_before_each_attempt(typescript: Package, gateway: StandIn):
     gateway.replies(BUSY, RETRIEVAL_REPLY)
     typescript.results({"baseUrl": gateway.url, "tokens": ["first", "second"]}, GET, hurried=True)
-    assert [request.headers["authorization"] for request in gateway.requests] == [
-        "Bearer first", "Bearer second",
-    ]  # fmt: skip
+    tokens = [request.headers["authorization"] for request in gateway.requests]
+    assert tokens == ["Bearer first", "Bearer second"]
 
 
 def test_field_names_are_camel_case_and_user_data_is_unchanged(typescript: Package, gateway: StandIn):
     own = {"page_number": 1, "camelCase": {"inner_name": [{"a_b": 1}]}, "__proto__": 1}
-    row = {
-        "id": "c",
-        "created_at": "t",
-        "metadata": own,
-        "config": {"chunk_size": 64},
-        "brand_new": {"a_b": 1},
-    }
-    gateway.replies(Reply(json=row))
+    row = {"id": "c", "created_at": "t", "metadata": own, "config": {"chunk_size": 64}}
+    gateway.replies(Reply(json={**row, "brand_new": {"a_b": 1}}))
     made = {"name": "n", "orgId": HOME, "metadata": own, "config": {"chunkSize": 64}}
     narrowed = {**own, "dueDate": {"$gte": "2026-01-01", "$exists": True}}
     request = {"query": "q", "topK": 3, "enableGraph": None, "metadataFilter": narrowed}
-    result, _ = typescript.results(
-        {"baseUrl": gateway.url}, {**CREATE, "args": [made]}, {**RETRIEVE, "args": [request]}
-    )
+    steps = {**CREATE, "args": [made]}, {**RETRIEVE, "args": [request]}
+    result, _ = typescript.results({"baseUrl": gateway.url}, *steps)
     assert gateway.requests[1].json == {
         "query": "q", "top_k": 3, "enable_graph": None, "metadata_filter": narrowed,
     }  # fmt: skip
@@ -284,9 +254,8 @@ def test_graph_results_have_their_evidence(typescript: Package, gateway: StandIn
         "retrieval_metadata": {"retrieval_time_ms": 7},
     }  # fmt: skip
     gateway.replies(Reply(json=body))
-    (result,) = typescript.results(
-        {"baseUrl": gateway.url}, {"call": "retrievals.graphQuery", "args": [{"query": "q", "topK": 3}]}
-    )
+    step = {"call": "retrievals.graphQuery", "args": [{"query": "q", "topK": 3}]}
+    (result,) = typescript.results({"baseUrl": gateway.url}, step)
     assert gateway.requests[0].json == {"query": "q", "top_k": 3, "mode": "graph"}
     assert result["value"] == {
         "query": "q", "context": "Ann owns it.", "entities": [entity], "edges": [edge], "evidence": ["k"],
@@ -308,67 +277,50 @@ def test_files_of_every_kind_are_sent(typescript: Package, gateway: StandIn):
     steps: list[Row] = [{"call": "documents.create", "args": [about], "file": kind} for kind in kinds]
     named = {**steps[-1], "args": [{**about, "filename": 'a "b".md', "contentType": "text/markdown"}]}
     gone = {**steps[0], "file": {"kind": "stream", "path": "/nowhere"}}
-    results = typescript.results(
-        {"baseUrl": gateway.url}, *steps, named, gone, {**gone, "file": {"kind": "none"}}
-    )
+    steps += [named, gone, {**gone, "file": {"kind": "none"}}]
+    results = typescript.results({"baseUrl": gateway.url}, *steps)
     assert ["error" in result for result in results] == [False] * 7 + [True] * 2
     assert "ENOENT" in results[-2]["error"]["message"]
     names = []
+    field = re.compile(r'name="(\w+)"[^\r]*\r\n(?:Content-Type[^\r]*\r\n)?\r\n(.*?)\r\n--', re.S)
     for request in gateway.requests:
         assert request.headers["content-type"].startswith("multipart/form-data; boundary=")
-        parts = dict(
-            re.findall(
-                r'name="(\w+)"[^\r]*\r\n(?:Content-Type[^\r]*\r\n)?\r\n(.*?)\r\n--',
-                request.body.decode(),
-                re.S,
-            )
-        )
-        assert parts == {
-            "collection_id": HOME,
-            "metadata": '{"a_b":"ü"}',
-            "external_id": "e",
-            "private": "true",
+        assert dict(field.findall(request.body.decode())) == {
+            "collection_id": HOME, "metadata": '{"a_b":"ü"}', "external_id": "e", "private": "true",
             "file": "hot",
-        }
+        }  # fmt: skip
         names += re.findall(r'filename="([^\r]*)"\r', request.body.decode())
     assert names == ["kiln.txt"] * 3 + ["unnamed"] * 3 + ["a %22b%22.md"]
     assert b"Content-Type: text/markdown\r\n" in gateway.requests[-1].body
 
 
 def test_an_endless_file_does_not_fill_the_memory(typescript: Package, gateway: StandIn):
-    step = {
-        "call": "documents.create",
-        "args": [{"collectionId": HOME}],
-        "file": {"kind": "stream", "path": "/dev/zero"},
-    }
+    step = {**UPLOAD, "file": {"kind": "stream", "path": "/dev/zero"}}
     (result,) = typescript.results({"baseUrl": gateway.url}, step)
     assert (result["error"]["name"], gateway.requests) == ("PayloadTooLargeError", [])
 
 
-def test_ten_thousand_documents_are_listed_page_by_page(typescript: Package, gateway: StandIn):
-    pages = [
-        Reply(
-            json={
-                "data": [{"title": f"t{number}"} for number in range(offset, offset + 100)],
-                "pagination": {"total": 10_000, "limit": 100, "offset": offset, "has_more": offset < 9_900},
-            }
-        )
-        for offset in range(0, 10_000, 100)
-    ]
+def test_many_documents_are_listed_page_by_page(typescript: Package, gateway: StandIn):
+    def page(offset: int, size: int = 100) -> Reply:
+        more = {"total": 1000, "limit": 100, "offset": offset, "has_more": offset < 900}
+        data = [{"title": f"t{number}"} for number in range(offset, offset + size)]
+        return Reply(json={"data": data, "pagination": more})
+
+    pages = [page(offset) for offset in range(0, 1000, 100)]
     # The last says that there is more, and there is nothing: it ends all the same.
-    endless = Reply(json={"data": [], "pagination": {**pages[0].json["pagination"], "has_more": True}})
+    endless = page(0, 0)
     gateway.replies(*pages[:3], *pages, endless)
     listing: Row = {"call": "documents.list", "args": [{"collectionId": HOME, "limit": 100}]}
     ways = [{**listing, "all": most} for most in (250, -1, -1)]
     some, every, none = typescript.results({"baseUrl": gateway.url}, *ways)
     # No page is asked for before the one before it was read.
     assert (len(some["value"]["items"]), some["asked"]) == (250, 3)
-    assert every["value"] == {"items": [f"t{number}" for number in range(10_000)], "plain": True}
-    assert (every["asked"], none["value"]["items"], none["asked"]) == (100, [], 1)
-    paths = [request.path for request in gateway.requests[3:103]]
+    assert every["value"] == {"items": [f"t{number}" for number in range(1000)], "plain": True}
+    assert (every["asked"], none["value"]["items"], none["asked"]) == (10, [], 1)
+    paths = [request.path for request in gateway.requests[3:13]]
     assert paths == [
         f"/documents?collection_id={HOME}&limit=100" + (f"&offset={offset}" if offset else "")
-        for offset in range(0, 10_000, 100)
+        for offset in range(0, 1000, 100)
     ]
 
 

@@ -25,12 +25,8 @@ ALL = [
     {"call": "retrievals.graphQuery", "args": [{"query": "q"}]}, {"call": "health"}, {"call": "stats"},
     {"call": "orgs"}, {"call": "events"}, {"call": "collections.buildGraph", "args": [HOME]},
 ]  # fmt: skip
-ECHO = {
-    "message": f"Bearer {KEY}",
-    "code": KEY,
-    "type": f"of {KEY}",
-    "details": {"field": KEY, KEY: [{"deeper": f"<{KEY}>"}]},
-}
+DETAILS = {"field": KEY, KEY: [{"deeper": f"<{KEY}>"}]}
+ECHO = {"message": f"Bearer {KEY}", "code": KEY, "type": f"of {KEY}", "details": DETAILS}
 
 
 @pytest.mark.parametrize("body", [{}, [1], None, "no", {"data": [{}], "results": {}, "response": 1, "id": 7}])

@@ -17,9 +17,8 @@ def test_sessions_and_messages_are_paged(typescript: Package, gateway: StandIn):
     )  # fmt: skip
     listing: Row = {"call": "chat.sessions.list", "args": [{"limit": 2}], "all": -1}
     messages: Row = {"call": "chat.sessions.messages", "args": ["s", {"limit": 2, "offset": 4}], "all": -1}
-    every, lines, page = typescript.results(
-        {"baseUrl": gateway.url}, listing, messages, {"call": "chat.sessions.list"}
-    )
+    steps = listing, messages, {"call": "chat.sessions.list"}
+    every, lines, page = typescript.results({"baseUrl": gateway.url}, *steps)
     assert every["value"] == {"items": [row["id"] for row in rows], "plain": True}
     assert lines["value"]["items"] == ["s0", "s1"]
     assert (page["value"]["items"], page["value"]["pagination"]) == (rows, None)
@@ -41,14 +40,9 @@ def test_a_file_is_sent_with_its_metadata(typescript: Package, gateway: StandIn)
         ({"kind": "blob"}, {"filename": "a.md", "contentType": "text/x-a"}, "text/x-a"),
         ({"kind": "bytes"}, {"filename": "a.constructor"}, "application/octet-stream"),
     ]
-    steps: list[Row] = [
-        {
-            "call": "documents.create",
-            "args": [{"collectionId": HOME, **text}],
-            "file": {**file, "text": "hot"},
-        }
-        for file, text, _ in table
-    ]
+    steps: list[Row] = [{"args": [{"collectionId": HOME, **text}], "file": file} for file, text, _ in table]
+    for step in steps:
+        step |= {"call": "documents.create", "file": {**step["file"], "text": "hot"}}
     typescript.results({"baseUrl": gateway.url}, *steps)
     for request, (_, _, kind) in zip(gateway.requests, table, strict=True):
         results = re.search(rb'filename="[^\r]*\r\nContent-Type: ([^\r]*)', request.body)
@@ -63,13 +57,9 @@ def test_a_deletion_of_a_missing_document_is_an_error(typescript: Package, gatew
         closed.bind(("127.0.0.1", 0))
         nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}"
         gateway.replies(missing)
-        output = typescript.run(
-            "driver.mjs",
-            {
-                "client": {"apiKey": "k", "baseUrl": gateway.url},
-                "steps": [DELETE], "hurried": True, "refused": nowhere,
-            },
-        )  # fmt: skip
+        client = {"apiKey": "k", "baseUrl": gateway.url}
+        request = {"client": client, "steps": [DELETE], "hurried": True, "refused": nowhere}
+        output = typescript.run("driver.mjs", request)
     (refused,) = output["results"]
     assert (refused["asked"], refused["error"]["name"]) == (2, "NotFoundError")
     with StandIn() as other:
@@ -90,10 +80,6 @@ def test_a_document_s_state_and_original_are_available(typescript: Package, gate
         {"call": "documents.url", "args": ["d", {"expiresIn": 60}]},
     )  # fmt: skip
     assert (far["value"]["step"], far["value"]["chunkCount"]) == ("embedding", 0)
-    assert link["value"] == {
-        "url": "http://x/o", "expiresIn": 60, "expiresAt": "2026-11-14T10:30:00Z",
-    }  # fmt: skip
-    assert [request.path for request in gateway.requests] == [
-        "/documents/d/status",
-        "/documents/d/url?expires_in=60",
-    ]
+    assert link["value"] == {"url": "http://x/o", "expiresIn": 60, "expiresAt": "2026-11-14T10:30:00Z"}
+    paths = [request.path for request in gateway.requests]
+    assert paths == ["/documents/d/status", "/documents/d/url?expires_in=60"]

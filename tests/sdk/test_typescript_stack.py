@@ -49,14 +49,9 @@ def test_the_types_match_the_contract_s_examples(typescript_examples: Package):
 
 def test_a_member_manages_collections(typescript: Package, people: People):
     client = client_of(people.ann)
-    made, other = typescript.results(
-        client,
-        step(
-            "collections.create",
-            {"name": "docs", "metadata": {"a_b": {"cD": 1}}, "config": {"chunkSize": 64}},
-        ),
-        step("collections.create", {"name": "notes", "private": True}),
-    )
+    docs: Row = {"name": "docs", "metadata": {"a_b": {"cD": 1}}, "config": {"chunkSize": 64}}
+    creations = [step("collections.create", each) for each in (docs, {"name": "notes", "private": True})]
+    made, other = typescript.results(client, *creations)
     home: str = made["value"]["id"]
     assert (made["value"]["metadata"], made["value"]["config"]["chunkSize"]) == ({"a_b": {"cD": 1}}, 64)
     assert (other["value"]["userId"], other["value"]["ownerId"]) == (people.ann.id, people.ann.id)
@@ -103,12 +98,8 @@ def test_a_member_adds_documents_and_queries_them(typescript: Package, people: P
     client = client_of(people.ann)
     home = one(typescript, client, "collections.create", {"name": "docs"})["id"]
     text = {
-        "collectionId": home,
-        "content": GUIDE,
-        "title": "Guide",
-        "externalId": "g",
-        "metadata": {"a_b": 1},
-    }
+        "collectionId": home, "content": GUIDE, "title": "Guide", "externalId": "g", "metadata": {"a_b": 1},
+    }  # fmt: skip
     write, file = step("documents.createFromText", text), {"kind": "named", "name": "r.txt", "text": MENU}
     first, second, upload, address = typescript.results(
         client, write, write,
@@ -120,39 +111,32 @@ def test_a_member_adds_documents_and_queries_them(typescript: Package, people: P
     assert (second["value"]["id"], upload["value"]["filename"]) == (guide, "r.txt")
     assert (address["error"]["name"], address["error"]["details"]) == ("BadRequestError", {"field": "url"})
     work(people.ann)
-    question = {
-        "collectionId": home,
-        "messages": [{"role": "user", "content": "How to deploy the application?"}],
-    }
+    messages = [{"role": "user", "content": "How to deploy the application?"}]
+    question = {"collectionId": home, "messages": messages}
+    retrieval = {"collectionId": home, "query": "deploy", "topK": 1, "metadataFilter": {"a_b": 1}}
     ready, listed, changed, results, graph, whole, streamed = typescript.results(
         client,
         step("documents.waitUntilReady", guide),
         step("documents.list", {"collectionId": home, "status": "completed", "sortBy": "title"}),
         step("documents.update", guide, {"metadata": {"a_b": 2}}),
-        step(
-            "retrievals.retrieve",
-            {"collectionId": home, "query": "deploy", "topK": 1, "metadataFilter": {"a_b": 1}},
-        ),
+        step("retrievals.retrieve", retrieval),
         step("retrievals.graphQuery", {"collectionId": home, "query": "Who is Ann?"}),
         step("chat.completions.create", {**question, "retrieval": {"topK": 2}}),
         step("chat.completions.create", {**question, "stream": True}, read=True),
     )
-    assert (ready["value"]["status"], ready["value"]["processingInfo"]["embedding_model"]) == (
-        "completed", "all-MiniLM-L6-v2",
-    )  # fmt: skip
+    assert ready["value"]["status"] == "completed"
+    assert ready["value"]["processingInfo"]["embedding_model"] == "all-MiniLM-L6-v2"
     assert [row["title"] for row in listed["value"]["items"]] == ["r.txt", "Guide"]
     assert changed["value"]["metadata"] == {"a_b": 2}
-    assert (results["value"]["mode"], results["value"]["totalResults"]) == (
-        "semantic",
-        len(results["value"]["items"]),
-    )
+    assert results["value"]["mode"] == "semantic"
+    assert results["value"]["totalResults"] == len(results["value"]["items"])
     assert graph["value"]["entities"] == []
     answer = whole["value"]
     assert "build the Docker image" in answer["choices"][0]["message"]["content"]
     assert (answer["sources"][0]["documentId"], answer["confidenceDetail"]["level"]) == (guide, "high")
     assert (answer["metadata"]["extractive"], answer["model"]) == (True, answer["metadata"]["model"])
     assert streamed["value"]["chunks"][-1]["sessionId"] not in (None, answer["sessionId"])
-    sessions, messages, gone, none, deleted = typescript.results(
+    sessions, stored, gone, none, deleted = typescript.results(
         client,
         step("chat.sessions.list", {"limit": 5}),
         step("chat.sessions.messages", answer["sessionId"]),
@@ -161,7 +145,7 @@ def test_a_member_adds_documents_and_queries_them(typescript: Package, people: P
         step("documents.delete", guide),
     )
     assert [row["messageCount"] for row in sessions["value"]["items"]] == [2, 2]
-    message = messages["value"]["items"]
+    message = stored["value"]["items"]
     assert [row["role"] for row in message] == ["user", "assistant"]
     assert message[1]["sources"][0]["documentId"] == guide
     assert "error" not in {**gone, **deleted}
@@ -177,10 +161,8 @@ def test_a_filtered_chunk_has_every_field(typescript: Package, people: People):
     request = {"query": "deploy", "metadataFilter": {"a_b": 1}, "rerank": True, "mode": "hybrid"}
     (chunk,) = one(typescript, client, "retrievals.retrieve", request)["items"]
     assert chunk["content"] == GUIDE
-    assert (chunk["metadata"], chunk["documentMetadata"]) == (
-        {"graphSourced": False},
-        {"a_b": 1, "title": "Guide"},
-    )
+    assert chunk["metadata"] == {"graphSourced": False}
+    assert chunk["documentMetadata"] == {"a_b": 1, "title": "Guide"}
     assert (chunk["collectionId"], chunk["document"]["title"], chunk["rank"]) == (home, "Guide", 1)
 
 
@@ -201,10 +183,7 @@ def test_a_user_of_another_org_finds_nothing(typescript: Package, people: People
 
 def test_health_is_public_stats_are_for_admins_and_orgs_are_the_caller_s(typescript: Package, people: People):
     health, refused = typescript.results(client_of(people.ann), step("health"), step("stats"))
-    assert (health["value"]["status"], health["value"]["services"]["embeddingService"]) == (
-        "healthy",
-        "healthy",
-    )
+    assert health["value"]["status"] == health["value"]["services"]["embeddingService"] == "healthy"
     assert refused["error"]["name"] == "PermissionDeniedError"
     admin = {**client_of(people.ada), "apiKey": people.ada.token()}
     stats = one(typescript, admin, "stats")
@@ -226,11 +205,7 @@ def test_a_member_s_list_spans_pages(typescript: Package, people: People):
 
 
 def test_a_token_that_expires_during_a_stream_is_an_error(
-    typescript: Package,
-    people: People,
-    settings: Settings,
-    gateway: StandIn,
-    monkeypatch: pytest.MonkeyPatch,
+    typescript: Package, people: People, settings: Settings, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
     """ann's: good when she asks, and no more when the second half of her question is looked for."""
     plan = {"choices": [{"message": {"role": "assistant", "content": "nothing"}}]}
@@ -238,19 +213,14 @@ def test_a_token_that_expires_during_a_stream_is_an_error(
     # PostgREST takes a token for half a minute after its end.
     monkeypatch.setattr(jwt_verifier, "LEEWAY_SECONDS", 60)
     with services_with(settings, **model) as services, live(chat.app, services) as url:
-        request = {
-            "messages": [{"role": "user", "content": "What?"}],
-            "stream": True,
-            "reasoningMode": "deep",
-        }
+        messages = [{"role": "user", "content": "What?"}]
+        request = {"messages": messages, "stream": True, "reasoningMode": "deep"}
         # A busy machine may need more than three seconds for the first half.
         for seconds in (3, 9, 27):
             gateway._replies.clear()
             gateway.replies(Reply(json=plan, delay=seconds + 1), streams("x"))
-            client = {
-                "baseUrl": f"{url}/api/v1",
-                "apiKey": people.ann.token(exp=int(time.time()) - 30 + seconds),
-            }
+            token = people.ann.token(exp=int(time.time()) - 30 + seconds)
+            client = {"baseUrl": f"{url}/api/v1", "apiKey": token}
             (result,) = typescript.results(client, step("chat.completions.create", request, read=True))
             if "value" in result and result["value"]["chunks"]:
                 break
@@ -304,10 +274,7 @@ def test_the_examples_run_unchanged(
     assert streaming.count(" confidence)") == 2
     assert "4 messages kept" in streaming
     assert example_output(package, "errors.js", people.ann, environment).splitlines() == [
-        "the same name again: duplicate_collection",
-        "too many at once: limit is not valid",
-        "another id: there is no such thing (document_not_found)",
-        "a wrong key: not a valid key (401)",
-        "a server that is gone: nobody answers",
-        "deleted: done",
-    ]
+        "the same name again: duplicate_collection", "too many at once: limit is not valid",
+        "another id: there is no such thing (document_not_found)", "a wrong key: not a valid key (401)",
+        "a server that is gone: nobody answers", "deleted: done",
+    ]  # fmt: skip
