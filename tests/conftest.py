@@ -38,7 +38,8 @@ from tests.storage_server import BUCKET, StorageServer
 from tests.upload_client import Uploads
 
 TESTS = ROOT / "tests"
-SLOW_FOLDERS = [TESTS / name for name in ("deploy", "local", "verify", "sdk")]
+# Other modules of tests/deploy wait for the package that test_lambda.py builds.
+SLOW = [TESTS / name for name in ("deploy/test_lambda.py", "local", "verify", "sdk", "playground")]
 VERSIONS = (16, 18)
 RUN, LOCK, STACK = pytest.StashKey[Run](), pytest.StashKey[TextIO](), pytest.StashKey[ProcessStack]()
 
@@ -103,7 +104,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(ROOT / "tests" / "sql"):
             item.add_marker(pytest.mark.postgres)
     # The modules that take longest start first, so that the run does not end with one process at work.
-    items.sort(key=lambda item: not any(item.path.is_relative_to(folder) for folder in SLOW_FOLDERS))
+    items.sort(key=lambda item: not any(item.path.is_relative_to(path) for path in SLOW))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,10 +23,9 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from shared.api.body_limit import MAX_BODY_BYTES, BodyLimit
 from shared.api.dependencies import get_services
 from shared.api.middleware import (
-    MAX_BODY_BYTES,
-    BodyLimit,
     Cors,
     RequestContextMiddleware,
     TokenUsageMiddleware,

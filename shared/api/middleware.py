@@ -1,4 +1,4 @@
-"""ASGI middleware: request ids, traces, CORS, unexpected errors, body limit."""
+"""ASGI middleware: request ids, traces, CORS, unexpected errors."""
 
 import re
 import traceback
@@ -9,7 +9,6 @@ from urllib.parse import urlsplit, urlunsplit
 from anyio import CancelScope
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,13 +18,12 @@ from shared.access.api_keys import holds_key
 from shared.clients.postgrest import SECRET_HEADER
 from shared.clients.read_replica import READ_AFTER, Transactions, transactions
 from shared.config import on_lambda
-from shared.errors import BodyTooLarge, RagError
+from shared.errors import RagError
 from shared.observability import opentelemetry
 from shared.observability.request_log import request_ended
 from shared.tracing import Trace, current, ids_of_client, new_id
 
 _SECRET_HEADER = SECRET_HEADER.lower().encode()
-MAX_BODY_BYTES = 256 * 1024
 # Other methods may be any text: OpenTelemetry's name for them gets into the log and the traces.
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
@@ -191,32 +189,3 @@ def location_of(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     frame = ([each for each in frames if "site-packages" not in each.filename] or frames)[-1]
     return f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
-
-
-class BodyLimit:
-    """Refuses a larger body with 413 before it is read whole."""
-
-    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES, message: str | None = None) -> None:
-        self._app = app
-        self._max_bytes = max_bytes
-        self._message = message or BodyTooLarge().args[0]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        declared = Headers(scope=scope).get("content-length", "")
-        too_large = declared.isdecimal() and int(declared) > self._max_bytes
-        received = 0
-
-        async def receive_bounded() -> Message:
-            nonlocal received
-            if too_large:
-                raise HTTPException(413, self._message)
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_bytes:
-                raise HTTPException(413, self._message)
-            return message
-
-        await self._app(scope, receive_bounded, send)

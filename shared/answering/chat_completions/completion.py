@@ -16,7 +16,8 @@ from shared.generation.refusal_texts import insufficient
 from shared.models.chat_stream import Body, choices, completion_text, content_of, usage_in
 from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
 from shared.services import Services
-from shared.text.chat_messages import HISTORY_TOKENS, count_usage
+from shared.text.chat_messages import count_usage
+from shared.text.history_trimming import HISTORY_TOKENS
 from shared.text.token_count import count_tokens
 from shared.tracing import step
 from shared.types import Filters, GeneratedText, JudgedSearch, Mode, Principal, Query, Usage

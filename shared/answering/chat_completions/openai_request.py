@@ -9,7 +9,8 @@ from shared.generation.prompt import NOTHING_FOUND, TURN, render_context, system
 from shared.models.chat_stream import Body
 from shared.models.chunk_size_and_window import MINILM
 from shared.models.embeddings import Embedder
-from shared.text.chat_messages import INSTRUCTIONS, text_of, trim_history
+from shared.text.chat_messages import text_of
+from shared.text.history_trimming import INSTRUCTIONS, trim_history
 from shared.text.prompt_fence import Fence
 from shared.types import Match
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shared.answering.platform_chat.history_trimming import trim_history
+from shared.answering.platform_chat.conversation_history import trim_history
 from shared.answering.platform_chat.types import Message, Turn
 from shared.generation.prompt import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body

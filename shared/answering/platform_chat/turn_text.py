@@ -13,7 +13,7 @@ from shared.generation.generators import GenerationRequest
 from shared.generation.refusal_texts import missing_note
 from shared.graph.graph_as_text import graph_context
 from shared.models.chat_stream import Body
-from shared.text import chat_messages
+from shared.text import history_trimming
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Graph, Judgement
 
@@ -74,5 +74,5 @@ def _chat_request(state: TurnState) -> tuple[Body, str]:
         connections,
         state.history,
         state.services.settings.rag_context_tokens,
-        chat_messages.HISTORY_TOKENS,
+        history_trimming.HISTORY_TOKENS,
     )

@@ -6,8 +6,8 @@ The rules serve without a model and after a failure. Only the caller's own searc
 from collections.abc import Sequence
 
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
+from shared.answering.platform_chat.conversation_history import previous_question, trim_history
 from shared.answering.platform_chat.follow_up_rewriting.detection import is_follow_up
-from shared.answering.platform_chat.history_trimming import previous_question, trim_history
 from shared.answering.platform_chat.types import Message
 from shared.text.normalize import is_one_line
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.answering.platform_chat.history_trimming import previous_question, trim_history
+from shared.answering.platform_chat.conversation_history import previous_question, trim_history
 from shared.answering.platform_chat.types import Message
 from shared.text.chat_messages import FRAME_TOKENS
 from shared.text.token_count import count_tokens

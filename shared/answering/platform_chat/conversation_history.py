@@ -5,13 +5,13 @@ from itertools import dropwhile
 
 from shared.answering.platform_chat.follow_up_rewriting.detection import is_follow_up
 from shared.answering.platform_chat.types import Message
-from shared.text import chat_messages
+from shared.text import history_trimming
 
 
 def trim_history(messages: Sequence[Message], budget: int) -> tuple[Message, ...]:
     """The latest messages within the budget of tokens, beginning with a question."""
     bodies = [{"role": message.role, "content": message.content} for message in messages]
-    latest = messages[len(messages) - len(chat_messages.trim_history(bodies, budget)) :]
+    latest = messages[len(messages) - len(history_trimming.trim_history(bodies, budget)) :]
     return tuple(dropwhile(lambda message: message.role != "user", latest))
 
 
