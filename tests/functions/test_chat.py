@@ -15,7 +15,7 @@ from shared.config import Settings
 from shared.generation.extractive.answer import INDIRECT
 from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
-from shared.text import chat_messages
+from shared.text import history_trimming
 from shared.text.prefixed_ids import NIL
 from tests.conftest import People
 from tests.functions.app_server import platform_error
@@ -262,7 +262,7 @@ def test_200_messages_of_history_fit_the_budget(
         for role in ("user", "assistant")
     ]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
-    monkeypatch.setattr(chat_messages, "HISTORY_TOKENS", 500)
+    monkeypatch.setattr(history_trimming, "HISTORY_TOKENS", 500)
     answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
     prompt = request_of(gateway)["messages"]
     session = answer["metadata"]["session_id"]
