@@ -37,10 +37,10 @@ async def answer(
     request = body.to_request(x_workspace_id)
 
     def operation() -> IdempotentRequest:
-        place = locate(services.database, fresh_caller(), request.search.workspace, request.search.org)
+        area = locate(services.database, fresh_caller(), request.search.workspace, request.search.org)
         lease = round(STREAM_SECONDS) + LEASE_SECONDS
-        content = [place.collection_id, body.fingerprint()]
-        return IdempotentRequest(Scope.CHAT_READ, content, org_id=place.org_id, lease_seconds=lease)
+        content = [area.collection_id, body.fingerprint()]
+        return IdempotentRequest(Scope.CHAT_READ, content, org_id=area.org_id, lease_seconds=lease)
 
     def stored(event: Event) -> tuple[Any, set[str]] | None:
         return (wire.body(body, event), event.chunk_ids) if isinstance(event, AnswerDone) else None

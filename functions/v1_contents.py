@@ -23,11 +23,11 @@ Reader = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ,
 def contents(
     caller: Reader, services: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
-    place = locate(services.database, caller, body.workspace(x_workspace_id), body.organization_id)
+    area = locate(services.database, caller, body.workspace(x_workspace_id), body.organization_id)
     result = hydrate(
         services.database,
         caller,
-        place,
+        area,
         body.references(),
         chunks=body.expand.chunks,
         text=body.include_raw,

@@ -228,6 +228,8 @@ def test_a_rotated_key_has_the_same_rights_and_the_old_key_stops_working(people:
     assert answer.status_code == 201
     new = answer.json()
     assert set(new) == {*KEY_FIELDS, "key"}
+    assert re.fullmatch(r"mn_test_[A-Za-z0-9_-]{43}", new["key"])
+    assert (new["id"] != old["id"], new["key"] != old["key"]) == (True, True)
     for field in KEY_FIELDS - {"id", "prefix", "created_at", "expires_at", "last_used_at", "revoked_at"}:
         assert new[field] == old[field]
     assert_refused(people.ada.request("GET", PATH, token=old["key"]), 401, "unauthorized")

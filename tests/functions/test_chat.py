@@ -406,6 +406,7 @@ def test_deep_reasoning_answers_when_half_of_the_sub_questions_have_results(
         with StandIn() as model, chat_client(settings, model) as client:
             model.replies(*plan_of(*queries), reply_of(ANSWER))
             body = result_of(say(client, home.actor, question, reasoning_mode="deep"))
+            assert len(model.requests) == 2 + (not withheld)
         assert body["metadata"]["sub_queries"] == list(queries)
         assert (body["response"], body["metadata"]["withheld"]) == (answer, withheld)
 

@@ -82,20 +82,21 @@ def test_a_namespace_with_another_user_s_name_is_out_of_reach(people: People, su
     parts = {"id": people.ann.id, "upper": people.ann.id.upper(), "prefix": people.ann.id[:8]}
     own = f"notes:u:{people.ann.id}"
     refused = {"detail": "This name belongs to another user. Choose another name."}
-    requests = [(people.alf, own, route) for route in ROUTES]
+    requests = [(actor, own, route) for actor in (people.alf, people.bob) for route in ROUTES]
+    names = [name.format(**parts) for name in NAMES_OF_OTHERS]
+    requests += [(people.alf, name, route) for name in names for route in ROUTES[:2]]
 
-    def attack() -> None:
+    def attack(*, exists: bool) -> None:
         for actor, name, route in requests:
-            with subtests.test(name=name, route=route[:2]):
+            with subtests.test(name=name, route=route[:2], actor=actor.email, exists=exists):
                 answer = call(actor, name, route)
                 assert (answer.status_code, answer.json()) == (403, refused)
 
-    attack()
+    attack(exists=False)
+    for actor in (people.ann, people.bob):
+        assert actor.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
     ingest_plan(people.ann, own)
-    requests += [(people.bob, own, route) for route in ROUTES]
-    names = [name.format(**parts) for name in NAMES_OF_OTHERS]
-    requests += [(people.alf, name, route) for name in names for route in ROUTES[:2]]
-    attack()
+    attack(exists=True)
     for actor in (people.alf, people.bob):
         assert actor.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
     assert ids(people.ann, own) == ["plan"]
