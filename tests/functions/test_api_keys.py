@@ -174,7 +174,9 @@ def test_an_invalid_field_is_400_and_named(subtests: pytest.Subtests, people: Pe
     assert list_keys(people.ann) == []
 
 
-def test_a_value_that_the_database_rejects_is_400_without_its_message(people: People):
+def test_a_value_that_the_database_rejects_is_400_without_its_message(
+    subtests: pytest.Subtests, people: People
+):
     for code, more in (
         ("invalid_request", {"name": "a\u200bb"}),
         ("invalid_request", {"name": "a\u0000b"}),
@@ -182,17 +184,19 @@ def test_a_value_that_the_database_rejects_is_400_without_its_message(people: Pe
         ("invalid_expiry", {"expires_at": 1_600_000_000}),
         ("invalid_request", {"expires_at": "9999-12-31T23:59:59Z"}),
     ):
-        answer = people.ann.request("POST", PATH, body_of(**more))
-        assert_refused(answer, 400, code)
-        assert not re.search(r"rag\.|constraint|SQL|PT400|22P05|api_keys", answer.text)
+        with subtests.test(more=more):
+            answer = people.ann.request("POST", PATH, body_of(**more))
+            assert_refused(answer, 400, code)
+            assert not re.search(r"rag\.|constraint|SQL|PT400|22P05|api_keys", answer.text)
     assert list_keys(people.ann) == []
 
 
-def test_a_body_that_is_not_a_json_object_is_400(people: People):
+def test_a_body_that_is_not_a_json_object_is_400(subtests: pytest.Subtests, people: People):
     headers = {**people.ann.headers(), "Content-Type": "application/json"}
     for content in [b"{", b"", b"\xff", b"[" * 5000]:
-        answer = httpx.post(f"{people.ann.stack.url}{PATH}", content=content, headers=headers)
-        assert_refused(answer, 400, "invalid_request")
+        with subtests.test(content=content[:2]):
+            answer = httpx.post(f"{people.ann.stack.url}{PATH}", content=content, headers=headers)
+            assert_refused(answer, 400, "invalid_request")
     assert list_keys(people.ann) == []
 
 
@@ -316,7 +320,7 @@ def test_a_malformed_id_is_400_and_counted(people: People):
             answer = people.ann.request(method, PATH + path)
             assert_refused(answer, 400, "invalid_request")
             left -= 1
-            assert limit_of(answer) == (600, left)
+            assert limit_of(answer) == (600, left), (method, path)
 
 
 # -- the frame of every response ----------------------------------------------------------------------

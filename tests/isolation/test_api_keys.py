@@ -105,6 +105,15 @@ def test_the_scope_admin_gives_a_non_admin_no_rights(library: Library, world: Wo
     assert library.is_unchanged()
 
 
+def test_a_former_member_s_old_key_token_finds_and_writes_nothing(library: Library, world: World):
+    people = library.people
+    token = scoped(library, people.ann, *SCOPES)
+    assert library.secrets(MATCH, people.ann, token) == {"acme", "ann"}
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert library.secrets(MATCH, people.ann, token) == set()
+    assert put(library, people.ann, token).status_code == 404
+
+
 # -- ended and forged ---------------------------------------------------------------------------------
 
 
@@ -117,9 +126,9 @@ def test_claims_in_user_writable_metadata_are_ignored(shared_library: Library):
     places = ("app_metadata", "user_metadata", "claims")
     for claims in (ours, *({place: {**ours, "rag": ours}} for place in places)):
         token = people.bob.token(**claims)
-        assert shared_library.secrets(MATCH, people.bob, token) == {"bolt"}
+        assert shared_library.secrets(MATCH, people.bob, token) == {"bolt"}, claims
         for function in ("rag_open_key", "rag_metrics", "rag_list_keys"):
-            assert people.bob.rpc(function, token=token).json() == []
+            assert people.bob.rpc(function, token=token).json() == [], (claims, function)
 
 
 def assert_powerless(library: Library, actor: Actor, token: str) -> None:

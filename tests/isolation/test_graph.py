@@ -333,11 +333,13 @@ def test_a_poisoned_chunk_reveals_nothing(web: Web, subtests: pytest.Subtests):
         with subtests.test(poison):
             answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [chunk | fields]})
             assert answer.status_code in (200, 400), answer.text
-            assert set(web.seen(people.alf)) == set(WAYS)
-            assert_bounded(searched(web, people.alf, None, QUESTION))
-            if answer.status_code == 200:
-                document_id = answer.json()[0]["document_id"]
-                assert people.ann.rpc("rag_delete_document", {"document_id": document_id}).json()
+            try:
+                assert set(web.seen(people.alf)) == set(WAYS)
+                assert_bounded(searched(web, people.alf, None, QUESTION))
+            finally:
+                if answer.status_code == 200:
+                    document_id = answer.json()[0]["document_id"]
+                    assert people.ann.rpc("rag_delete_document", {"document_id": document_id}).json()
 
 
 def assert_bounded(body: Row) -> None:

@@ -43,7 +43,7 @@ def test_the_same_key_and_body_replay_nothing_of_another_user(people: People, wo
     for attacker in others(people):
         assert world.as_user(attacker, "select * from rag.stored_responses") == []
         status, row = claim(attacker, people.acme.id)
-        assert (status, row["outcome"], row["body"]) == (200, "go", None)
+        assert (status, row["outcome"], row["body"]) == (200, "go", None), attacker.email
         changes = "where owner_id <> auth.uid() returning 1"
         assert world.as_user(attacker, f"update rag.stored_responses set body = '{{}}' {changes}") == []
         assert world.as_user(attacker, f"delete from rag.stored_responses {changes}") == []
@@ -88,8 +88,8 @@ def test_a_malformed_claim_is_refused(people: People):
     faults: list[dict[str, Any]] = [{"lease_seconds": seconds} for seconds in (0, 3601, None)]
     for fault in (*faults, {"key_hash": "a key"}, {"body_hash": None}):
         answer = people.ann.rpc("rag_claim_response", arguments | fault)
-        assert answer.status_code == 400
-        assert "lease_seconds" not in fault or answer.json()["details"] == "invalid_lease"
+        assert answer.status_code == 400, fault
+        assert "lease_seconds" not in fault or answer.json()["details"] == "invalid_lease", fault
 
 
 # --- What POSTs of the platform API have made ---

@@ -141,8 +141,8 @@ def test_filters_reveal_nothing_hidden(people: People):
     uuid = people.ann.rpc("rag_find_collection", {"collection": "vault"}).json()[0]["id"]
     for field in ("org_id", "collection_id", "collection_ids", "owner_id", "document_id"):
         for value in (people.acme.id, uuid, [uuid], people.ann.id, "plan"):
-            assert retrieve(people.bob, QUESTION, "vault", filters={field: value}) == []
-        assert retrieve(people.ann, QUESTION, "vault", filters={field: people.acme.id}) == []
+            assert retrieve(people.bob, QUESTION, "vault", filters={field: value}) == [], (field, value)
+        assert retrieve(people.ann, QUESTION, "vault", filters={field: people.acme.id}) == [], field
 
 
 # -- the trail of events --------------------------------------------------------------------------------

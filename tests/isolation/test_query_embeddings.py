@@ -127,7 +127,7 @@ def test_a_forged_claim_in_a_valid_token_is_ignored(people: People, cached_hash:
     """Only the token's own subject counts, wherever else her id stands."""
     for claim in ("sub", "user_id", "owner"):
         token = people.alf.token(rag={claim: people.ann.id}, user_metadata={claim: people.ann.id})
-        assert recalled(people.alf, cached_hash, token) is None
+        assert recalled(people.alf, cached_hash, token) is None, claim
     issuer, secret = access_tokens.issuer(people.ann.stack.url), "another-secret-of-at-least-32-characters"
     forged = Signer(secret, issuer, access_tokens.AUDIENCE).token(60, sub=people.ann.id)
     request = {"hash": cached_hash, "max_age_seconds": HOUR}

@@ -76,8 +76,9 @@ def test_a_filter_that_excludes_shows_no_rows_of_others(library: Library, world:
         world.sql(statement, json.dumps(owned), people.bolt.id, people.ann.id)
         for mode, condition in product(MODES, conditions):
             filters = {"metadata": {"plan": condition}}
-            assert visible_secrets(library, people.alf, mode=mode, filters=filters) == {"acme"}
-            assert visible_secrets(library, people.sam, mode=mode, filters=filters) == set()
+            case = (owned, mode, condition)
+            assert visible_secrets(library, people.alf, mode=mode, filters=filters) == {"acme"}, case
+            assert visible_secrets(library, people.sam, mode=mode, filters=filters) == set(), case
 
 
 HOW = [{"mode": mode, "result": result} for mode in MODES[:3] for result in ("chunks", "documents")]
@@ -91,8 +92,8 @@ def test_similar_accepts_no_subject_of_others(shared_library: Library, world: Wo
         subjects += [{"document_id": document_id}, {"chunk_id": rows[0][0] if rows else str(uuid4())}]
     for how in HOW:
         answers = [alf.rpc("rag_similar", subject | how) for subject in subjects]
-        assert {answer.status_code for answer in answers} == {404}
-        assert len({answer.text for answer in answers}) == 1
+        assert {answer.status_code for answer in answers} == {404}, how
+        assert len({answer.text for answer in answers}) == 1, how
 
 
 def test_similar_results_never_include_hidden_chunks(library: Library):
@@ -104,7 +105,7 @@ def test_similar_results_never_include_hidden_chunks(library: Library):
     for subject, how in product(subjects, HOW):
         arguments = {**subject, "top_k": 100, "prefer": ["doc"], **how}
         texts = people.alf.rpc("rag_similar", arguments).text
-        assert {whose for whose, secret in SECRETS.items() if secret in texts} == {"acme"}
+        assert {whose for whose, secret in SECRETS.items() if secret in texts} == {"acme"}, arguments
 
 
 def rows_by_mode(library: Library, actor: Actor, token: str | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -174,15 +175,17 @@ def test_a_poisoned_document_affects_no_search(library: Library, world: World, s
             text = fields.get("text", "vault")
             more = {name: value for name, value in fields.items() if name != "text"}
             document_id = passages.put(world, people.ann, text, embedding_model=model, **more)
-            for mode in MODES:
-                assert visible_secrets(library, people.alf, mode=mode) == {"acme"}
-                assert visible_secrets(library, people.ann, mode=mode) == {"acme", "ann"}
-            request = {"query_text": text[:10_000], "mode": "keyword", "expand_context": 3}
-            answer = people.alf.rpc("rag_search", {**request, "filters": {"model": model}})
-            assert answer.status_code == 200, answer.text
-            similar = people.alf.rpc("rag_similar", {"document_id": library.acme_document})
-            assert similar.status_code == 200, similar.text
-            passages.delete(world, people.ann, document_id)
+            try:
+                for mode in MODES:
+                    assert visible_secrets(library, people.alf, mode=mode) == {"acme"}
+                    assert visible_secrets(library, people.ann, mode=mode) == {"acme", "ann"}
+                request = {"query_text": text[:10_000], "mode": "keyword", "expand_context": 3}
+                answer = people.alf.rpc("rag_search", {**request, "filters": {"model": model}})
+                assert answer.status_code == 200, answer.text
+                similar = people.alf.rpc("rag_similar", {"document_id": library.acme_document})
+                assert similar.status_code == 200, similar.text
+            finally:
+                passages.delete(world, people.ann, document_id)
 
 
 def test_texts_without_terms_reveal_nothing(shared_library: Library, world: World):
@@ -191,4 +194,4 @@ def test_texts_without_terms_reveal_nothing(shared_library: Library, world: Worl
     for text, title in (("the", "The"), ("…", "!")):
         passages.put(world, ann, text, title=title, embedding_model=model)
         for mode in MODES:
-            assert search(shared_library, ann, mode=mode).status_code == 200
+            assert search(shared_library, ann, mode=mode).status_code == 200, (text, mode)

@@ -2,6 +2,7 @@
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from threading import Event
 from typing import Any
 
@@ -42,8 +43,9 @@ def test_a_failed_delivery_is_repeated(
         "dripping": (Reply(json={}, drip=0.2, drip_head=True), None, "timed_out"),
     }
     for name, (reply, status, error) in cases.items():
-        with subtests.test(name), StandIn() as service:
+        with subtests.test(name), StandIn() as service, ExitStack() as end:
             webhook = desk.listen(service.url)
+            end.callback(desk.world.sql, "delete from rag.webhooks where id = %s", webhook["id"])
             desk.bring(f"Kiln {name}")
             service.replies(reply)
             with monkeypatch.context() as short:
@@ -62,7 +64,6 @@ def test_a_failed_delivery_is_repeated(
             (_,) = {request.body for request in service.requests}
             endpoint = "select failing_since, paused_until from rag.endpoints"
             assert desk.world.sql(endpoint) == [(None, None)]
-            desk.world.sql("delete from rag.webhooks where id = %s", webhook["id"])
 
 
 def test_the_response_body_is_not_waited_for(desk: Desk, service: StandIn):

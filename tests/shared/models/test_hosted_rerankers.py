@@ -126,7 +126,8 @@ def test_a_permanent_failure_is_given_up_after_three_attempts(subtests: pytest.S
             service.replies(reply)
             assert failure(hosted(service)).log_reason == reason
             assert len(service.requests) == 3
-            failure(hosted(service, rag_rerank_url="http://127.0.0.1:9/rerank"))
+    with subtests.test("unreachable"), StandIn() as service:
+        failure(hosted(service, rag_rerank_url="http://127.0.0.1:9/rerank"))
 
 
 def test_a_retry_after_beyond_the_deadline_is_not_waited_for(service: StandIn):

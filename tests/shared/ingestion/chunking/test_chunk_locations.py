@@ -23,7 +23,7 @@ Clay."""
 PAGES = ((0, 1), (TEXT.index("## Firing"), 2), (TEXT.index("# Costs"), 4))
 
 
-def place(passage: str) -> dict[str, object]:
+def location_of(passage: str) -> dict[str, object]:
     start = TEXT.index(passage)
     return Outline(TEXT, PAGES).location(start, start + len(passage))
 
@@ -37,7 +37,7 @@ def test_a_passage_has_the_headings_before_it(subtests: pytest.Subtests):
     ]  # fmt: skip
     for passage, section in cases:
         with subtests.test(passage=passage):
-            assert place(passage)["section"] == section
+            assert location_of(passage)["section"] == section
 
 
 def test_a_passage_has_the_page_of_its_start(subtests: pytest.Subtests):
@@ -50,11 +50,11 @@ def test_a_passage_has_the_page_of_its_start(subtests: pytest.Subtests):
     ]
     for passage, pages in cases:
         with subtests.test(passage=passage):
-            location = place(passage)
+            location = location_of(passage)
             assert {name: value for name, value in location.items() if name != "section"} == pages
 
 
-def test_a_passage_without_headings_and_pages_has_no_place():
+def test_a_passage_without_headings_and_pages_has_no_location():
     assert Outline("Just a line.").location(0, 4) == {}
     assert Outline("Just a line.\n# Then").location(0, 4) == {}
     assert Outline("late", ((2, 1),)).location(0, 2) == {}

@@ -63,9 +63,9 @@ def test_only_the_faqs_of_the_demo_corpus_are_detected():
 
 
 def test_a_given_type_is_used_and_an_unknown_one_counts_as_missing(subtests: pytest.Subtests):
-    for known in ("legal", "academic", "qa", "table", "general"):
-        with subtests.test(known=known):
-            assert ChunkingPlan.of({"document_type": known}, CONTRACT, "csv").document_type == known
+    for kind in ("legal", "academic", "qa", "table", "general"):
+        with subtests.test(kind=kind):
+            assert ChunkingPlan.of({"document_type": kind}, CONTRACT, "csv").document_type == kind
     for unknown in ("technical", "", None, 7, ["legal"]):
         with subtests.test(unknown=unknown):
             assert ChunkingPlan.of({"document_type": unknown}, CONTRACT).document_type == "legal"
