@@ -330,5 +330,5 @@ $$;
 
 comment on function rag.expand_graph is
   'The chunks that the names of the question reach in `hops` hops. 1: the chunks with these names. 2: also the chunks '
-  'with names that co-occur with these or are in the best hit (an array of one candidate, or empty). started: the start of '
+  'with names that co-occur with these or are in the best hit. best_hit: an array of at most one candidate. started: the start of '
   'the time limit. complete: whether all steps ran within the time limit.';

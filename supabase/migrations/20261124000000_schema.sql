@@ -10110,7 +10110,7 @@ $$;
 
 comment on function rag.expand_graph is
   'The chunks that the names of the question reach in `hops` hops. 1: the chunks with these names. 2: also the chunks '
-  'with names that co-occur with these or are in the best hit (an array of one candidate, or empty). started: the start of '
+  'with names that co-occur with these or are in the best hit. best_hit: an array of at most one candidate. started: the start of '
   'the time limit. complete: whether all steps ran within the time limit.';
 
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
@@ -11519,15 +11519,15 @@ comment on function rag.running_load is
   'The collection of a running load, locked until the end of the transaction, so that no other call ends the load. '
   'PT404 if no load into the collection is running.';
 
-create function rag.id_at_position(number bigint)
+create function rag.id_of_number(number bigint)
 returns uuid
 language sql volatile security invoker set search_path = ''
 as $$
-  select (lpad(to_hex(id_at_position.number), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
+  select (lpad(to_hex(id_of_number.number), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
 $$;
 
-comment on function rag.id_at_position is
-  'The id of a document from its position in the load, so that documents with the same created_at keep their order.';
+comment on function rag.id_of_number is
+  'The id of a document from its number in the load, so that documents with the same created_at keep their order.';
 
 create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
 returns setof rag.stored_document
@@ -11543,7 +11543,7 @@ begin
   perform rag.check_json('documents', rag_load_documents.documents);
   new := rag.new_documents(home, rag_load_documents.documents);
   for number in 1..coalesce(cardinality(new), 0) loop
-    new[number].id := rag.id_at_position("first" + number - 1);
+    new[number].id := rag.id_of_number("first" + number - 1);
     new[number].owner_id := null;
   end loop;
   select array_agg(kept order by kept.number) into stored from rag.put_documents(home, new) as kept;
