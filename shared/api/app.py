@@ -8,16 +8,14 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, nullcontext
-from functools import cache, cached_property, partial, wraps
+from functools import cache, partial, wraps
 from http import HTTPStatus
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
-from fastapi.utils import create_model_field
 from pydantic import BaseModel
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -33,6 +31,7 @@ from shared.api.middleware import (
 )
 from shared.config import on_lambda, read_server_settings
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
+from shared.library_patches.fastapi import LazyResponsesRoute
 from shared.observability import opentelemetry
 from shared.observability.request_log import configure
 from shared.services import Services
@@ -176,13 +175,11 @@ def _handler(
     return handle
 
 
-class _Route(APIRoute):
+class _Route(LazyResponsesRoute):
     """Serialises a handler's model in the handler's own thread. FastAPI would validate it again in another
     thread, which costs a busy process a tenth of its requests."""
 
-    def __init__(
-        self, path: str, endpoint: Callable[..., Any], *, responses: dict[int | str, Any], **options: Any
-    ) -> None:
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         @wraps(endpoint)
         def handle(*arguments: Any, **named: Any) -> Any:
             result = endpoint(*arguments, **named)
@@ -192,19 +189,6 @@ class _Route(APIRoute):
             return result
 
         super().__init__(path, endpoint if iscoroutinefunction(endpoint) else handle, **options)
-        self.responses = responses
-        # Without it, the property below serves.
-        del self.response_fields
-
-    @cached_property
-    def response_fields(self) -> dict[int | str, Any]:  # type: ignore[override]
-        """The models of the error responses, for the OpenAPI description alone: building them takes half of a
-        route's creation."""
-        return {
-            status: create_model_field(f"Response_{status}", response["model"], mode="serialization")
-            for status, response in self.responses.items()
-            if "model" in response
-        }
 
 
 class PlatformRoutes:

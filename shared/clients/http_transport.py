@@ -1,7 +1,4 @@
-"""httpx transports whose sockets obey a deadline and an address policy.
-
-HTTPTransport takes no network backend. These transports replace that of its connection pool.
-"""
+"""httpx transports whose sockets obey a deadline and an address policy."""
 
 import math
 import ssl
@@ -17,6 +14,7 @@ import httpx
 
 from shared.clients.bounded_dns_lookups import Resolver
 from shared.clients.proxies import proxy_of
+from shared.library_patches.httpx import set_network_backend
 
 # When the requests of this context must have ended, by the monotonic clock.
 deadline_at: ContextVar[float] = ContextVar("deadline_at", default=math.inf)
@@ -40,9 +38,7 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             proxy: str | None = None,
         ) -> None:
             super().__init__(verify=ssl_context, limits=limits, proxy=proxy)
-            # A KeyError where a version has no such backend: it would connect to any address.
-            _ = vars(self._pool)["_network_backend"]
-            self._pool._network_backend = _Backend(core, admits, org_id)
+            set_network_backend(self, _Backend(core, admits, org_id))
             # A proxy would connect to addresses that `admits` has not seen.
             self._has_proxies = admits is None and proxy is None
             self._new_proxied = partial(Transport, ssl_context, limits)
