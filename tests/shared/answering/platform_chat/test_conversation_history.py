@@ -15,14 +15,6 @@ def talk(*texts: str) -> list[Message]:
     return [Message(("user", "assistant")[place % 2], text) for place, text in enumerate(texts)]
 
 
-def test_the_latest_turns_that_fit_are_kept_from_a_question_on():
-    messages = talk("one " * 50, "two " * 50, "three " * 10, "four " * 10)
-    budget = sum(count_tokens(message.content) + FRAME_TOKENS for message in messages[1:])
-    assert trim_history(messages, budget) == tuple(messages[2:])
-    assert trim_history(messages, budget + 1_000) == tuple(messages)
-    assert trim_history(messages, 5) == ()
-
-
 @given(TALK, st.integers(0, 200))
 def test_the_history_is_the_latest_part_within_its_budget(messages: list[Message], budget: int):
     history = trim_history(messages, budget)
