@@ -108,7 +108,7 @@ def run_search_clients(url: str, clients: int, requests: int, token: str) -> Out
 
 def round_trips(bench: BenchStack) -> Iterator[Figure]:
     """Requests to PostgREST, counted where they leave the process."""
-    send = bench.services.database._session._send
+    send = bench.services.database._client._handle
     for function, path in ((rag_search, "/api/rag/search"), (rag_answer, "/api/rag/answer")):
         sent: list[object] = []
 
@@ -117,7 +117,7 @@ def round_trips(bench: BenchStack) -> Iterator[Figure]:
             response: httpx.Response = send(request)
             return response
 
-        bench.services.database._session._send = count
+        bench.services.database._client._handle = count
         function.app.dependency_overrides[services_dependency] = lambda: bench.services
         try:
             headers = {"Authorization": f"Bearer {bench.token()}"}
@@ -128,5 +128,5 @@ def round_trips(bench: BenchStack) -> Iterator[Figure]:
             client.post(path, json=BODY, headers=headers).raise_for_status()
         finally:
             function.app.dependency_overrides.clear()
-            bench.services.database._session._send = send
+            bench.services.database._client._handle = send
         yield Figure(f"database round trips of {path}", len(sent), "", goal="<= 2")
