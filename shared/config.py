@@ -104,8 +104,9 @@ def _functions_secret(value: SecretStr) -> SecretStr:
 # The project's name, as other services see it.
 PRODUCT = "citerow"
 OPENAI_URL = "https://api.openai.com/v1"
-# The embedding model without a key (minilm.py).
-LOCAL_MODEL = "all-MiniLM-L6-v2"
+# The embedding model without a key (minilm.py), and the one for other languages than English, which
+# RAG_EMBEDDING_MODEL selects (multilingual_e5.py).
+LOCAL_MODEL, MULTILINGUAL_MODEL = "all-MiniLM-L6-v2", "multilingual-e5-small"
 
 SettingsType = TypeVar("SettingsType", bound="AppSettings")
 # Names that the contracts give to settings.

@@ -18,8 +18,11 @@ class EmbedderLimits:
     passage_tokens: int
 
 
-# The local model, and OpenAI's API. The window of another server is read from it (embedder_window.py).
+# Of the 512 tokens that multilingual-e5-small reads, the longest prefix takes these.
+MULTILINGUAL_E5_PREFIX_TOKENS = 3
+# The local models, and OpenAI's API. The window of another server is read from it (embedder_window.py).
 MINILM = EmbedderLimits(window=256, passage_tokens=128)
+MULTILINGUAL_E5 = EmbedderLimits(window=512 - MULTILINGUAL_E5_PREFIX_TOKENS, passage_tokens=512)
 OPENAI = EmbedderLimits(window=8191, passage_tokens=512)
 
 
