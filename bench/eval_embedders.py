@@ -1,9 +1,10 @@
 """nDCG@10 by vectors alone of the local models, and of multilingual-e5-small with other prefixes.
 
-    python -m bench.eval_embedders FOLDER...
+    python -m bench.eval_embedders [FOLDER...]
 
-Each folder is a labelled set, or holds some (labelled_sets.py). Documents are chunked for each model; a
-document is ranked by its best chunk, among all. Of a set with published rankings, the small corpus is used.
+Of bench/datasets/multilingual in each language, and of the folders: each is a labelled set, or holds some
+(labelled_sets.py). Documents are chunked for each model; a
+document is ranked by its best chunk, among all. Of a set with published rankings the small corpus is used.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from statistics import fmean
 import numpy as np
 from rich.console import Console
 
+from bench import eval_languages
 from bench.labelled_sets import SMALL, LabelledSet, sets_in
 from bench.ranking import by_best_chunk, measures
 from shared.ingestion.chunking.chunked_document import ChunkingConfig, chunk_document
@@ -31,8 +33,11 @@ Vectors = Sequence[Sequence[float]]
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.eval_embedders", description=__doc__)
-    parser.add_argument("folders", type=Path, nargs="+")
-    labelled_sets = [each for folder in parser.parse_args().folders for each in sets_in(folder)]
+    parser.add_argument("folders", type=Path, nargs="*")
+    labelled_sets = [
+        *map(eval_languages.labelled_set, eval_languages.LANGUAGES),
+        *(each for folder in parser.parse_args().folders for each in sets_in(folder)),
+    ]
     console = Console()
     figures: dict[str, list[float]] = {}
     for labelled_set in labelled_sets:

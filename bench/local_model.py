@@ -1,12 +1,14 @@
 """Passages of 128 tokens that the local model embeds in a second of processor time, and that of a question.
 
 With --baseline, in turns with the model of another checkout: python -m bench.local_model --baseline CHECKOUT.
+With --models, the local models in turns, by passages of 600 characters: python -m bench.local_model --models.
 """
 
 import argparse
 import os
 import subprocess
 import sys
+from math import inf
 from pathlib import Path
 from statistics import median
 
@@ -15,6 +17,7 @@ from rich.console import Console
 from bench import figures
 from bench.figures import Figure
 from local import ROOT
+from shared.models.embeddings import LOCAL_MODELS
 
 ROUNDS = 3
 # With the modules of a checkout; prints passages a second, and milliseconds of a question.
@@ -38,6 +41,54 @@ for question in questions:
     model.embed([question])
 print(len(passages) / of_passages, 1000 * (time.process_time() - started) / len(questions))
 """
+# Prints the seconds of the start, passages a second, milliseconds of a question, and MiB afterwards.
+SCRIPT_OF_MODEL = """
+import os, sys, time
+import psutil
+model_name, processors = sys.argv[1], int(sys.argv[2])
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:processors])
+started = time.perf_counter()
+from shared.models.embeddings import local_embedder
+model = local_embedder(model_name)
+start = time.perf_counter() - started
+from bench.synthetic_text import Prose
+prose = Prose(set())
+texts = [" ".join(prose.document(number).chunks)[:600].strip() for number in range(64)]
+questions = [prose.question(number) for number in range(20)]
+model.embed(texts[:8]); model.embed(questions[:1])
+started = time.perf_counter()
+model.embed(texts)
+of_texts, started = time.perf_counter() - started, time.perf_counter()
+for question in questions:
+    model.embed([question])
+of_question = (time.perf_counter() - started) / len(questions)
+print(start, len(texts) / of_texts, 1000 * of_question, psutil.Process().memory_info().rss / 2**20)
+"""
+
+
+def compare_models(console: Console) -> None:
+    """The best of some rounds, for the local models in turns, with one processor and with two."""
+    runs = [(model, processors) for processors in (1, 2) for model in LOCAL_MODELS]
+    best = dict.fromkeys(runs, (inf, 0.0, inf, inf))
+    for _ in range(ROUNDS):
+        for model, processors in runs:
+            start, passages, question, memory = execute(ROOT, SCRIPT_OF_MODEL, model, str(processors))
+            former = best[model, processors]
+            best[model, processors] = (
+                min(start, former[0]),
+                max(passages, former[1]),
+                min(question, former[2]),
+                min(memory, former[3]),
+            )
+    lines = [
+        "| model | processors | start, s | passages/s | a question, ms | memory, MiB |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {model} | {processors} | {start:.1f} | {passages:.1f} | {question:.1f} | {memory:.0f} |"
+            for (model, processors), (start, passages, question, memory) in best.items()
+        ),
+    ]
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
 def measure(console: Console, baseline: Path | None = None) -> list[Figure]:
@@ -65,21 +116,32 @@ def measure(console: Console, baseline: Path | None = None) -> list[Figure]:
 
 def run(checkout: Path) -> tuple[float, float]:
     """Passages a second, and milliseconds of a question, in a new process."""
+    passages, question = execute(checkout, SCRIPT)
+    return passages, question
+
+
+def execute(checkout: Path, script: str, *arguments: str) -> list[float]:
+    """The numbers that the script prints in a new process, with the modules of the checkout."""
+    # An inherited path may contain packages that are not in the environment.
+    path = os.pathsep.join([str(checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.run(
-        [sys.executable, "-P", "-c", SCRIPT],
-        env={**os.environ, "PYTHONPATH": str(checkout)},
+        [sys.executable, "-P", "-c", script, *arguments],
+        env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=True,
     )
-    passages, question = map(float, process.stdout.split())
-    return passages, question
+    return [float(word) for word in process.stdout.split()]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.local_model", description=__doc__)
     parser.add_argument("--baseline", type=Path, help="a checkout to compare with")
+    parser.add_argument("--models", action="store_true", help="compare the local models")
     options = parser.parse_args()
+    if options.models:
+        compare_models(Console())
+        return
     console, machine = Console(), figures.machine()
     measured = measure(console, options.baseline)
     figures.record("embed", machine, measured)

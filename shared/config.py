@@ -158,7 +158,7 @@ class Settings(AppSettings):
     supabase_read_url: Address | None = None
     supabase_jwt_issuer: str | None = None
 
-    # Embeddings: any OpenAI-compatible endpoint with a key, the local model without.
+    # Embeddings: any OpenAI-compatible endpoint with a key, a local model without.
     openai_api_key: SecretStr | None = None
     rag_embedding_url: Address = OPENAI_URL
     rag_embedding_model: str = "text-embedding-3-small"
@@ -167,7 +167,8 @@ class Settings(AppSettings):
     rag_embedding_dimensions: Dimensions | None = None
     rag_embedding_timeout_seconds: Seconds = 10
     # While the deployment changes its embedding model (docs/embedding-models.md): the other model, its
-    # endpoint, and its key, unless it is OPENAI_API_KEY. all-MiniLM-L6-v2 is the local model.
+    # endpoint, and its key, unless it is OPENAI_API_KEY. all-MiniLM-L6-v2 and
+    # multilingual-e5-small are local.
     rag_other_embedding_model: str | None = None
     rag_other_embedding_url: Address = OPENAI_URL
     rag_other_embedding_dimensions: Dimensions | None = None

@@ -253,7 +253,7 @@ def other_embedder_for(settings: Settings) -> Embedder | None:
         return None
     if model == model_of(settings):
         raise ConfigurationError("RAG_OTHER_EMBEDDING_MODEL: the model of RAG_EMBEDDING_MODEL; remove it")
-    if model in LOCAL_MODELS and "rag_other_embedding_url" not in settings.model_fields_set:
+    if model in LOCAL_MODELS:
         return local_embedder(model)
     key = settings.rag_other_embedding_api_key or settings.openai_api_key
     if key is None:
