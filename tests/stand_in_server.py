@@ -9,17 +9,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What to answer: JSON, or a function that makes it of the request, or raw bytes, after `delay` seconds
-    and after the event `after`; `drop` closes the connection instead, and `drip` waits so many seconds before
-    each byte of the body, `drip_head` before those of the head too. `chunks` are a stream instead: what to
-    send, and seconds or an event to wait for in between; with `drop` it breaks off."""
+    """What to answer: JSON, or a function that makes it or a whole reply of the request, or raw bytes, after
+    `delay` seconds and after the event `after`; `drop` closes the connection instead, and `drip` waits so
+    many seconds before each byte of the body, `drip_head` before those of the head too. `chunks` are a stream
+    instead: what to send, and seconds or an event to wait for in between; with `drop` it breaks off."""
 
     json: Any = None
     status: int = 200
@@ -151,6 +151,9 @@ class StandIn:
             if self._replies:
                 reply = self._replies.popleft() if len(self._replies) > 1 else self._replies[0]
         self._delay(reply)
+        if callable(reply.json):
+            made = reply.json(request)
+            reply = made if isinstance(made, Reply) else replace(reply, json=made)
         if reply.chunks is not None:
             self._stream(handler, reply, reply.chunks)
             return
@@ -158,8 +161,7 @@ class StandIn:
             handler.close_connection = True
             handler.connection.close()
             return
-        value = reply.json(request) if callable(reply.json) else reply.json
-        content = reply.body if reply.body is not None else jsonlib.dumps(value).encode()
+        content = reply.body if reply.body is not None else jsonlib.dumps(reply.json).encode()
         if reply.drip_head:
             head = f"HTTP/1.1 {reply.status} slowly\r\nContent-Length: {len(content)}\r\n\r\n"
             content = head.encode() + content
