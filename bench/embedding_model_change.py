@@ -34,6 +34,7 @@ from local.child_processes import free_port, is_responding, start, wait_until_re
 from local.operations.change_model import progress_of
 from local.seed_demo import make_services
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import local_embedder
 from shared.types import Principal
 
@@ -192,7 +193,7 @@ def _questions(tenants: TenantDatabase, org: Org, token: str, draw: random.Rando
     for chosen in draw.sample(long, QUESTIONS_OF_ORG):
         row = tenants.connection.execute("select content from rag.chunks where id = %s", [chosen]).fetchone()
         text = " ".join(str(row[0] if row else "").split()[20:35])
-        (vector,) = local_embedder().embed([text])
+        (vector,) = local_embedder().embed([text], Role.DOCUMENT)
         nearest = np.argsort(-(vectors @ np.array(vector)))[:TOP_K]
         yield Question(token, text, frozenset(ids[place] for place in nearest))
 

@@ -19,6 +19,7 @@ from bench import eval_languages
 from bench.labelled_sets import SMALL, LabelledSet, sets_in
 from bench.ranking import by_best_chunk, measures
 from shared.ingestion.chunking.chunked_document import ChunkingConfig, chunk_document
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder
 from shared.models.minilm import MiniLM
 from shared.models.multilingual_e5 import MultilingualE5
@@ -60,10 +61,14 @@ def evaluate(labelled_set: LabelledSet) -> dict[str, float]:
     asked = [item.text for item in labelled_set.judged(QUESTIONS)]
     minilm, e5 = MiniLM(), MultilingualE5()
     names, passages = chunked(labelled_set, minilm)
-    figures = {minilm.model: quality(labelled_set, names, minilm.embed(passages), minilm.embed(asked))}
+    figures = {
+        minilm.model: quality(
+            labelled_set, names, minilm.embed(passages, Role.DOCUMENT), minilm.embed(asked, Role.QUESTION)
+        )
+    }
     names, passages = chunked(labelled_set, e5)
     of_passages, of_questions = (
-        {prefix: e5.embed_prefixed([prefix + text for text in texts]) for prefix in ("query: ", "passage: ")}
+        {prefix: e5.embed_prefixed(texts, [prefix] * len(texts)) for prefix in ("query: ", "passage: ")}
         for texts in (passages, asked)
     )
     for question, document in PREFIXES:

@@ -21,6 +21,7 @@ from local.seed_demo import demo_files, make_services
 from shared.graph.rule_extractor import extract
 from shared.ingestion.chunking.chunked_document import DEFAULT_CHUNKING
 from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import embed
 from shared.services import Services
 from shared.types import Principal
@@ -112,7 +113,7 @@ def _time_steps(services: Services, document: NewDocument, timings: IngestionTim
     named = extract(row["title"], texts)
     timings.reading.append(perf_counter() - started)
     started = perf_counter()
-    embed(services.embedder, [f"{row['title']}\n{text}" for text in texts])
+    embed(services.embedder, [f"{row['title']}\n{text}" for text in texts], Role.DOCUMENT)
     timings.embedding.append(perf_counter() - started)
     timings.chunks += len(texts)
     timings.names += sum(len(one.names) for one in named)

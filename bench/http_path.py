@@ -15,6 +15,7 @@ from bench.figures import Figure
 from bench.load_generator import Outcome, Request, run_clients
 from functions import rag_answer, rag_search
 from shared.api.dependencies import services_dependency
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import embed
 
 ROUNDS = 12
@@ -87,7 +88,7 @@ def run_answer_clients(url: str, token: str) -> Outcome:
 
 def server_environment(bench: BenchStack) -> dict[str, str]:
     """The environment of bench.served_rag_search: the question's vector, embedded beforehand."""
-    (vector,) = embed(bench.services.embedder, [QUESTION])
+    (vector,) = embed(bench.services.embedder, [QUESTION], Role.QUESTION)
     return {
         "BENCH_VECTOR": json.dumps(vector),
         "BENCH_MODEL": bench.services.embedder.model,

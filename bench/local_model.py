@@ -26,6 +26,11 @@ import time
 from bench.synthetic_text import Prose
 from shared.models.embeddings import local_embedder
 model, prose = local_embedder(), Prose(set())
+try:
+    from shared.models.embedding_roles import Role
+    document, question_role = (Role.DOCUMENT,), (Role.QUESTION,)
+except ImportError:
+    document = question_role = ()
 def passage(number):
     words = " ".join(prose.document(number).chunks).split()[:128]
     while model.count_tokens(" ".join(words)) > 128:
@@ -33,12 +38,12 @@ def passage(number):
     return " ".join(words)
 passages = [passage(number) for number in range(64)]
 questions = [prose.question(number) for number in range(20)]
-model.embed(passages[:8]); model.embed(questions[:1])
+model.embed(passages[:8], *document); model.embed(questions[:1], *question_role)
 started = time.process_time()
-model.embed(passages, background=True)
+model.embed(passages, *document, background=True)
 of_passages, started = time.process_time() - started, time.process_time()
 for question in questions:
-    model.embed([question])
+    model.embed([question], *question_role)
 print(len(passages) / of_passages, 1000 * (time.process_time() - started) / len(questions))
 """
 # Prints the seconds of the start, passages a second, milliseconds of a question, and MiB afterwards.
@@ -48,6 +53,7 @@ import psutil
 model_name, processors = sys.argv[1], int(sys.argv[2])
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:processors])
 started = time.perf_counter()
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import local_embedder
 model = local_embedder(model_name)
 start = time.perf_counter() - started
@@ -55,12 +61,12 @@ from bench.synthetic_text import Prose
 prose = Prose(set())
 texts = [" ".join(prose.document(number).chunks)[:600].strip() for number in range(64)]
 questions = [prose.question(number) for number in range(20)]
-model.embed(texts[:8]); model.embed(questions[:1])
+model.embed(texts[:8], Role.DOCUMENT); model.embed(questions[:1], Role.QUESTION)
 started = time.perf_counter()
-model.embed(texts)
+model.embed(texts, Role.DOCUMENT)
 of_texts, started = time.perf_counter() - started, time.perf_counter()
 for question in questions:
-    model.embed([question])
+    model.embed([question], Role.QUESTION)
 of_question = (time.perf_counter() - started) / len(questions)
 print(start, len(texts) / of_texts, 1000 * of_question, psutil.Process().memory_info().rss / 2**20)
 """

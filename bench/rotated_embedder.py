@@ -8,23 +8,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from shared.models.embedding_roles import NO_FORMS, Role, Roles
 from shared.models.embeddings import local_embedder
 
 DIMENSIONS = 768
 
 
 class RotatedEmbedder:
-    model, remote, is_fast = "rotated-minilm", False, True
+    model, forms, remote, is_fast = "rotated-minilm", NO_FORMS, False, True
 
     def __init__(self) -> None:
         self._local = local_embedder()
         self.window, self.passage_tokens = self._local.window, self._local.passage_tokens
-        (example,) = self._local.embed(["example"])
+        (example,) = self._local.embed(["example"], Role.DOCUMENT)
         draw = np.random.default_rng(768).normal(size=(DIMENSIONS, len(example)))
         self._rotation = np.linalg.qr(draw)[0].T
 
-    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-        vectors = np.array(self._local.embed(texts, background=background))
+    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
+        vectors = np.array(self._local.embed(texts, role, background=background))
         rotated: list[list[float]] = (vectors @ self._rotation).tolist()
         return rotated
 

@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from functions.server import Functions
 from shared.api.dependencies import get_services
 from shared.generation.generators import Generation, GenerationRequest
+from shared.models.embedding_roles import NO_FORMS, Roles
 from shared.types import GeneratedText
 
 DIMENSIONS = 384
@@ -21,12 +22,12 @@ class HashEmbedder:
     """An embedder that takes no time: of each word a direction, of a text their sum. So a text is near what
     it shares words with, as it is with a real one."""
 
-    model, remote, is_fast, window, passage_tokens = "hashed", False, True, 8191, 512
+    model, forms, remote, is_fast, window, passage_tokens = "hashed", NO_FORMS, False, True, 8191, 512
 
     def __init__(self) -> None:
         self._known: dict[str, np.ndarray[Any, Any]] = {}
 
-    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
         return [np.sum([self._direction(word) for word in text.split()], axis=0).tolist() for text in texts]
 
     def _direction(self, word: str) -> np.ndarray[Any, Any]:

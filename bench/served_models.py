@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import local_embedder
 
 TEXTS = Path(os.environ["BENCH_TEXTS"])
@@ -31,7 +32,7 @@ def _write(kind: str, *texts: str) -> None:
 async def embed(request: Request) -> Response:
     texts = (await request.json())["input"]
     _write("embedding", *texts)
-    vectors = await run_in_threadpool(local_embedder().embed, texts)
+    vectors = await run_in_threadpool(local_embedder().embed, texts, Role.DOCUMENT)
     return JSONResponse(
         {"data": [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]}
     )

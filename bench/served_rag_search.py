@@ -15,6 +15,7 @@ from fastapi import FastAPI, Header
 
 from functions import rag_answer, rag_search
 from shared.api.dependencies import get_services
+from shared.models.embedding_roles import NO_FORMS, Roles
 from shared.observability.request_record_store import RequestRecorder
 
 VECTOR: list[float] = json.loads(os.environ["BENCH_VECTOR"])
@@ -25,12 +26,13 @@ class FixedEmbedder:
     """An embedder that has embedded already."""
 
     model = os.environ["BENCH_MODEL"]
+    forms = NO_FORMS
     remote = False
     is_fast = True
     window = 8191
     passage_tokens = 512
 
-    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
         return [VECTOR for _ in texts]
 
     def count_tokens(self, text: str) -> int:

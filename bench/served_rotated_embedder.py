@@ -11,13 +11,14 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from bench.rotated_embedder import RotatedEmbedder
+from shared.models.embedding_roles import Role
 
 embedder = RotatedEmbedder()
 
 
 async def embeddings(request: Request) -> JSONResponse:
     texts: list[str] = (await request.json())["input"]
-    vectors = await run_in_threadpool(embedder.embed, texts, background=len(texts) > 1)
+    vectors = await run_in_threadpool(embedder.embed, texts, Role.DOCUMENT, background=len(texts) > 1)
     data: list[dict[str, Any]] = [
         {"index": index, "embedding": vector} for index, vector in enumerate(vectors)
     ]

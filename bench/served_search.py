@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 from bench.tenant_rows import Org
 from functions.server import Functions
 from shared.api.dependencies import get_services
+from shared.models.embedding_roles import NO_FORMS, Role, Roles
 from shared.models.embeddings import local_embedder
 
 POSTGREST = os.environ["BENCH_POSTGREST"]
@@ -28,14 +29,14 @@ SAMPLED_VECTORS = [vector.tolist() for vector in Org(*json.loads(os.environ["BEN
 class SampledEmbedder:
     """An embedder that takes as long as the local model, and gives vectors like the chunks'."""
 
-    model, remote, is_fast = MODEL, False, True
+    model, forms, remote, is_fast = MODEL, NO_FORMS, False, True
 
     def __init__(self) -> None:
         self._local = local_embedder()
         self.window, self.passage_tokens = self._local.window, self._local.passage_tokens
 
-    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-        self._local.embed(texts)
+    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
+        self._local.embed(texts, role)
         return [SAMPLED_VECTORS[sum(text.encode()) % len(SAMPLED_VECTORS)] for text in texts]
 
     def count_tokens(self, text: str) -> int:
@@ -62,7 +63,7 @@ def _call_twice(authorization: str, function: str, arguments: dict[str, Any]) ->
 def search(body: dict[str, Any], authorization: Authorization) -> dict[str, Any]:
     arguments = {
         "query_text": body["q"],
-        "query_vector": None if body["mode"] == "keyword" else _embedder.embed([body["q"]])[0],
+        "query_vector": None if body["mode"] == "keyword" else _embedder.embed([body["q"]], Role.QUESTION)[0],
         "mode": body["mode"],
         "top_k": 10,
         "filters": {"collection_ids": [body["workspaceId"]], "model": MODEL},

@@ -34,6 +34,7 @@ from shared.documents import documents
 from shared.documents.documents import NewUpload
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import Jobs
+from shared.models.embedding_roles import NO_FORMS, Roles
 from shared.models.embeddings import DIMENSIONS, Embedder, local_embedder
 from shared.services import Services
 from shared.types import Principal
@@ -61,12 +62,19 @@ KEYS = {
 class RandomEmbedder:
     """An embedding service that takes no time: a direction for each text, drawn from a seed."""
 
-    model, remote, is_fast, window, passage_tokens = "all-MiniLM-L6-v2", True, True, 8191, 128
+    model, forms, remote, is_fast, window, passage_tokens = (
+        "all-MiniLM-L6-v2",
+        NO_FORMS,
+        True,
+        True,
+        8191,
+        128,
+    )
 
     def __init__(self) -> None:
         self._draw = np.random.default_rng(7)
 
-    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
         rows: list[list[float]] = self._draw.normal(size=(len(texts), DIMENSIONS)).tolist()
         return rows
 

@@ -22,8 +22,9 @@ from local.operations.org_data.database import connected
 from local.progress_columns import columns
 from shared.access.token_quotas import Quota, measured
 from shared.config import Settings
-from shared.errors import ConfigurationError, EmbeddingFailed
+from shared.errors import ConfigurationError, EmbeddingFailed, TextTooLong
 from shared.ingestion.chunking.chunked_document import passage_of
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder, embed, vector_literal
 from shared.services import Services
 
@@ -103,7 +104,8 @@ def run(database_url: str, settings: Settings, options: argparse.Namespace) -> N
         closing(Services(settings)) as services,
         connected(database_url, autocommit=True) as connection,
     ):
-        model = options.to or settings.rag_other_embedding_model
+        other = services.other_embedder
+        model: str | None = options.to or (other.model if other else None)
         if model is None:
             raise ConfigurationError(
                 "RAG_OTHER_EMBEDDING_MODEL: set the new model (docs/embedding-models.md)"
@@ -246,12 +248,19 @@ def _chunks(
 
 
 def _embedded(embedder: Embedder, chunks: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
-    """The embeddings of chunks. Raises EmbeddingFailed after several attempts."""
+    """The embeddings of chunks. Raises EmbeddingFailed after several attempts, CommandError for a chunk that
+    is too long."""
     passages = [passage_of(embedder, row["title"], row["header"], row["content"]) for row in chunks]
     for pause in (*PAUSES, None):
         try:
-            vectors = embed(embedder, passages, background=True)
+            vectors = embed(embedder, passages, Role.DOCUMENT, background=True)
             break
+        except TextTooLong as error:
+            row = chunks[error.text or 0]
+            raise CommandError(
+                f'chunk {row["chunk_id"]} of "{row["title"]}" is too long for {embedder.model} '
+                f"({error.log_reason}): index its document again with a smaller chunk_size"
+            ) from None
         except EmbeddingFailed:
             if pause is None:
                 raise

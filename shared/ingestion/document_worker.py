@@ -10,7 +10,7 @@ import base64
 import hashlib
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -20,13 +20,14 @@ from shared.access.token_quotas import Quota, TokenUsage, measured, shares
 from shared.clients.download import fetch
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
-from shared.errors import NotFound, RagError, StorageFailed, UnreadableDocument
+from shared.errors import EmbeddingFailed, NotFound, RagError, StorageFailed, UnreadableDocument
 from shared.ingestion.chunking.chunked_document import ChunkedDocument, ChunkingConfig, chunk_document
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.file_type import language_of_file
 from shared.ingestion.filter_fields import fields_of
 from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, LeaseRenewer, Row, attempt
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
 from shared.types import Principal
@@ -131,25 +132,28 @@ class Worker:
         batches."""
         waiting = [(item.job.id, passage) for item in ready for passage in item.chunked.passages]
         vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
-        jobs = {item.job.id: item.job for item in ready}
+        items = {item.job.id: item for item in ready}
         pending = deque(ready)
         failed = leases.report([item.job for item in ready if item.is_large], "embedding")
         for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
             # Documents whose batch comes later keep their leases too.
             failed |= leases.renew([item.job for item in ready if item.job.id not in failed], "embedding")
             turn = waiting[start : start + EMBEDDED_AT_ONCE]
-            part = [(job_id, passage) for job_id, passage in turn if job_id not in failed]
-            try:
-                with measured() as usage:
-                    batch = embed(ready[0].embedder, [passage for _, passage in part], background=True)
-            except RagError as error:
-                failed |= {job_id: error for job_id, _ in part}
-            else:
-                for (job_id, _), vector in zip(part, batch, strict=True):
-                    vectors[job_id].append(vector)
-            finally:
-                for job_id, own in _by_job(usage, part):
-                    self._jobs.record_tokens(jobs[job_id], own)
+            # Once more without the document of a passage that cannot be embedded.
+            while part := [(job_id, passage) for job_id, passage in turn if job_id not in failed]:
+                try:
+                    with measured() as usage:
+                        passages = [passage for _, passage in part]
+                        batch = embed(ready[0].embedder, passages, Role.DOCUMENT, background=True)
+                except RagError as error:
+                    failed |= _failed(error, part, items)
+                else:
+                    for (job_id, _), vector in zip(part, batch, strict=True):
+                        vectors[job_id].append(vector)
+                    break
+                finally:
+                    for job_id, own in _by_job(usage, part):
+                        self._jobs.record_tokens(items[job_id].job, own)
             while pending and (
                 pending[0].job.id in failed
                 or len(vectors[pending[0].job.id]) == len(pending[0].chunked.passages)
@@ -236,6 +240,17 @@ class Worker:
         except NotFound:
             message = "The uploaded file no longer exists: upload it again."
             raise UnreadableDocument(message, code="original_gone") from None
+
+
+def _failed(
+    error: RagError, part: Sequence[tuple[str, str]], items: Mapping[str, _LoadedDocument]
+) -> dict[str, RagError]:
+    """The errors of a batch by job: of one job, if one passage is the cause."""
+    if not isinstance(error, EmbeddingFailed) or error.text is None:
+        return {job_id: error for job_id, _ in part}
+    job_id, passage = part[error.text]
+    item = items[job_id]
+    return {job_id: error.of_passage(item.row["title"], item.chunked.passages.index(passage) + 1)}
 
 
 def _by_job(usage: TokenUsage, part: Sequence[tuple[str, str]]) -> Iterator[tuple[str, TokenUsage]]:

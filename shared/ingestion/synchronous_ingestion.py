@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
 from shared.clients.postgrest import Database
-from shared.errors import InvalidRequest, error_details
+from shared.errors import EmbeddingFailed, InvalidRequest, error_details
 from shared.ingestion.chunking.chunked_document import (
     DEFAULT_CHUNKING,
     ChunkedDocument,
@@ -17,6 +17,7 @@ from shared.ingestion.chunking.chunked_document import (
 )
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.filter_fields import fields_of
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.types import Principal, PrincipalSource
@@ -137,7 +138,12 @@ def chunk_and_embed(
         for number, document in enumerate(documents)
     ]
     passages = [passage for _, chunked in prepared for passage in chunked.passages]
-    vectors = _embedded(embedder, passages, guard.require_client)
+    places = [
+        (number, row["title"], index + 1)
+        for number, (row, chunked) in enumerate(prepared)
+        for index in range(len(chunked.passages))
+    ]
+    vectors = _embedded(embedder, passages, places, guard.require_client)
     return [
         {**row, "chunks": chunked.rows(list(islice(vectors, len(chunked.chunks))))}
         for row, chunked in prepared
@@ -145,12 +151,25 @@ def chunk_and_embed(
 
 
 def _embedded(
-    embedder: Embedder, passages: Sequence[str], require_client: Callable[[], None]
+    embedder: Embedder,
+    passages: Sequence[str],
+    places: Sequence[tuple[int, str, int]],
+    require_client: Callable[[], None],
 ) -> Iterator[list[float]]:
+    """`places`: of each passage the document's number and title, and its own number in it."""
     vectors: list[list[float]] = []
     for start in range(0, len(passages), EMBEDDED_AT_ONCE):
         require_client()
-        vectors += embed(embedder, passages[start : start + EMBEDDED_AT_ONCE], background=True)
+        try:
+            vectors += embed(
+                embedder, passages[start : start + EMBEDDED_AT_ONCE], Role.DOCUMENT, background=True
+            )
+        except EmbeddingFailed as error:
+            if error.text is None:
+                raise
+            document, title, number = places[start + error.text]
+            with error_details(document=document):
+                raise error.of_passage(title, number) from error
     require_client()
     return iter(vectors)
 

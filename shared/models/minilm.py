@@ -17,6 +17,7 @@ from tokenizers import Encoding, Tokenizer
 from shared.config import LOCAL_MODEL
 from shared.models.bert_network import network
 from shared.models.chunk_size_and_window import MINILM
+from shared.models.embedding_roles import NO_FORMS, Roles
 from shared.models.local_encoder import LocalEncoder
 
 START, END = 101, 102  # [CLS] and [SEP]
@@ -27,6 +28,7 @@ class MiniLM:
     """Loads in about a third of a second. Safe to use from many threads."""
 
     model = LOCAL_MODEL
+    forms = NO_FORMS
     remote = False
     is_fast = True
     dimensions = 384
@@ -44,9 +46,9 @@ class MiniLM:
         weights = (folder / "model.safetensors").resolve()
         self._encoder = LocalEncoder("minilm", _network(weights), weights.parent)
 
-    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-        """One unit vector of 384 floats for each text, in order, from its first 254 tokens. `background`: at
-        a lower priority, on systems with priorities of threads."""
+    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
+        """One unit vector of 384 floats for each text, in order, from its first 254 tokens, whatever its
+        role. `background`: at a lower priority, on systems with priorities of threads."""
         rows = [[START, *self._tokenize(text).ids[: self.window - 2], END] for text in texts]
         return self._encoder.encode(rows, lambda tokens: {"tokens": tokens}, background=background)
 

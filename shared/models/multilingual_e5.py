@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 from shared.config import MULTILINGUAL_MODEL
 from shared.models.bert_network import network
-from shared.models.chunk_size_and_window import MULTILINGUAL_E5, MULTILINGUAL_E5_PREFIX_TOKENS
+from shared.models.chunk_size_and_window import MULTILINGUAL_E5
+from shared.models.embedding_roles import Roles, each_role, known_forms
 from shared.models.local_encoder import Inputs, LocalEncoder, Tokens
 from shared.models.multilingual_e5_weights import WeightsFile, dequantised
 from shared.models.unigram_tokenizer import UnigramTokenizer
 
 START, END = 0, 2  # <s> and </s>
 LAYERS = 12
-# Of every text: of the prefixes that the model knows, this one serves questions and documents alike best.
-PREFIX = "query: "
 
 
 class MultilingualE5:
     """Loads in about a second. Safe to use from many threads."""
 
     model = MULTILINGUAL_MODEL
+    forms = known_forms(MULTILINGUAL_MODEL)
     remote = False
     is_fast = True
     dimensions = 384
@@ -41,15 +41,20 @@ class MultilingualE5:
         graph = network("float[batch, length, 384] embedded", _EMBEDDINGS, LAYERS, weights.tensor, norm)
         self._encoder = LocalEncoder("multilingual-e5", graph)
 
-    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
         """One unit vector of 384 floats for each text, in order, from the beginning that the window holds.
         `background`: at a lower priority, on systems with priorities of threads."""
-        return self.embed_prefixed([PREFIX + text for text in texts], background=background)
+        prefixes = [str(each.form(self.forms)) for each in each_role(role, texts)]
+        return self.embed_prefixed(texts, prefixes, background=background)
 
-    def embed_prefixed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-        """As embed, of texts that begin with their prefix."""
-        room = self.window + MULTILINGUAL_E5_PREFIX_TOKENS - 2
-        rows = [[START, *self._tokenizer.tokens(text)[:room], END] for text in texts]
+    def embed_prefixed(
+        self, texts: Sequence[str], prefixes: Sequence[str], *, background: bool = False
+    ) -> list[list[float]]:
+        """As embed, with these prefixes of at most three tokens."""
+        rows = []
+        for text, prefix in zip(texts, prefixes, strict=True):
+            room = self.window - 2 + len(self._tokenizer.tokens(f"{prefix}a")) - 1
+            rows.append([START, *self._tokenizer.tokens(prefix + text)[:room], END])
         return self._encoder.encode(rows, self._inputs, background=background)
 
     def count_tokens(self, text: str) -> int:

@@ -9,7 +9,9 @@ from hashlib import sha256
 
 from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
+from shared.config import EmbeddingForm
 from shared.errors import DatabaseFailed, RagError
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import DIMENSIONS, Embedder, embed, padded, vector_literal
 from shared.types import Principal
 
@@ -30,7 +32,10 @@ def embed_query(
     """
     if not seconds or embedder.is_fast:
         return _vector(embedder, text)
-    query = {"hash": question_hash(caller, embedder.model, text), "max_age_seconds": seconds}
+    query = {
+        "hash": question_hash(caller, embedder.model, text, embedder.forms.question),
+        "max_age_seconds": seconds,
+    }
     try:
         vector = _recall(database, caller, query)
     except RagError as error:
@@ -68,10 +73,11 @@ def _remember(database: Database, caller: Principal, entry: dict[str, object]) -
 
 
 def _vector(embedder: Embedder, text: str) -> list[float]:
-    (vector,) = embed(embedder, [text])
+    (vector,) = embed(embedder, [text], Role.QUESTION)
     return vector
 
 
-def question_hash(caller: Principal, model: str, text: str) -> str:
-    """The hash of a JSON list, which separates the three values. The user's id serves as a salt."""
-    return sha256(json.dumps([caller.user_id, model, text]).encode()).hexdigest()
+def question_hash(caller: Principal, model: str, text: str, form: EmbeddingForm = "") -> str:
+    """The hash of a JSON list, which separates the values. The user's id serves as a salt."""
+    values = [caller.user_id, model, text, *([form] if form else [])]
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
