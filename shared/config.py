@@ -125,7 +125,21 @@ Network = IPv4Network | IPv6Network
 Rate = Annotated[str, AfterValidator(_rate)]
 Dimensions = Annotated[int, Field(ge=256, le=3072)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
 RerankProvider = Literal["cohere", "jina", "voyage", "mixedbread"]
+
+
+# A prefix of the text, or parameters of the request.
+EmbeddingForm = str | dict[str, str | int | bool]
+
+
+class EmbeddingForms(BaseModel):
+    """The forms in which an embedding model receives a question and a document; both are empty for most."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: EmbeddingForm = ""
+    document: EmbeddingForm = ""
 
 
 class AppSettings(BaseModel):
@@ -166,6 +180,8 @@ class Settings(AppSettings):
     # what they have. rag.set_dimensions stores as many.
     rag_embedding_dimensions: Dimensions | None = None
     rag_embedding_timeout_seconds: Seconds = 10
+    # In place of the known forms of a model, by its name (embedding_roles.py).
+    rag_embedding_roles: Json[dict[str, EmbeddingForms]] = {}
     # While the deployment changes its embedding model (docs/embedding-models.md): the other model, its
     # endpoint, and its key, unless it is OPENAI_API_KEY. all-MiniLM-L6-v2 and
     # multilingual-e5-small are local.
@@ -179,6 +195,8 @@ class Settings(AppSettings):
     rag_llm_url: Address = "https://ai.gateway.lovable.dev/v1"
     rag_llm_model: str = "google/gemini-2.5-flash"
     rag_llm_timeout_seconds: Seconds = 30
+    # Of a model that thinks; `medium` is the default of most of them, and costs several times as much.
+    rag_llm_reasoning_effort: ReasoningEffort = "low"
     rag_context_tokens: Annotated[int, Field(ge=100, le=100_000)] = 3000
 
     # Reranking by a hosted model, none without a provider. `enabled` is the default of requests that do not

@@ -42,7 +42,8 @@ class RagError(Exception):
         log_reason: str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """`log_reason` is for the log alone: an SQLSTATE or the type of an exception, never a message.
+        """`log_reason` is for the log alone: an SQLSTATE, the type of an exception, or the beginning of an
+        endpoint's own words without secrets.
         `details` are names and ids of the error's subject that the caller sent or may see, for envelopes that
         have a field for them."""
         super().__init__(message or (type(self).__doc__ or "").strip())
@@ -175,6 +176,43 @@ class EmbeddingQuotaExceeded(RateLimited, code="embedding_quota_exceeded"):
 class EmbeddingFailed(RagError, code="embedding_failed"):
     """The query could not be embedded. Please try again."""
 
+    def __init__(self, message: str | None = None, *, text: int | None = None, **more: Any) -> None:
+        """`text`: the index of the text that cannot be embedded, if it is one."""
+        super().__init__(message, **more)
+        self.text = text
+
+    def of_passage(self, title: str, number: int) -> "EmbeddingFailed":
+        """The same error of a document's passage, counted from 1, whose text is alone the cause."""
+        place = f'Passage {number} of "{title[:100]}"'
+        message = f"{place} could not be embedded. Check its text, or try again."
+        if isinstance(self, TextTooLong):
+            message = f"{place} is too long for the embedding model. Set a smaller chunk_size."
+        return type(self)(message, log_reason=self.log_reason, details={**self.details, "passage": number})
+
+
+class DocumentNotEmbedded(EmbeddingFailed, code="document_not_embedded"):
+    """The document could not be embedded. Please try again."""
+
+
+class EmbedderUnauthorized(EmbeddingFailed, code="embedder_unauthorized"):
+    """The embedding model refused the deployment's key. The operator must check OPENAI_API_KEY."""
+
+
+class EmbedderNotFound(EmbeddingFailed, code="embedder_not_found"):
+    """The embedding endpoint has no such model. The operator must check RAG_EMBEDDING_MODEL and its URL."""
+
+
+class EmbedderWithoutCredit(EmbeddingFailed, status=503, code="embedder_without_credit"):
+    """The deployment has no credit left at its embedding model. The operator must add some."""
+
+
+class EmbedderRefused(EmbeddingFailed, code="embedder_refused"):
+    """The embedding model refused the request. The operator finds its reason in the log."""
+
+
+class TextTooLong(EmbeddingFailed, status=400, code="text_too_long"):
+    """The query is too long for the embedding model. Shorten it."""
+
 
 # Never sent: the matches keep their order, and the response says so (reranking.py).
 class RerankFailed(RagError, code="rerank_failed"):
@@ -215,6 +253,30 @@ class GenerationBusy(RagError, status=503, code="generation_busy"):
 
 class GenerationRefused(InvalidRequest, code="generation_refused"):
     """The answering model rejected the request. Check its parameters and messages."""
+
+
+class GenerationFiltered(GenerationRefused, code="generation_filtered"):
+    """The answering model's content filter refused the request. Rephrase it."""
+
+
+class PromptTooLong(GenerationRefused, code="prompt_too_long"):
+    """The request is too long for the answering model. Shorten it, or lower RAG_CONTEXT_TOKENS."""
+
+
+class ModelNotFound(GenerationRefused, code="model_not_found"):
+    """The answering model is unknown to its endpoint. Check the model's name."""
+
+
+class GenerationEmpty(GenerationFailed, code="generation_empty"):
+    """The answering model returned no text. Please try again."""
+
+
+class ModelUnauthorized(GenerationFailed, code="model_unauthorized"):
+    """The answering model refused the deployment's key. The operator must check RAG_LLM_API_KEY."""
+
+
+class ModelWithoutCredit(RagError, status=503, code="model_without_credit"):
+    """The deployment has no credit left at its answering model. The operator must add some."""
 
 
 class NoModel(RagError, status=503, code="no_model"):

@@ -153,7 +153,9 @@ async def write_answer(
         generated = await collect(generation)
     except GenerationRefused as refused:
         # The caller chose neither the model nor the messages.
-        raise GenerationFailed from refused
+        if type(refused) is GenerationRefused:
+            raise GenerationFailed(log_reason=refused.log_reason) from refused
+        raise GenerationFailed(str(refused), code=refused.code, log_reason=refused.log_reason) from refused
     if generated:
         judgement = await run_in_threadpool(judge_draft, judgement, generated, query.text, matches)
     draft = None if generated and generated.is_abstention else generated

@@ -3,11 +3,11 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from starlette.concurrency import run_in_threadpool
 
-from shared.errors import GenerationFailed
+from shared.errors import GenerationEmpty, GenerationFiltered
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.extractive.answer import extract
 from shared.generation.prompt import is_abstention, may_be_abstention
@@ -84,7 +84,7 @@ class Extractive:
             request.question,
             context,
             request.citations,
-            lambda texts: embed(self._embedder, texts),
+            lambda texts, roles: embed(self._embedder, texts, roles),
             request.vector,
             request.previous,
         )
@@ -103,17 +103,19 @@ class ModelGenerator:
         make = request.chat_request
         body = await run_in_threadpool(make) if request.is_long else make()
         usage: Usage | None = None
-        text, sent = "", 0
+        text, sent, refused = "", 0, False
         pairs = SurrogateJoiner()
         async with aclosing(self._stream(body) if request.streams else self._complete(body)) as replies:
-            async for reply, content in replies:
+            async for reply, message in replies:
+                content = content_of(message)
+                refused = refused or (isinstance(message, dict) and bool(message.get("refusal")))
                 usage = usage_in(reply) or usage
                 text += pairs.joined(content)
                 if sent < len(text) and not may_be_abstention(text):
                     yield text[sent:]
                     sent = len(text)
         if not text.strip():
-            raise GenerationFailed
+            raise GenerationFiltered(log_reason="the model's refusal") if refused else GenerationEmpty
         if usage is None:
             usage = await run_in_threadpool(count_usage, body["messages"], text)
         if is_abstention(text):
@@ -123,17 +125,17 @@ class ModelGenerator:
             yield text[sent:]
         yield GeneratedText(text, body["model"], usage, messages=body["messages"])
 
-    async def _stream(self, body: Body) -> AsyncGenerator[tuple[Body, str]]:
-        async with self._gateway.stream({**body, "stream": True}) as parts:
+    async def _stream(self, body: Body) -> AsyncGenerator[tuple[Body, Any]]:
+        async with self._gateway.stream({**body, "stream": True}, effort=self._gateway.effort) as parts:
             async for part in parts:
                 # The part with the usage has no choice.
                 for choice in choices(part)[:1] or [{}]:
-                    yield part, content_of(choice.get("delta"))
+                    yield part, choice.get("delta")
 
-    async def _complete(self, body: Body) -> AsyncGenerator[tuple[Body, str]]:
-        reply = await self._gateway.complete(body)
+    async def _complete(self, body: Body) -> AsyncGenerator[tuple[Body, Any]]:
+        reply = await self._gateway.complete(body, effort=self._gateway.effort)
         for choice in choices(reply)[:1]:
-            yield reply, content_of(choice.get("message"))
+            yield reply, choice.get("message")
 
 
 async def collect(generation: Generation) -> GeneratedText | None:

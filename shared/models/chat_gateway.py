@@ -1,4 +1,7 @@
-"""Asynchronous client of the chat gateway, which passes requests and responses unchanged.
+"""Asynchronous client of the chat gateway.
+
+Models and servers differ in the parameters that they take (model_habits.py), in where they put their thoughts
+(completion_text.py) and in how they fail (endpoint_failures.py): callers need not know.
 
 It limits the bytes of a response and of each event, for which the openai package, the client for threads
 (openai_model.py), has no option. A connection belongs to one event loop. A server keeps the connections of
@@ -26,23 +29,43 @@ from shared.access.token_quotas import Quota, add_call, reported_tokens
 from shared.clients.http_client import async_client, deadline, http_client, read_at_most
 from shared.clients.proxies import proxy_of_url
 from shared.config import Settings
-from shared.errors import ConfigurationError, GenerationFailed, GenerationRefused
+from shared.errors import (
+    ConfigurationError,
+    GenerationEmpty,
+    GenerationFailed,
+    GenerationFiltered,
+    GenerationRefused,
+    PromptTooLong,
+    RagError,
+)
 from shared.models.chat_stream import (
     MAX_ANSWER_BYTES,
     Body,
     bounded,
-    busy_error,
     choices,
     parts,
     read,
     read_completion,
     translate_http_errors,
 )
+from shared.models.completion_text import (
+    has_answer,
+    is_filtered,
+    parts_without_thoughts,
+    until_empty_end,
+    without_thoughts,
+)
+from shared.models.endpoint_failures import MAX_REFUSAL_BYTES, Refusal
+from shared.models.model_habits import HabitsByModel, ModelHabits
 from shared.text.token_count import count_tokens
 from shared.tracing import Call, call, model_attributes, usage_attributes
 
-# Statuses for a fault of the request: the model's name, a parameter, a message.
-REFUSED = frozenset({400, 404, 413, 422})
+# Statuses of refusals that may be about a parameter.
+MAY_NAME_PARAMETERS = frozenset({400, 404, 413, 422, 500})
+# Forms of one request that are tried, and the pauses before the same form is tried again, in seconds.
+MAX_FORMS, PAUSES = 6, (0.25, 1.0)
+# A longer Retry-After is handed on to the caller.
+MAX_PAUSE = 5.0
 # Time limits of the request for the list of models, and of a streamed answer.
 LIST_SECONDS, STREAM_SECONDS = 5.0, 300.0
 
@@ -58,8 +81,10 @@ class ChatGateway:
         model: str,
         seconds: float,
         stream_seconds: float,
+        effort: str | None = None,
     ) -> None:
-        """Raises ConfigurationError for a proxy that cannot be used."""
+        """`effort`: of thinking, for the requests of the product itself. Raises ConfigurationError for a
+        proxy that cannot be used."""
         proxy_of_url(address)
         self._address = f"{address}/chat/completions"
         self._list_address = f"{address}/models"
@@ -72,8 +97,9 @@ class ChatGateway:
         self.model = model
         self._seconds = seconds
         self._stream_seconds = stream_seconds
-        # Older endpoints refuse `stream_options`.
-        self._takes_stream_options = True
+        self._key = key
+        self.effort = effort
+        self._habits = HabitsByModel()
         self._clients: dict[AbstractEventLoop, httpx.AsyncClient] = {}
 
     @asynccontextmanager
@@ -108,18 +134,48 @@ class ChatGateway:
             raise GenerationFailed(log_reason="no list of models")
         return models
 
-    async def complete(self, request: Body) -> Body:
-        """The answer, unchanged."""
+    async def complete(self, request: Body, *, effort: str | None = None) -> Body:
+        """The completion, whose texts are without thoughts. A model that has returned no text is asked once
+        more."""
+        habits = self._habits.of(request)
+        with translate_http_errors():
+            async with asyncio.timeout(self._seconds) as limit:
+                completion = await self._complete_once(request, habits, effort, limit)
+                if not has_answer(completion, "message") and not is_filtered(completion):
+                    completion = await self._complete_once(request, habits, effort, limit)
+        if not has_answer(completion, "message"):
+            raise self._error_of_empty(completion)
+        return completion
+
+    async def _complete_once(
+        self, request: Body, habits: ModelHabits, effort: str | None, limit: asyncio.Timeout
+    ) -> Body:
         with self._call(request) as span, closing(_CallUsage(request)) as usage:
-            with translate_http_errors():
-                async with asyncio.timeout(self._seconds), self._post(request, usage) as answer:
-                    content = bytearray()
-                    async for data in bounded(answer):
-                        content += data
-            completion = read_completion(bytes(content))
+            async with self._post(request, habits, effort, usage, limit.when()) as answer:
+                completion = await self._read(answer, self._seconds)
             span.attributes |= usage_attributes(completion)
             usage.add(completion, "message")
-            return completion
+            return without_thoughts(completion, request, habits)
+
+    @staticmethod
+    async def _read(answer: httpx.Response, seconds: float) -> Body:
+        with translate_http_errors():
+            async with asyncio.timeout(seconds):
+                content = bytearray()
+                async for data in bounded(answer):
+                    content += data
+        return read_completion(bytes(content))
+
+    def _error_of_empty(self, answer: Body) -> RagError:
+        """The error for an answer without text."""
+        if error := answer.get("error"):
+            code = error.get("code") if isinstance(error, dict) else None
+            status = code if type(code) is int and 400 <= code < 600 else 500
+            return Refusal(status, {}, error).error(self._key)
+        reasons = {choice.get("finish_reason") for choice in choices(answer)}
+        if is_filtered(answer):
+            return GenerationFiltered(log_reason="finish_reason content_filter")
+        return GenerationEmpty(log_reason=f"no text, finish_reason {', '.join(map(str, reasons)) or 'none'}")
 
     def _call(self, request: Body) -> AbstractContextManager[Call]:
         # The caller of a chat completion may choose the model.
@@ -128,45 +184,114 @@ class ChatGateway:
         return call(" ".join(filter(None, ("chat", model))), attributes)
 
     @asynccontextmanager
-    async def stream(self, request: Body) -> AsyncIterator[AsyncGenerator[Body]]:
-        """The parts of the response, one of them with the usage, if the endpoint supports it. The endpoint
-        has accepted the request when the context begins. The end of the context ends the stream."""
+    async def stream(
+        self, request: Body, *, effort: str | None = None
+    ) -> AsyncIterator[AsyncGenerator[Body]]:
+        """The parts of the response without thoughts, one of them with the usage, if the endpoint counts. The
+        endpoint has accepted the request when the context begins. The end of the context ends the stream.
+        A model that has ended without a text is asked once more."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
+        habits = self._habits.of(request)
+        async with AsyncExitStack() as until:
+            first = await until.enter_async_context(self._stream_once(request, habits, effort, deadline))
+            yield await until.enter_async_context(
+                aclosing(self._with_second_attempt(first, request, habits, effort, deadline))
+            )
+
+    async def _with_second_attempt(
+        self,
+        first: AsyncGenerator[Body],
+        request: Body,
+        habits: ModelHabits,
+        effort: str | None,
+        deadline: float,
+    ) -> AsyncGenerator[Body]:
+        empty_ends: list[Body] = []
+        async for part in until_empty_end(first, empty_ends):
+            yield part
+        if not empty_ends:
+            return
+        if is_filtered(empty_ends[0]):
+            raise self._error_of_empty(empty_ends[0])
+        async with self._stream_once(request, habits, effort, deadline) as second:
+            async for part in until_empty_end(second, empty_ends):
+                yield part
+        if len(empty_ends) > 1:
+            raise self._error_of_empty(empty_ends[-1])
+
+    @asynccontextmanager
+    async def _stream_once(
+        self, request: Body, habits: ModelHabits, effort: str | None, deadline: float
+    ) -> AsyncIterator[AsyncGenerator[Body]]:
         async with AsyncExitStack() as until:
             span = until.enter_context(self._call(request))
             usage = until.enter_context(closing(_CallUsage(request)))
+            options = given if isinstance(given := request.get("stream_options"), dict) else {}
+            with_usage = {**request, "stream_options": {**options, "include_usage": True}}
             with translate_http_errors():
-                async with asyncio.timeout(self._seconds):
-                    answer = await self._open(request, usage, until)
-            kind = answer.headers.get("content-type", "")
-            if kind.partition(";")[0].strip().lower() != "text/event-stream":
-                raise GenerationFailed(log_reason="the answer is no stream")
-            yield await until.enter_async_context(aclosing(_counted(parts(answer, deadline), span, usage)))
+                async with asyncio.timeout(self._seconds) as limit:
+                    answer = await until.enter_async_context(
+                        self._post(with_usage, habits, effort, usage, limit.when())
+                    )
+            arriving = parts(answer, deadline, self._error_of_empty)
+            if "text/event-stream" not in answer.headers.get("content-type", ""):
+                arriving = await self._checked(arriving)
+            replies = _counted(arriving, span, usage)
+            yield await until.enter_async_context(aclosing(parts_without_thoughts(replies, request, habits)))
 
-    async def _open(self, request: Body, usage: "_CallUsage", until: AsyncExitStack) -> httpx.Response:
-        if self._takes_stream_options:
-            with suppress(GenerationRefused):
-                options = given if isinstance(given := request.get("stream_options"), dict) else {}
-                with_usage = {**request, "stream_options": {**options, "include_usage": True}}
-                return await until.enter_async_context(self._post(with_usage, usage))
-        answer = await until.enter_async_context(self._post(request, usage))
-        # The endpoint refused the option alone: later requests omit it.
-        self._takes_stream_options = False
-        return answer
+    async def _checked(self, arriving: AsyncGenerator[Body]) -> AsyncGenerator[Body]:
+        """The parts of a response that may be no stream, so that its error has a status. Raises it."""
+        first: Body = await anext(arriving, {})
+        is_whole = all(choice.get("finish_reason") for choice in choices(first))
+        if is_whole and not has_answer(first, "delta"):
+            await arriving.aclose()
+            raise self._error_of_empty(first)
+        return _with_first(first, arriving)
 
     @asynccontextmanager
-    async def _post(self, request: Body, usage: "_CallUsage") -> AsyncIterator[httpx.Response]:
-        async with AsyncExitStack() as until:
-            # (httpx's own JSON encoder refuses half a surrogate pair.)
-            answer = await self._send(json.dumps(request).encode(), usage, until)
-            usage.is_sent = answer.status_code == 200
-            if answer.status_code == 429:
-                raise busy_error(answer.headers.get("retry-after", ""))
-            if answer.status_code in REFUSED:
-                raise GenerationRefused(log_reason=f"status {answer.status_code}")
-            if answer.status_code != 200:
-                raise GenerationFailed(log_reason=f"status {answer.status_code}")
-            yield answer
+    async def _post(
+        self,
+        request: Body,
+        habits: ModelHabits,
+        effort: str | None,
+        usage: "_CallUsage",
+        until_time: float | None,
+    ) -> AsyncIterator[httpx.Response]:
+        """The endpoint's response to the request, in the form that it takes. Another form is tried after a
+        refused parameter, and the same one after a failure that may pass, if the time allows it."""
+        pauses = iter(PAUSES)
+        forms = 0
+        bare: Body | None = None
+        while True:
+            body = bare or habits.adapted(request, effort)
+            async with AsyncExitStack() as until:
+                # (httpx's own JSON encoder refuses half a surrogate pair.)
+                answer = await self._send(json.dumps(body).encode(), usage, until)
+                usage.is_sent = answer.status_code == 200
+                if answer.status_code == 200:
+                    if bare:
+                        habits.omit(request.keys() - bare.keys())
+                    yield answer
+                    return
+                refusal = Refusal.of(answer.status_code, answer.headers, await _beginning(answer))
+            error = refusal.error(self._key)
+            if refusal.status in MAY_NAME_PARAMETERS and forms < MAX_FORMS and bare is None:
+                forms += 1
+                is_too_long = isinstance(error, PromptTooLong)
+                if habits.reduce_room(body) if is_too_long else habits.learn(body, refusal.content):
+                    continue
+                # Some gateways hide which parameter is refused.
+                if type(error) is GenerationRefused and len(habits.bare(body)) < len(body):
+                    bare = habits.bare(body)
+                    continue
+            pause = next(pauses, None)
+            if pause is None or refusal.seconds is None:
+                raise error
+            seconds = max(pause, refusal.seconds)
+            remaining = (until_time or 0.0) - asyncio.get_running_loop().time()
+            if seconds > min(MAX_PAUSE, remaining / 2):
+                raise error
+            await asyncio.sleep(seconds)
 
     async def _send(self, content: bytes, usage: "_CallUsage", until: AsyncExitStack) -> httpx.Response:
         is_new = False
@@ -230,6 +355,24 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
+async def _beginning(answer: httpx.Response) -> bytes:
+    """The beginning of the body of an error; what there is of one that breaks off."""
+    content = bytearray()
+    with suppress(httpx.HTTPError):
+        async for data in answer.aiter_bytes():
+            content += data
+            if len(content) > MAX_REFUSAL_BYTES:
+                break
+    return bytes(content[:MAX_REFUSAL_BYTES])
+
+
+async def _with_first(first: Body, rest: AsyncGenerator[Body]) -> AsyncGenerator[Body]:
+    async with aclosing(rest):
+        yield first
+        async for part in rest:
+            yield part
+
+
 async def _counted(replies: AsyncGenerator[Body], span: Call, usage: _CallUsage) -> AsyncGenerator[Body]:
     """The parts; the counts of tokens are added to the call, and to the usage of the request."""
     with closing(usage):
@@ -256,4 +399,5 @@ def chat_gateway_for(settings: Settings) -> ChatGateway | None:
         settings.rag_llm_model,
         settings.rag_llm_timeout_seconds,
         STREAM_SECONDS,
+        settings.rag_llm_reasoning_effort,
     )

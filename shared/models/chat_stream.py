@@ -3,13 +3,13 @@
 import asyncio
 import json
 import math
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from typing import Any
 
 import httpx
 
-from shared.errors import GenerationBusy, GenerationFailed, GenerationTimedOut, RagError
+from shared.errors import GenerationFailed, GenerationTimedOut, RagError
 from shared.types import Usage
 
 Body = dict[str, Any]
@@ -17,6 +17,8 @@ Body = dict[str, Any]
 MAX_EVENT_BYTES = 1024 * 1024
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 DONE = b"[DONE]"
+# Types of the parts of a content that belong to the answer; others are thoughts.
+TEXTS = ("text", "output_text")
 # Time limit of the rest of the response, after DONE.
 SECONDS_TO_END = 0.05
 
@@ -31,18 +33,43 @@ def translate_http_errors() -> Iterator[None]:
         raise GenerationFailed from error
 
 
-async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]:
-    """The events until DONE. Raises GenerationFailed without DONE."""
+async def parts(
+    answer: httpx.Response, deadline: float, error_of: Callable[[Body], RagError]
+) -> AsyncGenerator[Body]:
+    """The events until DONE; a whole completion, from a server that streams no model, is one. Raises
+    `error_of` an event with an error, and GenerationFailed for a stream that breaks off: it has neither DONE
+    nor a reason of its end."""
+    has_ended = False
     async with aclosing(_events(_lines(answer, deadline))) as events:
         async for data in events:
             if data.strip() == DONE:
                 await _drain(events)
                 return
+            if not data.strip() or data.lstrip().startswith(b":"):
+                continue  # A ping of a server that writes it as data.
             part = read(data)
-            if part.get("error"):
+            if part.get("error") or part.get("object") == "error":
+                raise error_of({**part, "error": part.get("error") or part})
+            if any(choice.get("error") for choice in choices(part)):
                 raise GenerationFailed(log_reason="an error in the stream")
+            if any("message" in choice and "delta" not in choice for choice in choices(part)):
+                part = _as_part(part)
+            has_ended = has_ended or any(choice.get("finish_reason") for choice in choices(part))
             yield part
-    raise GenerationFailed(log_reason="the stream ended early")
+    if not has_ended:
+        raise GenerationFailed(log_reason="the stream ended early")
+
+
+def _as_part(completion: Body) -> Body:
+    """A whole completion as a part of a stream."""
+    made = [
+        {
+            **{name: value for name, value in choice.items() if name != "message"},
+            "delta": choice.get("message"),
+        }
+        for choice in choices(completion)
+    ]
+    return {**completion, "object": "chat.completion.chunk", "choices": made}
 
 
 async def _drain(events: AsyncGenerator[bytes]) -> None:
@@ -54,22 +81,31 @@ async def _drain(events: AsyncGenerator[bytes]) -> None:
 
 
 async def _events(lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """The data of each event; comments and other fields are ignored."""
+    """The data of each event; comments and other fields are ignored. A body that begins with a brace is the
+    data of one event."""
     data: list[bytes] = []
     size = 0
+    is_json: bool | None = None
     async with aclosing(lines):
         async for line in lines:
-            if line.startswith(b"data:"):
+            if is_json is None and line.strip():
+                is_json = line.lstrip().startswith(b"{")
+            if is_json:
+                data.append(line)
+                size += len(line)
+            elif line.startswith(b"data:"):
                 data.append(line[5:].removeprefix(b" "))
                 size += len(line)
-                if size > MAX_EVENT_BYTES:
-                    raise GenerationFailed(log_reason="an event is too long")
             elif not line and data:
                 yield b"\n".join(data)
                 data, size = [], 0
+            if size > MAX_EVENT_BYTES:
+                raise GenerationFailed(log_reason="an event is too long")
     # The last event may end with the stream.
     if data:
         yield b"\n".join(data)
+    if is_json:
+        yield DONE
 
 
 async def _lines(answer: httpx.Response, deadline: float) -> AsyncGenerator[bytes]:
@@ -102,7 +138,9 @@ async def bounded(answer: httpx.Response) -> AsyncGenerator[bytes]:
 def read(data: bytes) -> Body:
     """A JSON object without NaN and infinity. Raises GenerationFailed."""
     try:
-        content = json.loads(data, parse_constant=_finite, parse_float=_finite)
+        # Some servers write the end of a stream behind a whole answer.
+        text = data.decode().strip().removesuffix("data: [DONE]")
+        content = json.loads(text, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
         raise GenerationFailed(log_reason="no JSON") from None
     if not isinstance(content, dict):
@@ -111,11 +149,29 @@ def read(data: bytes) -> Body:
 
 
 def read_completion(data: bytes) -> Body:
-    """A whole answer. Raises GenerationFailed for one without a choice."""
-    body = read(data)
-    if not isinstance(body.get("choices"), list) or not body["choices"]:
+    """A whole answer, also of a server that streams it although no stream was requested. Raises
+    GenerationFailed for one without a list of choices, or an error."""
+    if not data.lstrip().startswith(b"{") and b"data:" in data:
+        events = (line[5:].strip() for line in data.splitlines() if line.startswith(b"data:"))
+        body = _joined([read(event) for event in events if event.startswith(b"{")])
+    else:
+        body = read(data)
+    if not isinstance(body.get("choices"), list) and not body.get("error"):
         raise GenerationFailed(log_reason="no completion")
     return body
+
+
+def _joined(events: list[Body]) -> Body:
+    """The completion of a stream's parts: the texts of its first choice."""
+    body: Body = {**(events[-1] if events else {}), "object": "chat.completion"}
+    deltas = [(choice, choice.get("delta") or {}) for event in events for choice in choices(event)[:1]]
+    reasons = [choice["finish_reason"] for choice, _ in deltas if choice.get("finish_reason")]
+    if deltas:
+        message = {"role": "assistant", "content": "".join(content_of(delta) for _, delta in deltas)}
+        body["choices"] = [
+            {"index": 0, "message": message, "finish_reason": reasons[-1] if reasons else None}
+        ]
+    return body | {"usage": next((event["usage"] for event in reversed(events) if event.get("usage")), None)}
 
 
 def choices(body: Body) -> list[Body]:
@@ -125,8 +181,11 @@ def choices(body: Body) -> list[Body]:
 
 
 def content_of(message: Any) -> str:
-    """The text of a message or delta, empty for a malformed one."""
+    """The text of a message or delta, which may come in parts; empty for a malformed one."""
     content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") in TEXTS]
+        return "".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
 
 
@@ -164,12 +223,3 @@ def _finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
         raise ValueError
     return number
-
-
-DEFAULT_RETRY_AFTER = "30"
-
-
-def busy_error(retry_after: str) -> GenerationBusy:
-    """The error for a gateway's 429, with its Retry-After, if that is a number of seconds."""
-    is_number = retry_after.isascii() and retry_after.isdigit()
-    return GenerationBusy(headers={"Retry-After": retry_after if is_number else DEFAULT_RETRY_AFTER})

@@ -15,10 +15,11 @@ from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, context_words
 from shared.generation.passage_statements import Statement
 from shared.generation.question_form import QuestionForm
+from shared.models.embedding_roles import Role, Roles, each_role
 from shared.text.stemming import content_words
 from shared.types import ExtractedSentence
 
-Embed = Callable[[Sequence[str]], list[list[float]]]
+Embed = Callable[[Sequence[str], Roles], list[list[float]]]
 Scores = Mapping[ExtractedSentence, float]
 
 
@@ -31,9 +32,10 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
     ]
     try:
         if vector is None:
-            vector, *vectors = embed([form.text, *texts])
+            roles = [Role.QUESTION, *each_role(Role.DOCUMENT, texts)]
+            vector, *vectors = embed([form.text, *texts], roles)
         else:
-            vectors = embed(texts)
+            vectors = embed(texts, Role.DOCUMENT)
     except EmbeddingQuotaExceeded:
         vectors = None
     frequency = Counter(word for candidate in candidates for word in candidate.words)

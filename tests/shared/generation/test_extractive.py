@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from shared.generation.extractive.weights import MAX_ITEMS, MAX_SENTENCES
 from shared.generation.passage_statements import without_markup
 from shared.generation.question_form import MAX_PARTS, QuestionForm
 from shared.ingestion.chunking.chunked_document import chunk_document
+from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, embed
 from shared.text.normalize import clean
 from shared.text.stemming import content_words
@@ -28,16 +30,16 @@ QUESTIONS = [
 
 
 def answer(embedder: Embedder, question: str, *matches: Match) -> GeneratedText:
-    return extract(question, matches, cite(matches), lambda texts: vectors(embedder, texts))
+    return extract(question, matches, cite(matches), partial(vectors, embedder))
 
 
 VECTORS: dict[str, list[float]] = {}
 
 
-def vectors(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+def vectors(embedder: Embedder, texts: Sequence[str], roles: Roles) -> list[list[float]]:
     """Each text is embedded once, since the questions have many passages in common."""
     new = [text for text in dict.fromkeys(texts) if text not in VECTORS]
-    VECTORS.update(zip(new, embed(embedder, new), strict=True))
+    VECTORS.update(zip(new, embed(embedder, new, Role.DOCUMENT), strict=True))
     return [VECTORS[text] for text in texts]
 
 
@@ -483,8 +485,6 @@ def test_a_follow_up_is_answered_by_itself(subtests: pytest.Subtests, embedder: 
     for text, previous, question, expected in cases:
         with subtests.test(question=question):
             passage = match(text)
-            draft = extract(
-                question, [passage], cite([passage]), lambda texts: embed(embedder, texts), None, previous
-            )
+            draft = extract(question, [passage], cite([passage]), partial(embed, embedder), None, previous)
             (sentence,) = draft.sentences
             assert expected in sentence.text

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from shared.config import Settings
-from shared.errors import GenerationBusy, GenerationFailed, GenerationRefused, GenerationTimedOut, RagError
+from shared.errors import (
+    GenerationBusy,
+    GenerationEmpty,
+    GenerationFailed,
+    GenerationRefused,
+    GenerationTimedOut,
+    ModelUnauthorized,
+    ModelWithoutCredit,
+    RagError,
+)
 from shared.generation.cited_documents import cite
 from shared.generation.generators import (
     INLINE_CHARACTERS,
@@ -18,7 +27,7 @@ from shared.generation.generators import (
     collect,
 )
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request, render_context
-from shared.models.chat_gateway import REFUSED, chat_gateway_for
+from shared.models.chat_gateway import chat_gateway_for
 from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder
 from shared.services import Services
@@ -232,12 +241,12 @@ def test_if_nothing_fits_the_best_match_is_truncated(service: StandIn):
     assert count_tokens(contents(request)[1]) < 300 + 200
 
 
-def failure(service: StandIn, reply: Reply, **fields: Any) -> RagError:
-    """The error for that reply. Whatever the upstream said stays inside, and it is not asked twice."""
+def failure(service: StandIn, reply: Reply, requests: int = 1, **fields: Any) -> RagError:
+    """The error for that reply, after so many requests. Whatever the upstream said stays inside."""
     service.replies(reply)
     with pytest.raises(RagError) as raised:
         write(service, KETTLE, **fields)
-    assert len(service.requests) == 1
+    assert len(service.requests) == requests
     assert not re.search("upstream|secret|7f3x", f"{raised.value} {raised.value!r} {raised.value.headers}")
     return raised.value
 
@@ -255,18 +264,22 @@ def test_a_busy_gateway_raises_busy_with_its_retry_after(service: StandIn):
 
 
 def test_an_unreadable_retry_after_becomes_thirty_seconds(subtests: pytest.Subtests):
-    for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "1.5", "-3", "soon", "²"):
+    for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "-3", "soon", "²"):
         with subtests.test(wait=wait), StandIn() as service:
-            error = failure(service, refusal(429, **({} if wait is None else {"Retry-After": wait})))
+            error = failure(service, refusal(429, **({} if wait is None else {"Retry-After": wait})), 3)
             assert error.headers == {"Retry-After": "30"}
 
 
 def test_another_error_status_is_a_failure(subtests: pytest.Subtests):
-    for status in (400, 401, 402, 403, 404, 413, 422, 500, 502, 503, 529):
+    refused, failed, unauthorized = GenerationRefused, GenerationFailed, ModelUnauthorized
+    # Without parameters a refused request is sent again, as is one that a busy endpoint refused.
+    for status, expected, requests in (
+        (400, refused, 2), (401, unauthorized, 1), (402, ModelWithoutCredit, 1), (403, unauthorized, 1),
+        (404, refused, 2), (413, refused, 2), (422, refused, 2), (500, failed, 1), (502, failed, 3),
+        (503, GenerationBusy, 3), (529, GenerationBusy, 3),
+    ):  # fmt: skip
         with subtests.test(status=status), StandIn() as service:
-            error = failure(service, refusal(status))
-            expected = GenerationRefused if status in REFUSED else GenerationFailed
-            assert type(error) is expected
+            assert type(failure(service, refusal(status), requests)) is expected
 
 
 def test_a_gateway_time_out_is_reported_as_such(service: StandIn):
@@ -275,30 +288,39 @@ def test_a_gateway_time_out_is_reported_as_such(service: StandIn):
     assert (error.status, error.code) == (500, "generation_timeout")
 
 
-def test_an_empty_or_malformed_answer_is_a_failure(subtests: pytest.Subtests):
+def test_a_model_without_a_text_is_asked_once_more(subtests: pytest.Subtests):
     cases: dict[str, Reply] = {
         "no text": says(""),
         "white space": says(" \n"),
         "null text": says(None),
-        "dropped": Reply(drop=True),
-        "empty object": Reply(json={}),
-        "list": Reply(json=[]),
-        "null": Reply(json=None),
-        "null choices": Reply(json={"choices": None}),
         "no choices": Reply(json={"choices": []}),
         "empty choice": Reply(json={"choices": [{}]}),
         "null message": Reply(json={"choices": [{"index": 0, "message": None}]}),
         "no content": Reply(json={"choices": [{"index": 0, "message": {"role": "assistant"}}]}),
         "a number": says(7),
-        "parts": says([{"type": "text", "text": "upstream"}]),
-        "error with 200": Reply(json={"error": {"message": "upstream"}}),
-        "no json": Reply(body=b"{upstream"),
-        "html": Reply(body=b"<html>upstream</html>", headers={"Content-Type": "text/html"}),
-        "empty body": Reply(body=b""),
+        "thoughts alone": says("<think>upstream"),
+        "parts without a text": says([{"type": "thinking", "thinking": "upstream"}]),
     }
     for case, reply in cases.items():
         with subtests.test(case), StandIn() as service:
-            assert type(failure(service, reply)) is GenerationFailed
+            assert type(failure(service, reply, 2)) is GenerationEmpty
+
+
+def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
+    cases: dict[str, tuple[Reply, int]] = {
+        "dropped": (Reply(drop=True), 1),
+        "empty object": (Reply(json={}), 1),
+        "list": (Reply(json=[]), 1),
+        "null": (Reply(json=None), 1),
+        "null choices": (Reply(json={"choices": None}), 1),
+        "error with 200": (Reply(json={"error": {"message": "upstream"}}), 2),
+        "no json": (Reply(body=b"{upstream"), 1),
+        "html": (Reply(body=b"<html>upstream</html>", headers={"Content-Type": "text/html"}), 1),
+        "empty body": (Reply(body=b""), 1),
+    }
+    for case, (reply, requests) in cases.items():
+        with subtests.test(case), StandIn() as service:
+            assert type(failure(service, reply, requests)) is GenerationFailed
     with StandIn() as service, pytest.raises(GenerationFailed):
         write(service, KETTLE, rag_llm_url="http://127.0.0.1:9/v1")
 

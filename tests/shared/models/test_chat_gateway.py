@@ -118,13 +118,11 @@ def test_an_endpoint_that_never_ends_its_stream_blocks_no_caller(gateway: StandI
 
 
 def test_usage_is_requested_until_the_endpoint_rejects_that_option(gateway: StandIn, endpoint: ChatGateway):
-    gateway.replies(REFUSED, REFUSED, REFUSED, STREAM, STREAM)
-    with pytest.raises(GenerationRefused):
-        run(read(endpoint))
+    gateway.replies(REFUSED, STREAM, STREAM)
     run(read(endpoint))
     run(read(endpoint))
     requests = ["stream_options" in request.json for request in gateway.requests]
-    assert requests == [True, False, True, False, False]
+    assert requests == [True, False, False]
 
 
 def tokens_of(endpoint: ChatGateway, request: Any, *, error: type[RagError] | None = None) -> list[int]:
@@ -152,6 +150,7 @@ def tokens_of(endpoint: ChatGateway, request: Any, *, error: type[RagError] | No
 
 
 def test_a_call_that_may_have_run_counts_at_least_its_request(subtests: pytest.Subtests):
+    # A whole answer without a text is requested again, in which case both calls count.
     replies: dict[str, tuple[Reply, type[RagError], int]] = {
         "no choice": (Reply(json={"choices": []}), GenerationFailed, 1),
         "dropped": (Reply(drop=True), GenerationFailed, 1),
@@ -166,7 +165,7 @@ def test_a_call_that_may_have_run_counts_at_least_its_request(subtests: pytest.S
                 endpoint = ChatGateway("key", gateway.url, "m", 1, 1)
                 # A response in chunks is a stream of events.
                 counted = tokens_of(endpoint, {**REQUEST, "stream": stream}, error=error)
-                assert len(counted) == calls
+                assert len(counted) == calls + (case == "no choice" and not stream)
                 assert all(tokens > 5 for tokens in counted)
 
 
@@ -176,7 +175,7 @@ def test_an_estimate_counts_tools_and_every_choice(gateway: StandIn, endpoint: C
     choices = [{"index": index, "message": message} for index in range(3)]
     deltas = [{"index": index, "delta": message} for index in range(3)]
     gateway.replies(
-        WHOLE, Reply(json={"choices": choices}), Reply(chunks=[*encode(piece(), {"choices": deltas}), DONE])
+        WHOLE, Reply(json={"choices": choices}), Reply(chunks=[*encode({"choices": deltas}, piece()), DONE])
     )
     tool = {"type": "function", "function": {"name": "look_up", "description": "Weather. " * 100}}
     (plain,) = tokens_of(endpoint, REQUEST)

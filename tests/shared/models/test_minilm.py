@@ -10,6 +10,7 @@ from threading import Barrier
 import numpy as np
 import pytest
 
+from shared.models.embedding_roles import Role
 from shared.models.minilm import MiniLM
 
 Sample = tuple[str, list[float]]
@@ -39,7 +40,7 @@ def same(results: list[list[float]], expected: list[list[float]]) -> bool:
 
 
 def test_vectors_agree_with_sentence_transformers(minilm: MiniLM, samples: list[Sample]) -> None:
-    vectors = minilm.embed([text for text, _ in samples])
+    vectors = minilm.embed([text for text, _ in samples], Role.DOCUMENT)
     # Vectors that an older build stored in full precision stay comparable. A blank text has no token.
     cosines = [
         cosine(one, other) for one, (text, other) in zip(vectors, samples, strict=True) if text.strip()
@@ -49,26 +50,26 @@ def test_vectors_agree_with_sentence_transformers(minilm: MiniLM, samples: list[
 
 
 def test_a_batch_of_mixed_lengths_returns_vectors_of_length_one_in_order(minilm: MiniLM) -> None:
-    alone = [minilm.embed([text])[0] for text in MIXED]
+    alone = [minilm.embed([text], Role.DOCUMENT)[0] for text in MIXED]
     for vector in alone:
         assert len(vector) == minilm.dimensions == 384
         assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
-    assert same(minilm.embed(MIXED), alone)
-    assert same(minilm.embed(MIXED[::-1]), alone[::-1])
-    assert minilm.embed([]) == []
+    assert same(minilm.embed(MIXED, Role.DOCUMENT), alone)
+    assert same(minilm.embed(MIXED[::-1], Role.DOCUMENT), alone[::-1])
+    assert minilm.embed([], Role.DOCUMENT) == []
 
 
 def test_a_long_text_is_truncated_to_the_window(minilm: MiniLM) -> None:
     spans = minilm.spans(LONG)
     cut = spans[minilm.window - 3][1]  # the last token beside [CLS] and [SEP] that fits
-    whole, read, less = minilm.embed([LONG, LONG[:cut], LONG[: spans[minilm.window - 4][1]]])
+    whole, read, less = minilm.embed([LONG, LONG[:cut], LONG[: spans[minilm.window - 4][1]]], Role.DOCUMENT)
     assert minilm.count_tokens(LONG[:cut]) == minilm.window - 2
     assert same([whole], [read])
     assert not same([whole], [less])
 
 
 def test_empty_and_blank_texts_have_the_same_vector(minilm: MiniLM) -> None:
-    empty, blank, word = minilm.embed(["", " \n\t ", "lamp"])
+    empty, blank, word = minilm.embed(["", " \n\t ", "lamp"], Role.DOCUMENT)
     assert same([empty], [blank])
     assert cosine(empty, word) < 0.9
     assert minilm.count_tokens(" \n\t ") == 0
@@ -76,16 +77,16 @@ def test_empty_and_blank_texts_have_the_same_vector(minilm: MiniLM) -> None:
 
 
 def test_results_are_the_same_in_eight_threads(minilm: MiniLM) -> None:
-    expected = minilm.embed(MIXED)
+    expected = minilm.embed(MIXED, Role.DOCUMENT)
     counts = [minilm.count_tokens(text) for text in MIXED]
     start = Barrier(8)
 
     def work(turn: int) -> None:
         start.wait()
         for index in range(turn - 3, turn):
-            assert same(minilm.embed([MIXED[index]]), [expected[index]])
+            assert same(minilm.embed([MIXED[index]], Role.DOCUMENT), [expected[index]])
         assert [minilm.count_tokens(text) for text in MIXED] == counts
-        assert same(minilm.embed(MIXED), expected)
+        assert same(minilm.embed(MIXED, Role.DOCUMENT), expected)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(8)))

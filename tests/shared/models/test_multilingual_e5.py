@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from shared.errors import ConfigurationError
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import embedder_for, known_limits_of, model_of
-from shared.models.multilingual_e5 import PREFIX, MultilingualE5
+from shared.models.multilingual_e5 import MultilingualE5
 from shared.models.multilingual_e5_weights import WeightsFile
 from tests.shared.examples import settings
 
@@ -49,7 +50,7 @@ def test_vectors_agree_with_the_engine_of_the_package(e5: MultilingualE5) -> Non
 
     texts = [text for text in (*LANGUAGES, *MIXED[:-1]) if text and text != LONG]
     for prefix, theirs in (("query: ", E5().query(texts)), ("passage: ", E5().passage(texts))):
-        ours = e5.embed_prefixed([prefix + text for text in texts])
+        ours = e5.embed_prefixed(texts, [prefix] * len(texts))
         cosines = (np.array(ours) * theirs).sum(axis=1)
         # Theirs have a scale for each 32 weights, ours one for each output.
         assert cosines.min() > 0.995
@@ -62,20 +63,20 @@ def test_tokens_are_those_of_the_engine_of_the_package(e5: MultilingualE5) -> No
 
     engine = E5()
     for text in [*LANGUAGES, LONG, "lamp"]:
-        assert e5.count_tokens(f"{PREFIX}{text}") == engine.token_count(text, is_query=True) - 2
+        assert e5.count_tokens(f"query: {text}") == engine.token_count(text, is_query=True) - 2
     assert e5.count_tokens("lamp " * 1000) == 1000 * e5.count_tokens("lamp")
     assert e5.count_tokens(" \n\t ") == 0
 
 
 @INSTALLED
 def test_a_batch_of_mixed_lengths_returns_vectors_of_length_one_in_order(e5: MultilingualE5) -> None:
-    alone = [e5.embed([text])[0] for text in MIXED]
+    alone = [e5.embed([text], Role.DOCUMENT)[0] for text in MIXED]
     for vector in alone:
         assert len(vector) == e5.dimensions == 384
         assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
-    assert same(e5.embed(MIXED), alone)
-    assert same(e5.embed(MIXED[::-1], background=True), alone[::-1])
-    assert e5.embed([]) == []
+    assert same(e5.embed(MIXED, Role.DOCUMENT), alone)
+    assert same(e5.embed(MIXED[::-1], Role.DOCUMENT, background=True), alone[::-1])
+    assert e5.embed([], Role.DOCUMENT) == []
 
 
 @INSTALLED
@@ -84,22 +85,22 @@ def test_a_text_of_the_window_is_embedded_whole_and_a_longer_one_truncated(e5: M
     # One token each.
     of_window, longer, shorter = (" ".join(words[: room + more]) for more in (0, 20, -1))
     assert e5.count_tokens(of_window) == room
-    whole, read, less = e5.embed([longer, of_window, shorter])
+    whole, read, less = e5.embed([longer, of_window, shorter], Role.DOCUMENT)
     assert same([whole], [read])
     assert not same([whole], [less])
 
 
 @INSTALLED
 def test_results_are_the_same_in_eight_threads(e5: MultilingualE5) -> None:
-    expected = e5.embed(MIXED)
+    expected = e5.embed(MIXED, Role.DOCUMENT)
     counts = [e5.count_tokens(text) for text in MIXED]
     start = Barrier(8)
 
     def work(turn: int) -> None:
         start.wait()
-        assert same(e5.embed([MIXED[turn]]), [expected[turn]])
+        assert same(e5.embed([MIXED[turn]], Role.DOCUMENT), [expected[turn]])
         assert [e5.count_tokens(text) for text in MIXED] == counts
-        assert same(e5.embed(MIXED, background=turn % 2 == 0), expected)
+        assert same(e5.embed(MIXED, Role.DOCUMENT, background=turn % 2 == 0), expected)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(8)))
@@ -107,8 +108,10 @@ def test_results_are_the_same_in_eight_threads(e5: MultilingualE5) -> None:
 
 @INSTALLED
 def test_questions_in_other_languages_find_an_english_passage(e5: MultilingualE5) -> None:
-    questions = e5.embed(["Wer hat den Leuchtturm gebaut?", "Qui a construit le phare ?"])
-    right, wrong = e5.embed(["The lighthouse was built by Elias Grove.", "Bread is baked before dawn."])
+    questions = e5.embed(["Wer hat den Leuchtturm gebaut?", "Qui a construit le phare ?"], Role.QUESTION)
+    right, wrong = e5.embed(
+        ["The lighthouse was built by Elias Grove.", "Bread is baked before dawn."], Role.DOCUMENT
+    )
     for question in questions:
         assert np.dot(question, right) > np.dot(question, wrong)
 

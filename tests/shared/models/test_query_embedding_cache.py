@@ -15,6 +15,7 @@ from shared.clients.postgrest import Database
 from shared.config import Settings
 from shared.errors import EmbeddingFailed
 from shared.models import embeddings, query_embedding_cache
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder, embed
 from shared.models.query_embedding_cache import embed_query
 from shared.services import Services
@@ -152,7 +153,7 @@ def test_an_endpoint_is_cached_until_it_has_been_fast(
     monkeypatch.setattr(embeddings, "FAST_SECONDS", 60.0)
     answers_with(service, 1)
     for _ in range(embeddings.FAST_REQUESTS - 2):
-        embed(remote.embedder, [QUESTION])
+        embed(remote.embedder, [QUESTION], Role.QUESTION)
     embedded(remote, people.ann)
     assert remembered(world, people.ann) == 1
     embedded(remote, people.ann, "Another question, whose embedding completes the measurement.")

@@ -1,0 +1,172 @@
+"""Texts of completions without the thoughts before them, whole and streamed.
+
+Thoughts come in the text between marks, as parts of the content, or in fields of their own. Those in the text
+are moved to the field `reasoning_content`, which clients know. A model that thinks gets more tokens than the
+limit of its answer (model_habits.py), which is kept here.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from shared.models.chat_stream import Body, choices, content_of
+from shared.models.model_habits import LIMIT, NEW_LIMIT, ModelHabits
+from shared.models.thoughts import ThoughtFilter, separate
+from shared.text.token_count import count_tokens
+
+# Fields of a message or delta with thoughts.
+FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+# Fields that are an answer without a text.
+OTHER_ANSWERS = ("tool_calls", "function_call", "refusal", "audio")
+
+
+def has_answer(body: Body, field: str) -> bool:
+    """Whether a choice has a text or another answer, in its `field`: `message`, or `delta` of a stream."""
+    return any(_has_answer(choice.get(field)) for choice in choices(body))
+
+
+def _has_answer(message: Any) -> bool:
+    if not isinstance(message, dict):
+        return False
+    return bool(content_of(message).strip()) or any(message.get(name) for name in OTHER_ANSWERS)
+
+
+def is_filtered(body: Body) -> bool:
+    """Whether a filter has withheld the answer."""
+    return any(choice.get("finish_reason") == "content_filter" for choice in choices(body))
+
+
+def without_thoughts(completion: Body, request: Body, habits: ModelHabits) -> Body:
+    """The completion with the answers alone as its texts. Notes in `habits` what they show."""
+    limit = _limit_of(request)
+    has_room = habits.room(limit) > 0
+    made = []
+    for choice in choices(completion):
+        message = value if isinstance(value := choice.get("message"), dict) else {}
+        text, thoughts, found = separate(content_of(message))
+        _note(habits, message, thoughts, found, is_known=bool(text))
+        cut = _cut(text, limit) if has_room and limit else text
+        reason = {"finish_reason": "length"} if len(cut) < len(text) else {}
+        if choice.get("finish_reason") == "length" and not text.strip():
+            habits.thinks = True
+        made.append({**choice, "message": _with(message, cut, thoughts), **reason})
+    _note_usage(habits, completion)
+    return {**completion, "choices": made}
+
+
+async def parts_without_thoughts(
+    replies: AsyncGenerator[Body], request: Body, habits: ModelHabits
+) -> AsyncGenerator[Body]:
+    """The parts of a stream with texts that are the answer alone, which ends at the request's limit."""
+    limit = _limit_of(request)
+    has_room = habits.room(limit) > 0
+    texts: dict[str, _StreamedText] = {}
+    part: Body = {}
+    async with aclosing(replies):
+        async for part in replies:
+            made = []
+            for choice in choices(part):
+                delta = value if isinstance(value := choice.get("delta"), dict) else {}
+                streamed = texts.setdefault(str(choice.get("index")), _StreamedText(habits))
+                text, thoughts = streamed.feed(delta, is_last=bool(choice.get("finish_reason")))
+                if choice.get("finish_reason") == "length" and not streamed.tokens:
+                    habits.thinks = True
+                if has_room and limit and streamed.tokens > limit:
+                    rest = _cut(text, limit - streamed.tokens + count_tokens(text))
+                    ended = {**choice, "delta": _with(delta, rest, thoughts), "finish_reason": "length"}
+                    yield {**part, "choices": [ended]}
+                    return
+                made.append({**choice, "delta": _with(delta, text, thoughts)})
+            _note_usage(habits, part)
+            yield {**part, "choices": made} if made else part
+    # A stream may end without a reason.
+    for index, streamed in texts.items():
+        text, _ = streamed.feed({}, is_last=True)
+        if text:
+            choice = {"index": int(index) if index.isdecimal() else 0, "delta": {"content": text}}
+            yield {**part, "choices": [choice]}
+
+
+class _StreamedText:
+    """The text of one choice, and its tokens so far."""
+
+    def __init__(self, habits: ModelHabits) -> None:
+        self._habits = habits
+        self._filter = ThoughtFilter(holds=habits.is_unopened)
+        self._has_ended = False
+        self.tokens = 0
+
+    def feed(self, delta: Body, *, is_last: bool) -> tuple[str, str]:
+        """The answer and the thoughts that the delta adds."""
+        text, thoughts = self._filter.feed(content_of(delta))
+        if is_last and not self._has_ended:
+            self._has_ended = True
+            rest, rest_of_thoughts = self._filter.end()
+            text, thoughts = text + rest, thoughts + rest_of_thoughts
+        self.tokens += count_tokens(text)
+        _note(self._habits, delta, thoughts, self._filter, is_known=self._has_ended and self.tokens > 0)
+        return text, thoughts
+
+
+async def until_empty_end(replies: AsyncGenerator[Body], empty_ends: list[Body]) -> AsyncGenerator[Body]:
+    """The parts of a stream; of one that ends without an answer, those before its end, which is appended to
+    `empty_ends`."""
+    has_text = False
+    last: Body = {}
+    async with aclosing(replies):
+        async for part in replies:
+            has_text = has_text or has_answer(part, "delta")
+            last = part
+            if not has_text and any(choice.get("finish_reason") for choice in choices(part)):
+                break
+            yield part
+    if not has_text:
+        empty_ends.append(last)
+
+
+def _limit_of(request: Body) -> int | None:
+    limit = request.get(NEW_LIMIT, request.get(LIMIT))
+    return limit if type(limit) is int else None
+
+
+def _note(
+    habits: ModelHabits, message: Body, thoughts: str, found: ThoughtFilter, *, is_known: bool = True
+) -> None:
+    """Note what a message shows of its model. `is_known`: the whole text is, with an answer."""
+    if thoughts or found.is_open or any(message.get(name) for name in FIELDS):
+        habits.thinks = True
+    if is_known:
+        habits.is_unopened = found.is_unopened
+
+
+def _note_usage(habits: ModelHabits, body: Body) -> None:
+    usage = body.get("usage")
+    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
+    tokens = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    if type(tokens) is int and tokens > 0:
+        habits.thinks = True
+
+
+def _with(message: Body, text: str, thoughts: str) -> Body:
+    """The message with that text, and thoughts that were in it in the field for them."""
+    content = message.get("content")
+    if content_of(message) == text and not thoughts and not isinstance(content, list):
+        return message
+    made = {**message, "content": text}
+    for part in content if isinstance(content, list) else []:
+        if isinstance(part, dict) and part.get("type") == "refusal":
+            made["refusal"] = part.get("refusal")
+    if thoughts:
+        made["reasoning_content"] = thoughts
+    return made
+
+
+def _cut(text: str, tokens: int) -> str:
+    """The beginning of the text with that many tokens."""
+    if count_tokens(text) <= tokens:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count_tokens(text[:middle]) <= tokens else (low, middle - 1)
+    return text[:low].rstrip()

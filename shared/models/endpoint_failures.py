@@ -1,0 +1,151 @@
+"""Failures of a model's endpoint: the cause, for the caller and the log, and whether to try again."""
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from shared.errors import (
+    GenerationBusy,
+    GenerationFailed,
+    GenerationFiltered,
+    GenerationRefused,
+    ModelNotFound,
+    ModelUnauthorized,
+    ModelWithoutCredit,
+    PromptTooLong,
+    RagError,
+)
+
+MAX_REFUSAL_BYTES = 64 * 1024
+MAX_LOGGED_CHARACTERS = 200
+# The Retry-After of an endpoint that names none.
+DEFAULT_SECONDS = 30
+_CREDIT = re.compile(
+    r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|"
+    r"(?:no|out of|enough|more) credits?\b|payment required|plan and billing|"
+    r"billing (?:hard )?limit|recharge",
+    re.IGNORECASE,
+)
+_FILTER = re.compile(
+    r"content[_ -]?(?:filter|management|policy)|ResponsibleAI|safety (?:system|filter|settings)|"
+    r"prohibited[_ ]content|content exists risk|data_inspection_failed|inappropriate content",
+    re.IGNORECASE,
+)
+_TOO_LONG = re.compile(
+    r"context[_ ](?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens|"
+    r"input (?:is too long|length|token count)|reduce (?:the length|your (?:message|prompt))|"
+    r"request too large|max_tokens must be at least 1, got -|exceeds? the (?:maximum|available|model)",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(
+    r"model.{0,80}(?:not (?:found|exist|supported)|does ?n.t exist|is not a valid|unknown)|"
+    r"no endpoints found for|(?:no such|unknown|invalid|unsupported) model|model_not_found|try pulling",
+    re.IGNORECASE | re.DOTALL,
+)
+_SECRET = re.compile(r"\b(?:sk|pk|key|gsk|xai|AIza)[-_A-Za-z0-9*.]{6,}|Bearer \S+", re.IGNORECASE)
+_WAIT_IN_WORDS = re.compile(
+    r"(?:try again|retry).{0,20}?in (?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s\b| seconds)", re.IGNORECASE
+)
+_TRANSIENT = frozenset({408, 429, 502, 503, 504, 529})
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A response that is no answer. `content`: its JSON, or its text."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: Any
+
+    @classmethod
+    def of(cls, status: int, headers: Mapping[str, str], body: bytes) -> "Refusal":
+        text = body.decode("utf-8", "replace")
+        try:
+            return cls(status, headers, json.loads(text))
+        except (ValueError, RecursionError):
+            return cls(status, headers, text)
+
+    @property
+    def message(self) -> str:
+        """The endpoint's own words, on one line."""
+        return " ".join(" ".join(_messages(self.content)).split())
+
+    @property
+    def seconds(self) -> float | None:
+        """The pause that the endpoint asks for; None if another attempt is in vain."""
+        if self.status not in _TRANSIENT or _CREDIT.search(self.message):
+            return None
+        return _pause_of(self.headers, self.message)
+
+    def error(self, key: str) -> RagError:
+        """The error that a caller gets. `key` is kept out of the log."""
+        words = _SECRET.sub("[secret]", self.message.replace(key, "[secret]"))[:MAX_LOGGED_CHARACTERS]
+        reason = f"status {self.status}: {words}" if words else f"status {self.status}"
+        kind = self._kind()
+        if kind is GenerationBusy:
+            wait = max(1, round(self.seconds or 0)) if self.seconds else DEFAULT_SECONDS
+            return GenerationBusy(headers={"Retry-After": str(wait)}, log_reason=reason)
+        return kind(log_reason=reason)
+
+    def _kind(self) -> type[RagError]:
+        message = self.message
+        if self.status in (401, 403) and not _CREDIT.search(message):
+            return ModelUnauthorized
+        if self.status == 402 or _CREDIT.search(message):
+            return ModelWithoutCredit
+        if self.status in (429, 503, 529):
+            return GenerationBusy
+        if self.status in (400, 404, 413, 422, 500):
+            for pattern, kind in (
+                (_FILTER, GenerationFiltered),
+                (_TOO_LONG, PromptTooLong),
+                (_NO_MODEL, ModelNotFound),
+            ):
+                if pattern.search(message):
+                    return kind
+        return GenerationRefused if self.status in (400, 404, 413, 422) else GenerationFailed
+
+
+def _pause_of(headers: Mapping[str, str], message: str) -> float:
+    milliseconds, wait = headers.get("retry-after-ms", ""), headers.get("retry-after", "").strip()
+    if milliseconds.isdecimal():
+        return int(milliseconds) / 1000
+    if re.fullmatch(r"\d+(?:\.\d+)?", wait, re.ASCII):
+        return float(wait)
+    if wait:
+        try:
+            return max(0.0, parsedate_to_datetime(wait).timestamp() - time.time())
+        except (TypeError, ValueError, OverflowError):
+            return 0.0
+    if words := _WAIT_IN_WORDS.search(message):
+        number = float(words[2]) / (1000 if words[3] == "ms" else 1)
+        return 60 * int(words[1] or 0) + number
+    return 0.0
+
+
+def _messages(value: Any) -> list[str]:
+    """The texts of an error's fields that people read, and its codes."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [text for each in value for text in _messages(each)]
+    if isinstance(value, dict):
+        names = (
+            "message",
+            "msg",
+            "error",
+            "errors",
+            "detail",
+            "code",
+            "type",
+            "status",
+            "metadata",
+            "raw",
+            "innererror",
+        )
+        return [text for name in names if name in value for text in _messages(value[name])]
+    return []

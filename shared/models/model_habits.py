@@ -1,0 +1,192 @@
+"""Parameters that a chat endpoint takes from a model's caller, learnt from its refusals.
+
+OpenAI's reasoning models refuse a temperature and want max_completion_tokens; older servers do not know
+stream_options. So a refused parameter is left out or renamed, and the process remembers it for the model.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from threading import Lock
+from typing import Any
+
+from cachetools import LRUCache
+
+from shared.models.chat_stream import Body
+
+LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"
+# A request means the same without these. Of two that exclude each other, the first is left out.
+OPTIONAL = (
+    "stream_options", "reasoning_effort", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty",
+    "seed", "logit_bias", "logprobs", "top_logprobs", "parallel_tool_calls", "store", "metadata", "user",
+    "temperature", LIMIT, NEW_LIMIT,
+)  # fmt: skip
+# Tokens that a model gets for its thoughts, besides the limit of its answer.
+ROOM = 8192
+# Words of a refusal that is about a number, not about the parameter.
+_ABOUT_THE_NUMBER = re.compile(
+    r"too large|too high|too big|at most|maximum|exceed|greater than|less than|out of range|must be between",
+    re.IGNORECASE,
+)
+_SYSTEM_ROLE = re.compile(
+    r"""(?:system|developer).{0,40}(?:role|instruction|message|prompt)
+    .{0,60}not\ (?:be\ )?(?:support|enabl|allow)
+    |role:?\ (?:system|developer)
+    |role.{0,40}not\ support.{0,20}system|not\ support.{0,30}(?:system|developer)""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_STREAM = re.compile(
+    r"'stream' does not support|verified to stream|stream(?:ing)? (?:is|are) not (?:supported|enabled)|"
+    r"not support (?:streaming|stream\b)",
+    re.IGNORECASE,
+)
+# Qwen3 behind some servers thinks in streams only.
+_NO_THOUGHTS_IN_WHOLE_ANSWERS = re.compile(r"enable[_ ]thinking", re.IGNORECASE)
+MODELS = 100
+OTHER_LIMIT = {LIMIT: NEW_LIMIT, NEW_LIMIT: LIMIT}
+
+
+class ModelHabits:
+    """What an endpoint has shown of one model."""
+
+    def __init__(self) -> None:
+        self._refused: frozenset[str] = frozenset()
+        self._has_system_role = self._has_streams = True
+        self._thinks_in_streams_only = False
+        self._room = ROOM
+        # Whether the model writes thoughts, and whether without an opening mark; None if that is unknown.
+        self.thinks = False
+        self.is_unopened: bool | None = None
+
+    def room(self, limit: object) -> int:
+        """The tokens for thoughts that are added to the limit of an answer."""
+        return self._room if self.thinks and type(limit) is int else 0
+
+    def adapted(self, request: Body, effort: str | None) -> Body:
+        """The request as the endpoint takes it. `effort`: of a thinking model, where the request has none."""
+        body = dict(request)
+        if self.thinks and effort:
+            body.setdefault("reasoning_effort", effort)
+        for name in (LIMIT, NEW_LIMIT):
+            if type(limit := body.get(name)) is int:
+                body[name] = limit + self.room(limit)
+        for name in self._refused & body.keys():
+            value = body.pop(name)
+            if (other := OTHER_LIMIT.get(name)) and other not in self._refused:
+                body[other] = value
+        if not self._has_streams:
+            body = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
+        if self._thinks_in_streams_only and not body.get("stream"):
+            body.setdefault("enable_thinking", False)
+        if not self._has_system_role:
+            body["messages"] = _without_system_role(body["messages"])
+        return body
+
+    def reduce_room(self, sent: Body) -> bool:
+        """Give back room for thoughts, after a refusal for the length of the request that was `sent`. False
+        if it had none: the limit itself is the caller's."""
+        has_room = any(self.room(sent.get(name)) > 0 for name in (LIMIT, NEW_LIMIT))
+        self._room = self._room // 4 if self._room > 512 else 0
+        return has_room
+
+    def learn(self, sent: Body, refusal: Any) -> bool:
+        """Whether another form of the request may be accepted, after the refusal of the one that was `sent`.
+        `refusal` is the JSON of the response, or its text."""
+        text = " ".join(_strings(refusal))
+        name = self._refused_parameter(sent, refusal, text)
+        other = OTHER_LIMIT.get(name) if name else None
+        if name and other and _ABOUT_THE_NUMBER.search(text) and not _is_named(other, text):
+            return self.reduce_room(sent)
+        if self._has_streams and sent.get("stream") and _STREAM.search(text):
+            self._has_streams = False
+            return True
+        if name:
+            self._refused |= {name}
+            return True
+        if (
+            not sent.get("stream")
+            and "enable_thinking" not in sent
+            and _NO_THOUGHTS_IN_WHOLE_ANSWERS.search(text)
+        ):
+            self._thinks_in_streams_only = True
+            return True
+        if self._has_system_role and _SYSTEM_ROLE.search(text) and _has_system_message(sent):
+            self._has_system_role = False
+            return True
+        return False
+
+    @staticmethod
+    def bare(sent: Body) -> Body:
+        """The request without the parameters that may be left out, but with its limit."""
+        kept = {LIMIT, NEW_LIMIT}
+        return {name: value for name, value in sent.items() if name not in OPTIONAL or name in kept}
+
+    def omit(self, names: Iterable[str]) -> None:
+        self._refused |= {name for name in names if name in OPTIONAL}
+
+    def _refused_parameter(self, sent: Body, refusal: Any, text: str) -> str | None:
+        given = [name for name in OPTIONAL if name in sent]
+        named = {part for name in _parameters(refusal) for part in re.split(r"[^\w]+", name)}
+        for name in given:
+            if name in named:
+                return name
+        return next((name for name in given if _is_named(name, text)), None)
+
+
+def _is_named(name: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){name}(?!\w)", text) is not None
+
+
+def _parameters(refusal: Any) -> Iterator[str]:
+    """The names of parameters in the fields of an error: `param`, or the `loc` of a list of faults."""
+    if isinstance(refusal, list):
+        for each in refusal:
+            yield from _parameters(each)
+    elif isinstance(refusal, dict):
+        for name, value in refusal.items():
+            if name in ("param", "loc", "field", "parameter"):
+                yield from _strings(value)
+            else:
+                yield from _parameters(value)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _strings(each)
+
+
+def _has_system_message(request: Body) -> bool:
+    return any(message.get("role") in ("system", "developer") for message in request["messages"])
+
+
+def _without_system_role(messages: list[Body]) -> list[Body]:
+    """The messages, with the text of each system message before that of the next message of the user."""
+    made: list[Body] = []
+    instructions: list[str] = []
+    for message in messages:
+        content = message.get("content")
+        if message.get("role") in ("system", "developer") and isinstance(content, str):
+            instructions.append(content)
+        elif message.get("role") == "user" and instructions and isinstance(content, str):
+            made.append({**message, "content": "\n\n".join([*instructions, content])})
+            instructions = []
+        else:
+            made.append(message)
+    return made + ([{"role": "user", "content": "\n\n".join(instructions)}] if instructions else [])
+
+
+class HabitsByModel:
+    """The habits of an endpoint's models, by name; of the last that were used, since callers may name any."""
+
+    def __init__(self) -> None:
+        self._habits: LRUCache[str, ModelHabits] = LRUCache(MODELS)
+        self._lock = Lock()
+
+    def of(self, request: Body) -> ModelHabits:
+        name = str(request.get("model"))
+        with self._lock:
+            if name not in self._habits:
+                self._habits[name] = ModelHabits()
+            return self._habits[name]

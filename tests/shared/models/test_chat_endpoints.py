@@ -1,0 +1,86 @@
+"""The gateway's client against chat endpoints as they are."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from shared.errors import RagError
+from shared.models.chat_gateway import ChatGateway
+from shared.models.chat_stream import choices, completion_text, content_of
+from tests.shared.models.chat_endpoints import GOOD, WAYS, Endpoint, Way
+from tests.stand_in_server import Reply, StandIn
+
+pytestmark = pytest.mark.usefixtures("short_pauses")
+
+REQUEST = {
+    "model": "m",
+    "messages": [{"role": "system", "content": "Rules."}, {"role": "user", "content": "How long?"}],
+    "temperature": 0,
+    "max_tokens": 400,
+}
+# A client of chat completions may send these.
+MORE = {
+    "top_p": 0.5, "presence_penalty": 0.1, "frequency_penalty": 0.1, "seed": 1, "parallel_tool_calls": True,
+    "store": False, "reasoning_effort": "low",
+}  # fmt: skip
+
+
+def outcome_of(gateway: ChatGateway, request: dict[str, Any], *, stream: bool) -> str:
+    async def text() -> str:
+        if not stream:
+            return completion_text(await gateway.complete(request, effort="low"))
+        written = ""
+        async with gateway.stream({**request, "stream": True}, effort="low") as parts:
+            async for part in parts:
+                written += "".join(content_of(choice.get("delta")) for choice in choices(part)[:1])
+        return written
+
+    try:
+        return f"answer: {asyncio.run(text()).strip()}"
+    except RagError as raised:
+        error = raised
+    assert "sk-" not in f"{error} {error.log_reason}"
+    assert len(error.log_reason or "") < 300
+    return error.code
+
+
+def ask(way: Way, *, stream: bool, failures: float = float("inf")) -> str:
+    with StandIn() as server:
+        server.replies(Reply(json=Endpoint(way, failures=failures)))
+        return outcome_of(ChatGateway("sk-key", server.url, "m", 60, 60), REQUEST, stream=stream)
+
+
+def names(ways: list[Way]) -> list[str]:
+    counts = Counter(way["name"] for way in ways)
+    assert max(counts.values()) == 1
+    return list(counts)
+
+
+REFUSING = [way for way in WAYS if "refuses" in way]
+OTHERS = [way for way in WAYS if "refuses" not in way]
+
+
+@pytest.mark.parametrize("way", REFUSING, ids=names(REFUSING))
+def test_a_refused_parameter_is_learnt_with_the_first_request(way: Way):
+    for request, stream in ((REQUEST, False), (REQUEST, True), ({**REQUEST, **MORE}, False)):
+        endpoint = Endpoint(way)
+        with StandIn() as server:
+            server.replies(Reply(json=endpoint))
+            gateway = ChatGateway("sk-key", server.url, "m", 60, 60)
+            assert outcome_of(gateway, request, stream=stream) == f"answer: {GOOD}"
+            first = endpoint.requests
+            assert outcome_of(gateway, request, stream=stream) == f"answer: {GOOD}"
+        assert first <= 4
+        assert endpoint.requests == first + 1
+
+
+@pytest.mark.parametrize("way", OTHERS, ids=names(OTHERS))
+def test_an_answer_is_without_thoughts_and_a_failure_has_its_cause(way: Way):
+    assert ask(way, stream=True) == way["outcome"]
+    whole = f"answer: {GOOD}" if "events" in way else way["outcome"]
+    assert ask(way, stream=False) == whole
+    if "again" in way:
+        expected = f"answer: {GOOD}" if way["again"] else way["outcome"]
+        assert ask(way, stream=False, failures=1) == expected
