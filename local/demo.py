@@ -20,6 +20,8 @@ from local.stack import Stack
 from shared.clients.http_client import http_client
 from shared.errors import EmbeddingFailed
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
+from shared.models.embedding_roles import Role
+from shared.models.model_check import error_of
 from shared.services import Services
 
 QUESTIONS = Path(__file__).parent / "questions.toml"
@@ -162,6 +164,21 @@ def report_models(services: Services, console: Console) -> None:
     if unknown := unknown_settings():
         line(f"Ignored, since no setting has this name: {', '.join(unknown)}")
     line(models_of(services))
+
+
+def try_models(services: Services, console: Console) -> None:
+    """Request a word of each model that is a service, and print what it found."""
+    if services.embedder.remote:
+        try:
+            services.embedder.embed(["start"], Role.QUESTION)
+            found = "The embedding model answers."
+        except EmbeddingFailed as error:
+            found = f"The embedding model does not answer: {error} ({error.log_reason})"
+        console.print(found, markup=False, highlight=False, soft_wrap=True)
+    if gateway := services.chat_gateway:
+        failed = error_of(gateway, services.settings.rag_llm_timeout_seconds)
+        found = f"does not answer: {failed} ({failed.log_reason})" if failed else "answers."
+        console.print(f"The answering model {found}", markup=False, highlight=False, soft_wrap=True)
 
 
 def introduce(stack: Stack, console: Console) -> None:

@@ -85,6 +85,7 @@ def serve(stack: Stack, options: Namespace) -> None:
                     soft_wrap=True,
                 )
             with closing(make_services(stack)) as services:
+                demo.try_models(services, console)
                 if not demo.is_ingested(stack, services):
                     if services.embedder.remote:
                         console.print("The demo's documents are not embedded yet: python -m local ingest")

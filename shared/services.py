@@ -38,6 +38,7 @@ from shared.generation.confidence import CALIBRATIONS, Calibration, calibration_
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.chunk_size_and_window import EmbedderLimits
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import (
     DIMENSIONS,
     MAX_DIMENSIONS,
@@ -180,12 +181,14 @@ class Services:
 
         An endpoint that does not answer is logged, since it may start later.
         """
-        requested = requested_dimensions(self.embedder.model, self.settings.rag_embedding_dimensions)
+        requested = requested_dimensions(
+            self.settings.rag_embedding_model, self.settings.rag_embedding_dimensions
+        )
         if not self.embedder.remote or requested:
             return
         try:
             with deadline(EMBEDDER_SECONDS):
-                (vector,) = self.embedder.embed(["start"])
+                (vector,) = self.embedder.embed(["start"], Role.DOCUMENT)
         except EmbeddingFailed as error:
             log.warning(
                 "the embedding server does not embed (%s): check RAG_EMBEDDING_URL, RAG_EMBEDDING_MODEL and "
@@ -197,12 +200,12 @@ class Services:
             raise ConfigurationError(
                 f"RAG_EMBEDDING_MODEL: {self.embedder.model} has {len(vector):,} dimensions, and at most "
                 f"{MAX_DIMENSIONS:,} are stored; set a model with fewer, or RAG_EMBEDDING_DIMENSIONS for one "
-                "that can reduce them (docs/own-models.md)"
+                "that can reduce them (docs/models.md)"
             )
         if len(vector) > DIMENSIONS:
             log.warning(
                 "RAG_EMBEDDING_MODEL: %s has %s dimensions, and the database refuses more than %s unless "
-                "rag.set_dimensions was called for the model: see docs/own-models.md",
+                "rag.set_dimensions was called for the model: see docs/models.md",
                 self.embedder.model, f"{len(vector):,}", f"{DIMENSIONS:,}",
             )  # fmt: skip
 
@@ -223,6 +226,13 @@ class Services:
             )
         if self.settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
+        elif self.embedder.model != self.settings.rag_embedding_model:
+            log.warning(
+                "RAG_EMBEDDING_ROLES sets another form of documents: the database has the model as %s, and "
+                "searches do not find documents of %s; see docs/configuration.md",
+                self.embedder.model,
+                self.settings.rag_embedding_model,
+            )
         if self.settings.rag_llm_api_key is None:
             log.warning("RAG_LLM_API_KEY is not set: answers are extracted sentences")
 

@@ -30,7 +30,14 @@ from shared.api.middleware import (
     UnhandledErrorMiddleware,
 )
 from shared.config import on_lambda, read_server_settings
-from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
+from shared.errors import (
+    BodyTooLarge,
+    GenerationRefused,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    RagError,
+)
 from shared.library_patches.fastapi import LazyResponsesRoute
 from shared.observability import opentelemetry
 from shared.observability.request_log import configure
@@ -169,7 +176,9 @@ def _handler(
         error = to_error(raised)
         trace: Trace = request.state.trace
         trace.error = error.code
-        trace.log_reason = error.log_reason if error.status >= 500 else None
+        # Of other errors of a request the body says all; a model's refusal has the endpoint's own words.
+        is_logged = error.status >= 500 or isinstance(error, GenerationRefused)
+        trace.log_reason = error.log_reason if is_logged else None
         return render(error)
 
     return handle

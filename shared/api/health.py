@@ -52,7 +52,16 @@ def check(
         "embedding_service": embedding.state,
         "gateway": gateway,
     }
-    details = _details(services, status, embedding, of_admin) if of_admin else None
+    models = probes.models_of_orgs(services, caller) if caller and of_admin else []
+    if embedding.state is State.HEALTHY and not set(models) <= set(embedding.names):
+        # Searches find nothing of the documents of another model.
+        states["embedding_service"] = State.DEGRADED
+    answer_error = probes.ANSWERS.at(services, clock) if of_admin else None
+    if answer_error:
+        # A slow or busy model may answer the next request.
+        passes = answer_error in ("generation_timeout", "generation_busy")
+        states["gateway"] = State.DEGRADED if passes else State.UNHEALTHY
+    details = _details(services, status, embedding, of_admin, models, answer_error) if of_admin else None
     return Report(VERSION, _overall(status, states, services), states, datetime.now(UTC), details)
 
 
@@ -148,7 +157,12 @@ def _queue(services: Services, health: DatabaseHealth | None) -> State:
 
 
 def _details(
-    services: Services, status: DatabaseStatus, embedding: Embedding, health: DatabaseHealth
+    services: Services,
+    status: DatabaseStatus,
+    embedding: Embedding,
+    health: DatabaseHealth,
+    models: list[str],
+    answer_error: str | None,
 ) -> dict[str, Any]:
     return {
         "database": {
@@ -163,7 +177,9 @@ def _details(
             **_embedder(services.settings, embedding.model),
             "dimensions": embedding.dimensions,
             "window": embedding.window,
+            "roles": embedding.forms.model_dump(),
+            "models_of_orgs": models,
         },
-        "gateway": _generator(services.settings),
+        "gateway": {**_generator(services.settings), "error": answer_error},
         "queue": health.queues,
     }

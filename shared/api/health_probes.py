@@ -9,12 +9,16 @@ from typing import Any
 
 import httpx
 
+from shared.access.orgs_statistics_and_audit_events import list_orgs
 from shared.access.token_signer import worker_principal
 from shared.clients.http_client import deadline, http_client
 from shared.clients.postgrest import DatabaseStatus
 from shared.clients.probe_cache import CachedProbe
+from shared.config import EmbeddingForms
 from shared.errors import ConfigurationError, RagError
+from shared.models.embedding_roles import NO_FORMS, Role
 from shared.models.embeddings import padded, requested_dimensions
+from shared.models.model_check import error_of
 from shared.services import Services
 from shared.types import Principal
 
@@ -24,6 +28,8 @@ CHECK_SECONDS = 3.0
 FRESH_SECONDS = 30.0
 # For a probe that costs nothing, or that failed.
 AGAIN_SECONDS = 3.0
+# For a request to the answering model, which costs tokens.
+ANSWER_SECONDS = 300.0
 
 
 class State(StrEnum):
@@ -38,12 +44,15 @@ class State(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Embedding:
     """`dimensions` are its own, `window` is the maximum of tokens of a text; both are None where it does not
-    embed."""
+    embed. `forms`: those in which the model receives a question and a document. `names`: the models of the
+    documents that searches find."""
 
     state: State
     model: str | None
     dimensions: int | None
     window: int | None
+    forms: EmbeddingForms = NO_FORMS
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,15 @@ def database_health(services: Services, caller: Principal | None) -> DatabaseHea
         return None
 
 
+def models_of_orgs(services: Services, caller: Principal) -> list[str]:
+    """The models by which the documents of the caller's orgs are embedded; none after a failure."""
+    try:
+        with deadline(CHECK_SECONDS):
+            return sorted({org["embedding_model"] for org in list_orgs(services.database, caller)})
+    except RagError:
+        return []
+
+
 def _database(services: Services) -> DatabaseStatus:
     with deadline(CHECK_SECONDS):
         status = services.database_status()
@@ -90,14 +108,15 @@ def _embedding(services: Services) -> Embedding:
     try:
         model = services.embedder.model
         with deadline(CHECK_SECONDS):
-            (vector,) = services.embedder.embed(["health"])
+            (vector,) = services.embedder.embed(["health"], Role.QUESTION)
             window = services.embedder.window
         padded(vector)
     except (RagError, ConfigurationError, ValueError):
         return Embedding(State.UNHEALTHY, model, None, None)
     expected = requested_dimensions(model, services.settings.rag_embedding_dimensions) or len(vector)
     state = State.HEALTHY if len(vector) == expected else State.UNHEALTHY
-    return Embedding(state, model, len(vector), window)
+    names = tuple(embedder.model for embedder in services.embedders)
+    return Embedding(state, model, len(vector), window, services.embedder.forms, names)
 
 
 def _gateway(services: Services) -> State:
@@ -120,9 +139,17 @@ def _gateway(services: Services) -> State:
     return {404: State.UNKNOWN, 405: State.UNKNOWN, 429: State.DEGRADED}.get(status, State.UNHEALTHY)
 
 
+def _answer(services: Services) -> str | None:
+    """The code of the error of a request to the answering model; None for an answer, or without a model."""
+    gateway = services.chat_gateway
+    error = error_of(gateway, CHECK_SECONDS) if gateway else None
+    return error.code if error else None
+
+
 DATABASE: CachedProbe[Services, DatabaseStatus] = CachedProbe(_database, lambda _: AGAIN_SECONDS)
 EMBEDDINGS: CachedProbe[Services, Embedding] = CachedProbe(_embedding, lambda _: FRESH_SECONDS)
 GATEWAYS: CachedProbe[Services, State] = CachedProbe(_gateway, lambda _: FRESH_SECONDS)
+ANSWERS: CachedProbe[Services, str | None] = CachedProbe(_answer, lambda _: ANSWER_SECONDS)
 WORKERS: CachedProbe[Services, DatabaseHealth | None] = CachedProbe(
     lambda services: database_health(services, None),
     lambda health: FRESH_SECONDS if health else AGAIN_SECONDS,

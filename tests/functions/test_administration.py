@@ -28,8 +28,9 @@ from tests import graph_documents
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, json_of, platform_error, proxy_to, services_with
+from tests.functions.platform_chat_client import reply_of
 from tests.functions.search_workspace import OUTAGE, put
-from tests.stand_in_server import Reply, StandIn
+from tests.stand_in_server import Reply, Request, StandIn
 
 HEALTH, STATS = "/api/v1/health", "/api/v1/stats"
 Row = dict[str, Any]
@@ -68,11 +69,14 @@ def test_public_health_reports_component_states_only(settings: Settings, no_jobs
 def test_the_platform_health_serves_an_admin_s_details(people: People, no_jobs: None):
     details = get(people.ada, HEALTH)["details"]
     assert details == get(people.ada, "/v1/health")["details"]
-    assert details["embedding"] == {"model": "all-MiniLM-L6-v2", "dimensions": 384, "source": "local"}
+    assert details["embedding"] == {
+        "model": "all-MiniLM-L6-v2", "dimensions": 384, "source": "local",
+        "roles": {"question": "", "document": ""}, "models_of_orgs": ["all-MiniLM-L6-v2"],
+    }  # fmt: skip
     assert details["database"]["migration"] == details["database"]["expected"] == SCHEMA_VERSION
     assert details["database"]["pgvector"].startswith("0.")
     assert details["database"]["postgres"].startswith(("16", "18"))
-    assert details["gateway"] == {"model": "extractive", "source": "local"}
+    assert details["gateway"] == {"model": "extractive", "source": "local", "error": None}
     nothing = {"waiting": 0, "running": 0, "oldest_seconds": None}
     queues = ("documents", "extractions", "deliveries", "removals", "sources")
     assert details["queue"] == dict.fromkeys(queues, nothing)
@@ -260,32 +264,47 @@ GATEWAY_STATES: list[tuple[Reply, str]] = [
 
 
 def test_the_gateway_probe_sends_the_key_and_hides_the_gateway_s_message(
-    subtests: pytest.Subtests, settings: Settings, people: People, no_jobs: None
+    subtests: pytest.Subtests,
+    settings: Settings,
+    people: People,
+    no_jobs: None,
+    short_pauses: None,
 ):
+    """It lists the models, and for an admin requests a word of the configured one."""
     for reply, state in GATEWAY_STATES:
+        answer = reply_of("yes") if state in ("healthy", "unknown") else reply
+
+        def answered(request: Request, listed: Reply = reply, answer: Reply = answer) -> Reply:
+            return listed if request.method == "GET" else answer
+
         with subtests.test(status=reply.status, drop=reply.drop, state=state), StandIn() as gateway:
-            gateway.replies(reply)
+            gateway.replies(Reply(json=answered))
             address = f"{gateway.url}/v1"
             body = health(settings, people.ada, rag_llm_api_key="sk-gateway", rag_llm_url=address)
             assert body["services"]["gateway"] == state
             assert body["status"] == ("healthy" if state in ("healthy", "unknown") else "degraded")
             assert (gateway.requests[0].method, gateway.requests[0].path) == ("GET", "/v1/models")
             assert gateway.requests[0].headers["authorization"] == "Bearer sk-gateway"
+            error = body["details"]["gateway"].pop("error")
+            assert (error is None) == (state in ("healthy", "unknown"))
             assert body["details"]["gateway"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}
+            assert [request.path for request in gateway.requests][1] == "/v1/chat/completions"
             assert not re.search("secret project|sk-gateway", str(body))
 
 
 def test_the_embedder_probe_embeds_a_word(settings: Settings, people: People, no_jobs: None):
+    """Degraded, since the org's documents are of another model."""
     replies: list[tuple[list[float], str, int | None]] = [
-        ([1.0] * 1536, "healthy", 1536), ([1.0] * 8, "unhealthy", 8), ([0.0] * 1536, "unhealthy", None),
+        ([1.0] * 1536, "degraded", 1536), ([1.0] * 8, "unhealthy", 8), ([0.0] * 1536, "unhealthy", None),
     ]  # fmt: skip
     for vector, state, size in replies:
         with StandIn() as api:
             api.replies(Reply(json={"data": [{"index": 0, "embedding": vector}]}))
             body = health(settings, people.ada, openai_api_key="sk-embedder", rag_embedding_url=api.url)
         assert body["services"]["embedding_service"] == state
-        expected = {"model": "text-embedding-3-small", "dimensions": size, "source": "127.0.0.1"}
-        assert body["details"]["embedding"] == expected
+        embedding = body["details"]["embedding"]
+        assert (embedding["model"], embedding["dimensions"]) == ("text-embedding-3-small", size)
+        assert embedding["source"] == "127.0.0.1"
 
 
 def test_unauthenticated_requests_cannot_cause_model_costs(

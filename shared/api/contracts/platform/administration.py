@@ -49,19 +49,30 @@ class Database(BaseModel):
     functions_secret: Literal["ok", "unset", "wrong"]
 
 
+class Roles(BaseModel):
+    question: str | dict[str, str | int | bool]
+    document: str | dict[str, str | int | bool]
+
+
 class Embedding(BaseModel):
-    """`dimensions`: those of the model, null if it is not available."""
+    """`dimensions`: those of the model, null if it is not available. `roles`: the prefix or the parameters
+    with which it receives a question and a document. `models_of_orgs`: the models of the documents of the
+    admin's orgs; searches find only those of `model`, and during a change those of the other."""
 
     model: str | None
     dimensions: int | None
     source: str | None
+    roles: Roles
+    models_of_orgs: list[str]
 
 
 class Gateway(BaseModel):
-    """`model`: "extractive" without a generation model."""
+    """`model`: "extractive" without a generation model. `error`: the code of the error of the last request
+    of a word to the model, null for an answer."""
 
     model: str
     source: str | None
+    error: str | None
 
 
 class QueueLength(BaseModel):
