@@ -201,7 +201,7 @@ def no_jobs(world: World) -> Iterator[None]:
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries without the waits."""
-    for module, name in ((http_client, "SERVICE_PAUSES"), (postgrest, "PAUSES")):
+    for module, name in ((http_client, "SERVICE_PAUSES"), (postgrest, "PAUSES"), (chat_gateway, "PAUSES")):
         monkeypatch.setattr(module, name, (0.001,) * len(vars(module)[name]))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import embed
 from shared.services import Services
 from tests.actors import Actor
@@ -70,7 +71,7 @@ def put(
 ) -> str:
     """A document with these chunks; its id."""
     assert actor.org is not None
-    vectors = embed(services.embedder, [f"{title}\n{chunk.text}" for chunk in texts])
+    vectors = embed(services.embedder, [f"{title}\n{chunk.text}" for chunk in texts], Role.DOCUMENT)
     chunks, start = list[dict[str, Any]](), 0
     for chunk, vector in zip(texts, vectors, strict=True):
         chunks.append(chunk.row(start, vector))

@@ -50,6 +50,8 @@ NO_SETTINGS = {
     "WEBUI_URL",
     # uvicorn's.
     "FORWARDED_ALLOW_IPS",
+    # Ollama's.
+    "OLLAMA_CONTEXT_LENGTH",
 }
 # A decision's example of a refused value; and the settings without a default.
 REFUSED = {("RAG_RERANK_PROVIDER", "local")}

@@ -23,7 +23,16 @@ fallback. An empty variable counts as unset.
 
 `serverless.yml` lists which function receives which variable; [Deploy](deploy.md#secrets-of-each-function)
 lists the secrets. Settings of the database (default model, functions secret, BM25, fusion, limits of direct
-calls) are columns of `rag.settings`: [SQL reference](sql-reference.md#ragsettings)."""
+calls) are columns of `rag.settings`: [SQL reference](sql-reference.md#ragsettings).
+
+Many embedding models expect a prefix or a request parameter that says whether a text is a question or a
+document. The known models get it by their name (`shared/models/embedding_roles.py`). `RAG_EMBEDDING_ROLES`
+sets another: `{"my-model": {"question": "query: ", "document": "passage: "}}`, or with parameters
+`{"my-model": {"question": {"input_type": "query"}, "document": {"input_type": "passage"}}}`. Embeddings of
+another form of documents cannot be compared with the stored ones. So the database has the model under
+another name, such as `my-model [3f2a]`, which the start-up log and `/health` show. Embed the stored chunks
+again with that name: `python -m local change-model --to "my-model [3f2a]"`, and then with `--finish`
+([Change the embedding model](embedding-models.md))."""
 CONTRACTS = """
 ## Names of the contracts
 

@@ -77,7 +77,7 @@ DIAGRAMS = {
             ("Citerow, /v1", "Model gateway", ("its own", "key")),
         ),
     ),
-    "own-models": Diagram(
+    "models": Diagram(
         "The functions send texts, but no user's token, to your embedding and answering models",
         (
             Box("Caller", ("question, document,", "token or key"), 0, 0.5),

@@ -42,8 +42,17 @@ def answers(
 ) -> Iterator[tuple[str, str, Row]]:
     """Of each contract, or of these: its name, the answer's text, the whole body. `post` gets the contract,
     path and body; by default the stack."""
+    requests = request_of(actor, question)
+    for contract in contracts or requests:
+        path, request = requests[contract]
+        body = result_of(post(contract, path, request) if post else actor.post(path, request))
+        yield contract, text_of(contract, body), body
+
+
+def request_of(actor: Actor, question: str) -> dict[str, tuple[str, Row]]:
+    """The path and body of the question, by contract."""
     collection = workspace_id(actor, HOME)
-    query: dict[str, tuple[str, Row]] = {
+    return {
         "rag": ("/api/rag/answer", {"query_text": question}),
         "index": ("/query", {"index_name": HOME, "query": question}),
         "completions": (
@@ -57,10 +66,6 @@ def answers(
         ),
         "search": ("/v1/answer", {"workspaceId": collection, "question": question}),
     }
-    for contract in contracts or query:
-        path, request = query[contract]
-        body = result_of(post(contract, path, request) if post else actor.post(path, request))
-        yield contract, text_of(contract, body), body
 
 
 def text_of(contract: str, body: Any) -> str:

@@ -224,17 +224,23 @@ def test_a_follow_up_question_is_completed_before_retrieval(
 
 
 @pytest.mark.parametrize(
-    "fault", [Reply(status=500), Reply(json={"choices": []}), *map(reply_of, ("a\nb", "<<x"))]
+    "faults",
+    [
+        [Reply(status=500)],
+        # A model that returns nothing is asked once more.
+        [Reply(json={"choices": []}), Reply(json={"choices": []})],
+        *([reply_of(text)] for text in ("a\nb", "<<x")),
+    ],
 )
 def test_without_a_model_a_follow_up_is_searched_with_the_previous_question(
-    settings: Settings, home: Workspace, gateway: StandIn, fault: Reply
+    settings: Settings, home: Workspace, faults: list[Reply]
 ):
     with chat_client(settings, None) as client:
         session = result_of(say(client, home.actor))["metadata"]["session_id"]
         plain = result_of(say(client, home.actor, "And when?", session_id=session))["metadata"]
     assert plain["search_query"] == f"{QUESTION}\nAnd when?"
     with StandIn() as failing, chat_client(settings, failing) as client:
-        failing.replies(fault, reply_of("At 14:20."))
+        failing.replies(*faults, reply_of("At 14:20."))
         body = result_of(say(client, home.actor, "Then when?", session_id=session))
     assert body["metadata"]["search_query"] == f"{QUESTION}\nThen when?"
     assert body["response"] == "At 14:20."
@@ -371,7 +377,7 @@ def test_a_missing_resource_is_404(client: TestClient, shared_people: People, ga
         (Reply(status=429, headers={"Retry-After": "7"}), 503, "generation_busy"),
         (Reply(status=400), 400, "generation_refused"),
         (Reply(status=500, json={"error": "sk-model"}), 500, "generation_failed"),
-        (reply_of(" "), 500, "generation_failed"),
+        (reply_of(" "), 500, "generation_empty"),
     ],
     ids=["busy", "refused", "broken", "silent"],
 )

@@ -167,7 +167,8 @@ def test_an_error_in_a_stream_is_a_chunk_and_stores_nothing(
     assert types_of(chunks)[-1] == "error"
     assert [StreamChunk.model_validate_json(json.dumps(chunk)).type for chunk in chunks] == types_of(chunks)
     error = chunks[-1]["error_detail"]
-    assert error["code"] == ("generation_busy" if name == "busy" else "generation_failed")
+    codes = {"busy": "generation_busy", "silent": "generation_empty"}
+    assert error["code"] == codes.get(name, "generation_failed")
     assert chunks[-1]["error"] == error["message"]
     assert "sk-model" not in response.text
     assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []

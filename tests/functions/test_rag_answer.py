@@ -263,7 +263,7 @@ def test_an_embedding_failure_is_500_without_a_local_fallback(
     wrong_key = Settings(**{**settings.model_dump(exclude_unset=True), **changes})
     with deployed(wrong_key) as client:
         response = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
-    assert (response.status_code, response.json()["error"]["code"]) == (500, "embedding_failed")
+    assert (response.status_code, response.json()["error"]["code"]) == (500, "embedder_unauthorized")
     assert "sk-" not in response.text
     (request,) = gateway.requests
     assert request.json["model"] == "text-embedding-3-small"

@@ -193,7 +193,7 @@ def test_an_embedder_with_too_many_dimensions_stops_the_start(environment: pytes
             pass
         get_services().close()
     assert str(raised.value).startswith("RAG_EMBEDDING_MODEL: qwen3-embedding:8b has 4,096 dimensions")
-    assert "docs/own-models.md" in str(raised.value)
+    assert "docs/models.md" in str(raised.value)
 
 
 def test_an_embedder_that_is_gone_is_logged_at_the_start(

@@ -28,6 +28,7 @@ from shared.documents.documents import NewUpload
 from shared.errors import EmbeddingQuotaExceeded, Forbidden
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult, Jobs
+from shared.models.embedding_roles import Role
 from shared.services import Services
 from shared.types import Principal
 from tests.actors import MODEL, Actor, World
@@ -52,7 +53,7 @@ def embedding_server(services: Services) -> Iterator[StandIn]:
     """The local model behind HTTP, with seven tokens for each text."""
 
     def embed(request: Request) -> dict[str, Any]:
-        vectors = services.embedder.embed(request.json["input"])
+        vectors = services.embedder.embed(request.json["input"], Role.DOCUMENT)
         data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
         return {"data": data, "usage": dict.fromkeys(("prompt_tokens", "total_tokens"), 7 * len(data))}
 

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from shared import pipeline
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import embed
 from shared.services import Services
 from shared.types import Query
@@ -27,7 +28,7 @@ def test_two_hundred_concurrent_calls_of_two_orgs_never_mix_rows(
     users = {name: [world.user(org) for _ in range(4)] for name, org in orgs.items()}
     for name, (first, *_) in users.items():
         store(services, first, SECRETS[name])
-    needle = embed(services.embedder, [QUESTION])[0]
+    needle = embed(services.embedder, [QUESTION], Role.QUESTION)[0]
     # Five and eight have no common factor: every user calls every entry point.
     entry_points: list[tuple[str, Any]] = [
         ("/api/rag/search", {"query_text": QUESTION}),

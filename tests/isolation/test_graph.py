@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import embed
 from shared.services import Services
 from tests.actors import Actor
@@ -97,7 +98,7 @@ def contents(web: Web, actor: Actor, token: str | None, question: str) -> Row:
 def searched(web: Web, actor: Actor, token: str | None, question: str, **more: Any) -> Row:
     arguments = {
         "query_text": question,
-        "query_vector": embed(web.services.embedder, [question])[0],
+        "query_vector": embed(web.services.embedder, [question], Role.QUESTION)[0],
         "top_k": 100,
         "filters": {"model": web.services.embedder.model, **more.pop("filters", {})},
         **more,
@@ -328,7 +329,7 @@ def test_a_poisoned_chunk_reveals_nothing(web: Web, subtests: pytest.Subtests):
     assert people.ann.org
     document = {"org_id": people.ann.org.id, "title": "Poison", "content": ACME.text}
     document["embedding_model"] = web.services.embedder.model
-    chunk = ACME.row(0, embed(web.services.embedder, ["x"])[0])
+    chunk = ACME.row(0, embed(web.services.embedder, ["x"], Role.QUESTION)[0])
     for poison, fields in POISON.items():
         with subtests.test(poison):
             answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [chunk | fields]})

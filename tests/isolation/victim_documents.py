@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import embed
 from shared.services import Services
 from tests.actors import Actor
@@ -44,7 +45,7 @@ class Library:
 
     @property
     def needle(self) -> list[float]:
-        return embed(self.services.embedder, [QUESTION])[0]
+        return embed(self.services.embedder, [QUESTION], Role.QUESTION)[0]
 
     def ask(self, route: str, headers: dict[str, str], **filters: Any) -> httpx.Response:
         """The question at that door, by the caller of the headers."""

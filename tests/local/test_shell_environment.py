@@ -19,6 +19,7 @@ from local.shell_environment import isolate_demo, no_proxy_for_loopback
 from local.stack import Stack
 from shared.clients import proxies
 from shared.generation.generators import Extractive
+from shared.models.embedding_roles import Role
 from tests.local.command_line import run_local
 from tests.stand_in_server import Reply, StandIn
 
@@ -119,7 +120,7 @@ def test_the_demo_uses_the_local_model_and_no_service(stack: Stack, stand_in: St
         assert not variables.keys() & stack._gateway_environment().keys() - OWN
         with closing(make_services(stack)) as services:
             assert services.embedder.model == "all-MiniLM-L6-v2"
-            assert len(services.embedder.embed(["word"])[0]) == 384
+            assert len(services.embedder.embed(["word"], Role.QUESTION)[0]) == 384
             assert isinstance(services.generator, Extractive)
         body = demo.ask(stack.url, stack.anon_key, stack.token(question.asker), question)
     assert body["status"] in ("success", "insufficient_context")

@@ -104,6 +104,7 @@ MALFORMED = {
     "RAG_EMBEDDING_TIMEOUT_SECONDS": ["0"],
     "RAG_LLM_URL": ["hunter2"],
     "RAG_LLM_TIMEOUT_SECONDS": ["hunter2"],
+    "RAG_LLM_REASONING_EFFORT": ["hunter2"],
     "RAG_CONTEXT_TOKENS": ["99", "7312.5", "731200"],
     "RAG_RERANK_ENABLED": ["hunter2"],
     "RAG_RERANK_PROVIDER": ["hunter2"],
@@ -257,3 +258,21 @@ def test_a_setting_may_have_the_name_of_a_contract(environment: pytest.MonkeyPat
 def test_every_name_of_a_contract_belongs_to_one_setting():
     assert set(CONTRACT_NAMES) <= {name.upper() for name in Settings.model_fields}
     assert not set(CONTRACT_NAMES.values()) & {name.upper() for name in Settings.model_fields}
+
+
+def test_the_roles_of_embeddings_are_a_prefix_or_parameters_by_model(environment: pytest.MonkeyPatch):
+    value = '{"m": {"question": "Q: ", "document": {"input_type": "passage", "truncate": true}}, "n": {}}'
+    environment.setenv("RAG_EMBEDDING_ROLES", value)
+    roles = read_settings().rag_embedding_roles
+    assert (roles["m"].question, roles["m"].document) == ("Q: ", {"input_type": "passage", "truncate": True})
+    assert (roles["n"].question, roles["n"].document) == ("", "")
+
+
+def test_malformed_roles_of_embeddings_are_refused(subtests: pytest.Subtests):
+    values = (
+        "query: ", "[]", '{"m": "query: "}', '{"m": {"query": "Q: "}}', '{"m": {"question": 7}}',
+        '{"m": {"question": ["Q: "]}}', '{"m": {"question": {"input_type": null}}}',
+    )  # fmt: skip
+    for value in values:
+        with subtests.test(value=value), variable("RAG_EMBEDDING_ROLES", value):
+            assert "RAG_EMBEDDING_ROLES" in fault()

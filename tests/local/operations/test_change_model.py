@@ -23,6 +23,7 @@ from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, other_embedder_for
 from shared.services import Services
 from shared.types import Filters, Mode, Query, ResultKind, SearchResult, SimilarTo
@@ -63,14 +64,14 @@ class CountingEmbedder(RotatedEmbedder):
         self.texts: list[str] = []
         self._remaining = fails_after
 
-    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
         if self._remaining == 0:
             self._remaining = None
             raise KeyboardInterrupt
         if self._remaining is not None:
             self._remaining -= 1
         self.texts += texts
-        return super().embed(texts, background=background)
+        return super().embed(texts, role, background=background)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def changing(settings: Settings, rotated: RotatedEmbedder) -> Iterator[Services]
     def reply(request: Request) -> Any:
         if request.method == "GET":
             return {"data": [{"id": rotated.model, "max_model_len": rotated.window}]}
-        vectors = rotated.embed(request.json["input"])
+        vectors = rotated.embed(request.json["input"], Role.DOCUMENT)
         return {"data": [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]}
 
     with StandIn() as server:
@@ -253,10 +254,10 @@ def test_a_document_that_is_stored_during_the_change_is_changed_too(
     owner: psycopg.Connection[Any], changing: Services, people: People
 ):
     class Interrupted(CountingEmbedder):
-        def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+        def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
             if not self.texts:
                 put(changing, people.ann, "Printer", TEXTS["Printer"])
-            return super().embed(texts, background=background)
+            return super().embed(texts, role, background=background)
 
     put(changing, people.ann, "Kiln", TEXTS["Kiln"])
     embedder = Interrupted()
@@ -270,8 +271,8 @@ def test_an_org_to_which_documents_are_always_added_is_changed(
     owner: psycopg.Connection[Any], changing: Services, people: People
 ):
     class Busy(CountingEmbedder):
-        def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-            vectors = super().embed(texts, background=background)
+        def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
+            vectors = super().embed(texts, role, background=background)
             assert len(self.texts) < 20, "the change does not come to an end"
             put(changing, people.ann, f"Kiln {len(self.texts)}", TEXTS["Kiln"])
             assert best_titles(changing, people.ann)[1:] == list(QUESTIONS.values())[1:]
@@ -369,10 +370,10 @@ class _Refusing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._embedder, name)
 
-    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
         self._allowed -= len(texts)
         assert self._allowed >= 0
-        return self._embedder.embed(texts, background=background)
+        return self._embedder.embed(texts, role, background=background)
 
 
 def test_the_keyword_index_counts_chunks_by_their_model(
@@ -443,10 +444,12 @@ def test_one_run_at_a_time(
     with psycopg.connect(stack.database_url(), autocommit=True) as other:
 
         class Competing(CountingEmbedder):
-            def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+            def embed(
+                self, texts: Sequence[str], role: Roles, *, background: bool = False
+            ) -> list[list[float]]:
                 with pytest.raises(CommandError, match="another run"):
                     change(other, rotated, FAST)
-                return super().embed(texts, background=background)
+                return super().embed(texts, role, background=background)
 
         change(owner, Competing(), FAST)
 
@@ -457,7 +460,7 @@ def test_an_embedder_that_fails_for_long_ends_the_run(
     monkeypatch.setattr(change_model, "PAUSES", (0.0, 0.0))
 
     class Broken(CountingEmbedder):
-        def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+        def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
             self.texts += texts
             raise EmbeddingFailed
 

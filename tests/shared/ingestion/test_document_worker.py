@@ -21,6 +21,7 @@ from shared.errors import Conflict, NotFound, RagError
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Job, Jobs
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.models.embedding_roles import NO_FORMS, Roles
 from shared.models.transcription import Transcriber
 from shared.services import Services
 from shared.types import Filters, Mode, Query
@@ -455,9 +456,16 @@ def test_a_permanently_failing_document_ends(ann: Member, world: World, jobs: Jo
 class Broken:
     """An embedder with an unexpected fault."""
 
-    model, remote, is_fast, window, passage_tokens = "all-MiniLM-L6-v2", False, True, 256, 128
+    model, forms, remote, is_fast, window, passage_tokens = (
+        "all-MiniLM-L6-v2",
+        NO_FORMS,
+        False,
+        True,
+        256,
+        128,
+    )
 
-    def embed(self, texts: object, *, background: bool = False) -> list[list[float]]:
+    def embed(self, texts: object, role: Roles, *, background: bool = False) -> list[list[float]]:
         raise RagError(log_reason="broken")
 
     def count_tokens(self, text: str) -> int:
@@ -522,7 +530,7 @@ def test_no_lease_ends_while_its_worker_converts_and_embeds_slowly(
             return "The kiln is hot."
 
     class SlowEmbedder(Broken):
-        def embed(self, texts: object, *, background: bool = False) -> list[list[float]]:
+        def embed(self, texts: object, role: Roles, *, background: bool = False) -> list[list[float]]:
             take_long()
             return [[1.0]]
 

@@ -20,6 +20,7 @@ from shared.ingestion.chunking.chunked_document import (
 )
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.synchronous_ingestion import NewDocument, StoredDocument, ingest, ingest_many
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder, embed, embedder_for
 from shared.services import Services
 from shared.text.normalize import clean
@@ -222,7 +223,7 @@ def test_embeddings_are_stored_in_the_column_s_precision(services: Services, peo
     ((embedding,),) = world.sql(
         "select embedding::real[] from rag.chunks where document_id = %s", stored.document_id
     )
-    (vector,) = embed(services.embedder, [f"Kettle manual\n{KETTLE}"])
+    (vector,) = embed(services.embedder, [f"Kettle manual\n{KETTLE}"], Role.DOCUMENT)
     # A half has eleven binary digits.
     assert embedding == pytest.approx(vector, rel=2**-10, abs=1e-7)
 

@@ -6,6 +6,7 @@ import pytest
 
 from shared import pipeline
 from shared.errors import NotFound
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import embed
 from shared.retrieval.chunk_search import has_identifier, similar
 from shared.services import Services
@@ -59,7 +60,7 @@ def test_preferred_source_types_come_first_in_every_mode(
     subtests: pytest.Subtests, services: Services, people: People, world: World
 ):
     """As far as ann's equally good documents go."""
-    vectors = embed(services.embedder, ["pump"])
+    vectors = embed(services.embedder, ["pump"], Role.QUESTION)
     for source_type in ("a", "b", "c"):
         fields: dict[str, Any] = {"embedding_model": services.embedder.model, "source_type": source_type}
         passages.put(world, people.ann, "pump", vectors=vectors, **fields)
@@ -84,7 +85,7 @@ def test_similar_items_exclude_the_subject(
     subtests: pytest.Subtests, services: Services, people: People, world: World
 ):
     """Ann asks, and her org has two documents."""
-    vectors = embed(services.embedder, ["pump"])
+    vectors = embed(services.embedder, ["pump"], Role.QUESTION)
     model, ann = services.embedder.model, people.ann.principal
     first, second = (
         passages.put(world, people.ann, text, vectors=vectors, embedding_model=model)
