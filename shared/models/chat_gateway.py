@@ -21,6 +21,7 @@ from contextlib import (
     closing,
     suppress,
 )
+from copy import copy
 from typing import Any
 
 import httpx
@@ -259,18 +260,21 @@ class ChatGateway:
     ) -> AsyncIterator[httpx.Response]:
         """The endpoint's response to the request, in the form that it takes. Another form is tried after a
         refused parameter, and the same one after a failure that may pass, if the time allows it."""
+        is_own = effort is not None
+        tried = copy(habits)
         pauses = iter(PAUSES)
         forms = 0
         bare: Body | None = None
         while True:
-            body = bare or habits.adapted(request, effort)
+            body = bare or tried.adapted(request, effort)
             async with AsyncExitStack() as until:
                 # (httpx's own JSON encoder refuses half a surrogate pair.)
                 answer = await self._send(json.dumps(body).encode(), usage, until)
                 usage.is_sent = answer.status_code == 200
                 if answer.status_code == 200:
-                    if bare:
-                        habits.omit(request.keys() - bare.keys())
+                    if bare and is_own:
+                        tried.omit(request.keys() - bare.keys())
+                    habits.remember(tried, is_own=is_own)
                     yield answer
                     return
                 refusal = Refusal.of(answer.status_code, answer.headers, await _beginning(answer))
@@ -278,11 +282,15 @@ class ChatGateway:
             if refusal.status in MAY_NAME_PARAMETERS and forms < MAX_FORMS and bare is None:
                 forms += 1
                 is_too_long = isinstance(error, PromptTooLong)
-                if habits.reduce_room(body) if is_too_long else habits.learn(body, refusal.content):
+                if (
+                    tried.reduce_room(body)
+                    if is_too_long
+                    else tried.learn(body, refusal.content, is_own=is_own)
+                ):
                     continue
                 # Some gateways hide which parameter is refused.
-                if type(error) is GenerationRefused and len(habits.bare(body)) < len(body):
-                    bare = habits.bare(body)
+                if type(error) is GenerationRefused and len(tried.bare(body)) < len(body):
+                    bare = tried.bare(body)
                     continue
             pause = next(pauses, None)
             if pause is None or refusal.seconds is None:

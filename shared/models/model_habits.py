@@ -88,14 +88,27 @@ class ModelHabits:
         self._room = self._room // 4 if self._room > 512 else 0
         return has_room
 
-    def learn(self, sent: Body, refusal: Any) -> bool:
+    def remember(self, tried: "ModelHabits", *, is_own: bool) -> None:
+        """Take over the habits with which a request was accepted. `is_own`: the product made its parameters;
+        those of a user must not change the requests of other users, except what the model refuses of all."""
+        if is_own:
+            self._room = tried._room
+        self._refused = tried._refused
+        self._has_system_role, self._has_streams = tried._has_system_role, tried._has_streams
+        self._thinks_in_streams_only = tried._thinks_in_streams_only
+
+    def learn(self, sent: Body, refusal: Any, *, is_own: bool) -> bool:
         """Whether another form of the request may be accepted, after the refusal of the one that was `sent`.
-        `refusal` is the JSON of the response, or its text."""
+        `refusal` is the JSON of the response, or its text. A user's value that is out of range is the
+        user's to correct."""
         text = " ".join(_strings(refusal))
         name = self._refused_parameter(sent, refusal, text)
         other = OTHER_LIMIT.get(name) if name else None
-        if name and other and _ABOUT_THE_NUMBER.search(text) and not _is_named(other, text):
-            return self.reduce_room(sent)
+        if name and _ABOUT_THE_NUMBER.search(text) and not (other and _is_named(other, text)):
+            if other:
+                return self.reduce_room(sent)
+            if not is_own:
+                return False
         if self._has_streams and sent.get("stream") and _STREAM.search(text):
             self._has_streams = False
             return True

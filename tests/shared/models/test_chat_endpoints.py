@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from shared.errors import RagError
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import choices, completion_text, content_of
-from tests.shared.models.chat_endpoints import GOOD, WAYS, Endpoint, Way
-from tests.stand_in_server import Reply, StandIn
+from tests.shared.models.chat_endpoints import GOOD, WAYS, Endpoint, Way, good_reply
+from tests.stand_in_server import Reply, Request, StandIn
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
@@ -84,3 +85,29 @@ def test_an_answer_is_without_thoughts_and_a_failure_has_its_cause(way: Way):
     if "again" in way:
         expected = f"answer: {GOOD}" if way["again"] else way["outcome"]
         assert ask(way, stream=False, failures=1) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "temperature must be between 0 and 2",
+        "Invalid request.",
+        "'temperature': 5 is greater than the maximum of 2",
+    ],
+)
+def test_a_user_s_wrong_value_changes_no_request_of_another_user(gateway: StandIn, words: str):
+    def answer(request: Request) -> Reply:
+        if request.json.get("temperature", 0) > 2:
+            return Reply(status=400, json={"error": {"message": words}})
+        return good_reply(request.json, GOOD)
+
+    gateway.replies(Reply(json=answer))
+    endpoint = ChatGateway("sk-key", gateway.url, "m", 60, 60)
+
+    async def ask(request: dict[str, Any]) -> None:
+        await endpoint.complete(request)
+
+    with suppress(RagError):
+        asyncio.run(ask({**REQUEST, "temperature": 5}))
+    asyncio.run(ask(REQUEST))
+    assert gateway.requests[-1].json == REQUEST
