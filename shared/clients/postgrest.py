@@ -216,6 +216,8 @@ class _Client(httpx.Client):
     def request(  # type: ignore[override]  # as much as PostgREST's client and the probes use
         self, method: str, url: str, *, headers: Any, params: Any = None, auth: None = None, **body: Any
     ) -> httpx.Response:
+        if self.is_closed:
+            raise RuntimeError("the client of PostgREST is closed")
         by_name = {
             name.lower(): (name, value) for name, value in self.headers.raw + httpx.Headers(headers).raw
         }
