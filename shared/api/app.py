@@ -32,6 +32,7 @@ from shared.api.middleware import (
 from shared.config import on_lambda, read_server_settings
 from shared.errors import (
     BodyTooLarge,
+    EmbeddingFailed,
     GenerationRefused,
     InvalidRequest,
     MethodNotAllowed,
@@ -177,7 +178,7 @@ def _handler(
         trace: Trace = request.state.trace
         trace.error = error.code
         # Of other errors of a request the body says all; a model's refusal has the endpoint's own words.
-        is_logged = error.status >= 500 or isinstance(error, GenerationRefused)
+        is_logged = error.status >= 500 or isinstance(error, GenerationRefused | EmbeddingFailed)
         trace.log_reason = error.log_reason if is_logged else None
         return render(error)
 

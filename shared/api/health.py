@@ -11,6 +11,7 @@ from shared.api import health_probes as probes
 from shared.api.health_probes import DatabaseHealth, Embedding, State
 from shared.clients.postgrest import DatabaseStatus
 from shared.config import Settings
+from shared.errors import GenerationBusy, GenerationTimedOut
 from shared.models.reranking import reranker_details
 from shared.services import Services
 from shared.types import Principal
@@ -57,10 +58,10 @@ def check(
         # Searches find nothing of the documents of another model.
         states["embedding_service"] = State.DEGRADED
     answer_error = probes.ANSWERS.at(services, clock) if of_admin else None
-    if answer_error:
-        # A slow or busy model may answer the next request.
-        passes = answer_error in ("generation_timeout", "generation_busy")
-        states["gateway"] = State.DEGRADED if passes else State.UNHEALTHY
+    # Many models need longer than a probe.
+    if answer_error and answer_error != GenerationTimedOut.code:
+        is_busy = answer_error == GenerationBusy.code
+        states["gateway"] = State.DEGRADED if is_busy else State.UNHEALTHY
     details = _details(services, status, embedding, of_admin, models, answer_error) if of_admin else None
     return Report(VERSION, _overall(status, states, services), states, datetime.now(UTC), details)
 

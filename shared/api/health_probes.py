@@ -149,7 +149,9 @@ def _answer(services: Services) -> str | None:
 DATABASE: CachedProbe[Services, DatabaseStatus] = CachedProbe(_database, lambda _: AGAIN_SECONDS)
 EMBEDDINGS: CachedProbe[Services, Embedding] = CachedProbe(_embedding, lambda _: FRESH_SECONDS)
 GATEWAYS: CachedProbe[Services, State] = CachedProbe(_gateway, lambda _: FRESH_SECONDS)
-ANSWERS: CachedProbe[Services, str | None] = CachedProbe(_answer, lambda _: ANSWER_SECONDS)
+ANSWERS: CachedProbe[Services, str | None] = CachedProbe(
+    _answer, lambda error: FRESH_SECONDS if error else ANSWER_SECONDS
+)
 WORKERS: CachedProbe[Services, DatabaseHealth | None] = CachedProbe(
     lambda services: database_health(services, None),
     lambda health: FRESH_SECONDS if health else AGAIN_SECONDS,

@@ -11,7 +11,7 @@ its loop for later calls; elsewhere each call opens its own.
 import asyncio
 import json
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Set
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -138,7 +138,7 @@ class ChatGateway:
     async def complete(self, request: Body, *, effort: str | None = None) -> Body:
         """The completion, whose texts are without thoughts. A model that has returned no text is asked once
         more."""
-        habits = self._habits.of(request)
+        habits = self._habits.of(request, is_own=effort is not None)
         with translate_http_errors():
             async with asyncio.timeout(self._seconds) as limit:
                 completion = await self._complete_once(request, habits, effort, limit)
@@ -192,7 +192,7 @@ class ChatGateway:
         endpoint has accepted the request when the context begins. The end of the context ends the stream.
         A model that has ended without a text is asked once more."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
-        habits = self._habits.of(request)
+        habits = self._habits.of(request, is_own=effort is not None)
         async with AsyncExitStack() as until:
             first = await until.enter_async_context(self._stream_once(request, habits, effort, deadline))
             yield await until.enter_async_context(
@@ -265,6 +265,7 @@ class ChatGateway:
         pauses = iter(PAUSES)
         forms = 0
         bare: Body | None = None
+        omitted: Set[str] = frozenset()
         while True:
             body = bare or tried.adapted(request, effort)
             async with AsyncExitStack() as until:
@@ -273,8 +274,8 @@ class ChatGateway:
                 usage.is_sent = answer.status_code == 200
                 if answer.status_code == 200:
                     if bare and is_own:
-                        tried.omit(request.keys() - bare.keys())
-                    habits.remember(tried, is_own=is_own)
+                        tried.omit(omitted)
+                    habits.remember(tried)
                     yield answer
                     return
                 refusal = Refusal.of(answer.status_code, answer.headers, await _beginning(answer))
@@ -291,6 +292,7 @@ class ChatGateway:
                 # Some gateways hide which parameter is refused.
                 if type(error) is GenerationRefused and len(tried.bare(body)) < len(body):
                     bare = tried.bare(body)
+                    omitted = body.keys() - bare.keys()
                     continue
             pause = next(pauses, None)
             if pause is None or refusal.seconds is None:

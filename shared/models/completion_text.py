@@ -16,6 +16,8 @@ from shared.text.token_count import count_tokens
 
 # Fields of a message or delta with thoughts.
 FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+# Our count of tokens is an upper bound, nearly half above the count of most models (token_count.py).
+ESTIMATE = 1.5
 # Fields that are an answer without a text.
 OTHER_ANSWERS = ("tool_calls", "function_call", "refusal", "audio")
 
@@ -39,12 +41,16 @@ def is_filtered(body: Body) -> bool:
 def without_thoughts(completion: Body, request: Body, habits: ModelHabits) -> Body:
     """The completion with the answers alone as its texts. Notes in `habits` what they show."""
     limit = _limit_of(request)
-    has_room = habits.room(limit) > 0
+    has_room = habits.has_room(request)
     made = []
     for choice in choices(completion):
         message = value if isinstance(value := choice.get("message"), dict) else {}
         text, thoughts, found = separate(content_of(message))
-        _note(habits, message, thoughts, found, is_known=bool(text))
+        is_cut_off = choice.get("finish_reason") == "length"
+        if is_cut_off and habits.is_unopened and not found.is_unopened:
+            # A model that writes no opening mark has not come to its closing one.
+            text, thoughts = "", text
+        _note(habits, message, thoughts, found, is_known=bool(text) and not is_cut_off)
         cut = _cut(text, limit) if has_room and limit else text
         reason = {"finish_reason": "length"} if len(cut) < len(text) else {}
         if choice.get("finish_reason") == "length" and not text.strip():
@@ -59,7 +65,7 @@ async def parts_without_thoughts(
 ) -> AsyncGenerator[Body]:
     """The parts of a stream with texts that are the answer alone, which ends at the request's limit."""
     limit = _limit_of(request)
-    has_room = habits.room(limit) > 0
+    has_room = habits.has_room(request)
     texts: dict[str, _StreamedText] = {}
     part: Body = {}
     async with aclosing(replies):
@@ -126,7 +132,7 @@ async def until_empty_end(replies: AsyncGenerator[Body], empty_ends: list[Body])
 
 def _limit_of(request: Body) -> int | None:
     limit = request.get(NEW_LIMIT, request.get(LIMIT))
-    return limit if type(limit) is int else None
+    return round(ESTIMATE * limit) if type(limit) is int else None
 
 
 def _note(

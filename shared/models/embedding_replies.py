@@ -15,7 +15,7 @@ def vectors_in(reply: Any, count: int) -> list[Any] | None:
         rows = [reply[name]] if name == "embedding" else reply[name]
     if isinstance(rows, dict):
         # Cohere's vectors by type, Cloudflare's result.
-        rows = rows[next(name for name in ("float", "base64", "data") if name in rows)]
+        rows = rows[next((name for name in ("float", "base64", "data") if name in rows), "float")]
     if len(rows) != count:
         return None
     if rows and isinstance(rows[0], dict):

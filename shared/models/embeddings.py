@@ -62,6 +62,8 @@ EMBEDDED_AT_ONCE = 64
 FAST_REQUESTS, FAST_SECONDS = 32, 0.02
 # How long the default window serves after an endpoint did not answer.
 WINDOW_SECONDS = 60.0
+# Changes of a request after refusals: there are five fields that it can do without.
+MAX_CHANGES = 6
 LOCAL_MODELS = {LOCAL_MODEL: MINILM, MULTILINGUAL_MODEL: MULTILINGUAL_E5}
 # Prefix of the models that have a parameter for the number of dimensions.
 SIZED_MODELS = "text-embedding-3"
@@ -180,6 +182,7 @@ class OpenAIEmbedder(OpenAIModel):
         vectors: list[list[float]] = []
         roles, size = each_role(role, texts), len(texts)
         is_limit, is_broken = False, False
+        changed = 0
         while (start := len(vectors)) < len(texts):
             habits = self._habits
             end = start + max(1, min(size, habits.batch))
@@ -187,7 +190,8 @@ class OpenAIEmbedder(OpenAIModel):
             try:
                 own = self._accepted(habits, part, roles[start:end], is_retried=not is_broken)
             except Refusal as refusal:
-                if changes := self._changes(refusal, habits):
+                if changed < MAX_CHANGES and (changes := self._changes(refusal, habits)):
+                    changed += 1
                     log.warning(
                         "the embedding endpoint refuses a request (%s): it changes", refusal.cause.name
                     )

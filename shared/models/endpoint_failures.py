@@ -50,7 +50,7 @@ _SECRET = re.compile(r"\b(?:sk|pk|key|gsk|xai|AIza)[-_A-Za-z0-9*.]{6,}|Bearer \S
 _WAIT_IN_WORDS = re.compile(
     r"(?:try again|retry).{0,20}?in (?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s\b| seconds)", re.IGNORECASE
 )
-_TRANSIENT = frozenset({408, 429, 502, 503, 504, 529})
+_TRANSIENT = frozenset({429, 502, 503, 529})
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,17 @@ class Refusal:
     @property
     def seconds(self) -> float | None:
         """The pause that the endpoint asks for; None if another attempt is in vain."""
-        if self.status not in _TRANSIENT or _CREDIT.search(self.message):
+        if self.status not in _TRANSIENT or self._is_without_credit:
             return None
         return _pause_of(self.headers, self.message)
+
+    @property
+    def _is_without_credit(self) -> bool:
+        """Gemini has the same words for a rate limit, and says when to retry."""
+        is_rate_limit = self.status == 429 and _WAIT_IN_WORDS.search(self.message)
+        if is_rate_limit and "insufficient_quota" not in self.message:
+            return False
+        return self.status == 402 or _CREDIT.search(self.message) is not None
 
     def error(self, key: str) -> RagError:
         """The error that a caller gets. `key` is kept out of the log."""
@@ -93,10 +101,10 @@ class Refusal:
 
     def _kind(self) -> type[RagError]:
         message = self.message
-        if self.status in (401, 403) and not _CREDIT.search(message):
-            return ModelUnauthorized
-        if self.status == 402 or _CREDIT.search(message):
+        if self._is_without_credit:
             return ModelWithoutCredit
+        if self.status in (401, 403):
+            return ModelUnauthorized
         if self.status in (429, 503, 529):
             return GenerationBusy
         if self.status in (400, 404, 413, 422, 500):

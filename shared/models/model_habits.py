@@ -27,6 +27,12 @@ _ABOUT_THE_NUMBER = re.compile(
     r"too large|too high|too big|at most|maximum|exceed|greater than|less than|out of range|must be between",
     re.IGNORECASE,
 )
+# Words of a refusal that is about a value, or about two parameters together.
+_ABOUT_A_VALUE = re.compile(
+    r"unsupported[_ ]value|does ?n[o']t support '|must be one of|supported values|"
+    r"only .{0,30}(?:allowed|supported)|cannot both|while |\w=[\d'\"]",
+    re.IGNORECASE,
+)
 _SYSTEM_ROLE = re.compile(
     r"""(?:system|developer).{0,40}(?:role|instruction|message|prompt)
     .{0,60}not\ (?:be\ )?(?:support|enabl|allow)
@@ -51,15 +57,23 @@ class ModelHabits:
     def __init__(self) -> None:
         self._refused: frozenset[str] = frozenset()
         self._has_system_role = self._has_streams = True
-        self._thinks_in_streams_only = False
+        self._thinks_in_streams_only = self._is_about_a_value = False
         self._room = ROOM
         # Whether the model writes thoughts, and whether without an opening mark; None if that is unknown.
         self.thinks = False
         self.is_unopened: bool | None = None
 
-    def room(self, limit: object) -> int:
-        """The tokens for thoughts that are added to the limit of an answer."""
-        return self._room if self.thinks and type(limit) is int else 0
+    def has_room(self, request: Body) -> bool:
+        """Whether the request is sent with more than its limit, or without it, so that its answer is to be
+        cut there. Not with several choices, which would end at different tokens."""
+        return request.get("n", 1) in (1, None) and (
+            (self.thinks and self._room > 0) or {LIMIT, NEW_LIMIT} <= self._refused
+        )
+
+    def room(self, request: Body, name: str) -> int:
+        """The tokens for thoughts that are added to this limit of an answer."""
+        is_limited = type(request.get(name)) is int
+        return self._room if self.thinks and is_limited and self.has_room(request) else 0
 
     def adapted(self, request: Body, effort: str | None) -> Body:
         """The request as the endpoint takes it. `effort`: of a thinking model, where the request has none."""
@@ -67,8 +81,8 @@ class ModelHabits:
         if self.thinks and effort:
             body.setdefault("reasoning_effort", effort)
         for name in (LIMIT, NEW_LIMIT):
-            if type(limit := body.get(name)) is int:
-                body[name] = limit + self.room(limit)
+            if room := self.room(request, name):
+                body[name] += room
         for name in self._refused & body.keys():
             value = body.pop(name)
             if (other := OTHER_LIMIT.get(name)) and other not in self._refused:
@@ -84,18 +98,19 @@ class ModelHabits:
     def reduce_room(self, sent: Body) -> bool:
         """Give back room for thoughts, after a refusal for the length of the request that was `sent`. False
         if it had none: the limit itself is the caller's."""
-        has_room = any(self.room(sent.get(name)) > 0 for name in (LIMIT, NEW_LIMIT))
+        has_room = any(self.room(sent, name) > 0 for name in (LIMIT, NEW_LIMIT))
         self._room = self._room // 4 if self._room > 512 else 0
         return has_room
 
-    def remember(self, tried: "ModelHabits", *, is_own: bool) -> None:
-        """Take over the habits with which a request was accepted. `is_own`: the product made its parameters;
-        those of a user must not change the requests of other users, except what the model refuses of all."""
-        if is_own:
-            self._room = tried._room
-        self._refused = tried._refused
-        self._has_system_role, self._has_streams = tried._has_system_role, tried._has_streams
-        self._thinks_in_streams_only = tried._thinks_in_streams_only
+    def remember(self, tried: "ModelHabits") -> None:
+        """Add the habits with which a request was accepted, unless a value of the request was refused: a
+        user's value must not change the requests of other users."""
+        if tried._is_about_a_value:
+            return
+        self._refused |= tried._refused
+        self._has_system_role = self._has_system_role and tried._has_system_role
+        self._has_streams = self._has_streams and tried._has_streams
+        self._thinks_in_streams_only = self._thinks_in_streams_only or tried._thinks_in_streams_only
 
     def learn(self, sent: Body, refusal: Any, *, is_own: bool) -> bool:
         """Whether another form of the request may be accepted, after the refusal of the one that was `sent`.
@@ -109,6 +124,9 @@ class ModelHabits:
                 return self.reduce_room(sent)
             if not is_own:
                 return False
+            self._is_about_a_value = True
+        if not is_own and _ABOUT_A_VALUE.search(text):
+            self._is_about_a_value = True
         if self._has_streams and sent.get("stream") and _STREAM.search(text):
             self._has_streams = False
             return True
@@ -197,8 +215,9 @@ class HabitsByModel:
         self._habits: LRUCache[str, ModelHabits] = LRUCache(MODELS)
         self._lock = Lock()
 
-    def of(self, request: Body) -> ModelHabits:
-        name = str(request.get("model"))
+    def of(self, request: Body, *, is_own: bool) -> ModelHabits:
+        """Those of the product's requests, or of the users' own completions, which do not share them."""
+        name = f"{request.get('model')}{'' if is_own else ' of users'}"
         with self._lock:
             if name not in self._habits:
                 self._habits[name] = ModelHabits()

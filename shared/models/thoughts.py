@@ -33,7 +33,12 @@ ANSWER_MARKS = re.compile(
 )
 _BEGUN_MARK = re.compile(r"(?:<(?:\|[a-z_]{0,20}\|?)?|^[ \t]*</?[a-z]{0,6})$", re.IGNORECASE)
 _CLOSES = dict(MARKS)
-_CLOSING = "|".join(re.escape(close) for close in sorted(_CLOSES.values(), key=len, reverse=True))
+# Within an answer, others are names in XML, such as <reason>.
+_MARKS_WITHIN = tuple(marks for marks in MARKS if "think" in marks[0])
+# Without an opening mark, these alone end thoughts.
+_THOUGHTS = re.compile("think|thought|channel")
+_CLOSING = "|".join(re.escape(close) for close in _CLOSES.values() if _THOUGHTS.search(close))
+_LONGEST_MARK = 40
 _OPENING = re.compile(rf"^[ \t]*(?:{'|'.join(map(re.escape, _CLOSES))})", re.IGNORECASE | re.MULTILINE)
 # A closing mark alone, at the start or the end of a line: elsewhere a text quotes it.
 # The last one is of gpt-oss, without the brackets of its marks.
@@ -61,8 +66,10 @@ class ThoughtFilter:
     def __init__(self, *, holds: bool | None = None) -> None:
         self._held = ""
         self._close = ""
-        # Whether the held text begins a line, and whether only space precedes it.
+        # Whether the held text begins a line, and whether only space and thoughts precede it.
         self._at_line_start, self._is_start = True, True
+        # The length of the text that was searched for a closing mark.
+        self._searched = 0
         # Whether no text of the answer was returned.
         self._is_empty = True
         self._holds = holds
@@ -102,7 +109,7 @@ class ThoughtFilter:
             self._held = self._held.lstrip()
         if self._at_line_start and self._held:
             line = self._held.lstrip(" \t").lower()
-            for mark, close in MARKS:
+            for mark, close in MARKS if self._is_start else _MARKS_WITHIN:
                 if line.startswith(mark):
                     self._close = close
                     self._held = self._held.lstrip(" \t")[len(mark) :]
@@ -131,8 +138,9 @@ class ThoughtFilter:
 
     def _step_of_held(self) -> tuple[str, str] | None:
         # The end of a part is no end of a line.
-        closed = _UNOPENED.search(self._held + "\0")
+        closed = _UNOPENED.search(self._held + "\0", self._searched)
         if closed is None:
+            self._searched = max(0, len(self._held) - _LONGEST_MARK)
             return None
         thoughts, self._held = self._held[: closed.start()], self._held[closed.end() :]
         self.is_unopened = True
