@@ -130,4 +130,6 @@ def test_an_embedder_that_answers_404_is_named_with_its_address(stack: Stack):
         options = {"openai_api_key": "any", "rag_embedding_url": url, "rag_embedding_model": "nomic"}
         with closing(make_services(stack, **options)) as services, pytest.raises(CommandError) as raised:
             demo.ingest(stack, services, Console(quiet=True))
-    assert f"RAG_EMBEDDING_URL {url} did not embed with the model nomic (status 404, model)" in str(raised.value)
+    assert f"RAG_EMBEDDING_URL {url} did not embed with the model nomic (status 404, model)" in str(
+        raised.value
+    )
