@@ -285,3 +285,19 @@ def test_no_provider_s_library_is_imported_before_its_use():
     """With FastAPI they cost most of a second of every cold start."""
     check = "import sys, functions.rag_search, functions.rag_answer; sys.exit('openai' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0
+
+
+def test_an_endpoint_whose_refusals_contradict_each_other_ends_the_request(short_pauses: None):
+    required = {"error": {"message": "input_type is required for asymmetric models"}}
+    refused = {"error": {"message": "extra fields not permitted: input_type"}}
+    with StandIn() as service:
+        service.replies(
+            Reply(
+                json=lambda request: Reply(
+                    status=400, json=refused if "input_type" in request.json else required
+                )
+            )
+        )
+        with pytest.raises(EmbeddingFailed):
+            hosted(service).embed(["What is it?"], Role.QUESTION)
+        assert len(service.requests) < 12
