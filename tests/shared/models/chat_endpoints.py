@@ -81,6 +81,8 @@ def _refuses(name: str, rule: str, body: dict[str, Any]) -> bool:
     """Whether the rule of a parameter, in the words of the table, refuses the request."""
     if name.startswith("messages"):
         return any(message["role"] == rule for message in body["messages"])
+    if rule.startswith("absent"):
+        return name not in body and not body.get("stream")
     if name not in body:
         return False
     value = body[name]
