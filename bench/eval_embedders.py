@@ -58,18 +58,18 @@ def main() -> None:
 
 def evaluate(labelled_set: LabelledSet) -> dict[str, float]:
     """The measure in percent, by the model, and the prefixes of its questions and documents."""
-    asked = [item.text for item in labelled_set.judged(QUESTIONS)]
+    questions = [item.text for item in labelled_set.judged(QUESTIONS)]
     minilm, e5 = MiniLM(), MultilingualE5()
     names, passages = chunked(labelled_set, minilm)
     figures = {
         minilm.model: quality(
-            labelled_set, names, minilm.embed(passages, Role.DOCUMENT), minilm.embed(asked, Role.QUESTION)
+            labelled_set, names, minilm.embed(passages, Role.DOCUMENT), minilm.embed(questions, Role.QUESTION)
         )
     }
     names, passages = chunked(labelled_set, e5)
     of_passages, of_questions = (
         {prefix: e5.embed_prefixed(texts, [prefix] * len(texts)) for prefix in ("query: ", "passage: ")}
-        for texts in (passages, asked)
+        for texts in (passages, questions)
     )
     for question, document in PREFIXES:
         name = f"{e5.model}, {question}for questions, {document}for documents"

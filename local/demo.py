@@ -167,18 +167,18 @@ def report_models(services: Services, console: Console) -> None:
 
 
 def try_models(services: Services, console: Console) -> None:
-    """Request a word of each model that is a service, and print what it found."""
+    """Request a word of each model that is a service, and print whether it answers."""
     if services.embedder.remote:
         try:
             services.embedder.embed(["start"], Role.QUESTION)
-            found = "The embedding model answers."
+            state = "The embedding model answers."
         except EmbeddingFailed as error:
-            found = f"The embedding model does not answer: {error} ({error.log_reason})"
-        console.print(found, markup=False, highlight=False, soft_wrap=True)
+            state = f"The embedding model does not answer: {error} ({error.log_reason})"
+        console.print(state, markup=False, highlight=False, soft_wrap=True)
     if gateway := services.chat_gateway:
-        failed = error_of(gateway, services.settings.rag_llm_timeout_seconds)
-        found = f"does not answer: {failed} ({failed.log_reason})" if failed else "answers."
-        console.print(f"The answering model {found}", markup=False, highlight=False, soft_wrap=True)
+        failure = error_of(gateway, services.settings.rag_llm_timeout_seconds)
+        state = f"does not answer: {failure} ({failure.log_reason})" if failure else "answers."
+        console.print(f"The answering model {state}", markup=False, highlight=False, soft_wrap=True)
 
 
 def introduce(stack: Stack, console: Console) -> None:

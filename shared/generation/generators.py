@@ -126,14 +126,14 @@ class ModelGenerator:
         yield GeneratedText(text, body["model"], usage, messages=body["messages"])
 
     async def _stream(self, body: Body) -> AsyncGenerator[tuple[Body, Any]]:
-        async with self._gateway.stream({**body, "stream": True}, effort=self._gateway.effort) as parts:
+        async with self._gateway.stream({**body, "stream": True}, is_own=True) as parts:
             async for part in parts:
                 # The part with the usage has no choice.
                 for choice in choices(part)[:1] or [{}]:
                     yield part, choice.get("delta")
 
     async def _complete(self, body: Body) -> AsyncGenerator[tuple[Body, Any]]:
-        reply = await self._gateway.complete(body, effort=self._gateway.effort)
+        reply = await self._gateway.complete(body, is_own=True)
         for choice in choices(reply)[:1]:
             yield reply, choice.get("message")
 

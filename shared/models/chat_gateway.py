@@ -11,7 +11,7 @@ its loop for later calls; elsewhere each call opens its own.
 import asyncio
 import json
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Set
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -57,6 +57,7 @@ from shared.models.completion_text import (
     without_thoughts,
 )
 from shared.models.endpoint_failures import MAX_REFUSAL_BYTES, Refusal
+from shared.models.endpoint_words import strings_in
 from shared.models.model_habits import HabitsByModel, ModelHabits
 from shared.text.token_count import count_tokens
 from shared.tracing import Call, call, model_attributes, usage_attributes
@@ -99,8 +100,7 @@ class ChatGateway:
         self._seconds = seconds
         self._stream_seconds = stream_seconds
         self._key = key
-        self.effort = effort
-        self._habits = HabitsByModel()
+        self._habits = HabitsByModel(effort)
         self._clients: dict[AbstractEventLoop, httpx.AsyncClient] = {}
 
     @asynccontextmanager
@@ -135,37 +135,29 @@ class ChatGateway:
             raise GenerationFailed(log_reason="no list of models")
         return models
 
-    async def complete(self, request: Body, *, effort: str | None = None) -> Body:
+    async def complete(self, request: Body, *, is_own: bool = False) -> Body:
         """The completion, whose texts are without thoughts. A model that has returned no text is asked once
-        more."""
-        habits = self._habits.of(request, is_own=effort is not None)
+        more. `is_own`: the product made the request, not a user."""
+        habits = self._habits.of(request, is_own=is_own)
         with translate_http_errors():
             async with asyncio.timeout(self._seconds) as limit:
-                completion = await self._complete_once(request, habits, effort, limit)
+                completion = await self._complete_once(request, habits, limit)
                 if not has_answer(completion, "message") and not is_filtered(completion):
-                    completion = await self._complete_once(request, habits, effort, limit)
+                    completion = await self._complete_once(request, habits, limit)
         if not has_answer(completion, "message"):
             raise self._error_of_empty(completion)
         return completion
 
-    async def _complete_once(
-        self, request: Body, habits: ModelHabits, effort: str | None, limit: asyncio.Timeout
-    ) -> Body:
+    async def _complete_once(self, request: Body, habits: ModelHabits, limit: asyncio.Timeout) -> Body:
         with self._call(request) as span, closing(_CallUsage(request)) as usage:
-            async with self._post(request, habits, effort, usage, limit.when()) as answer:
-                completion = await self._read(answer, self._seconds)
-            span.attributes |= usage_attributes(completion)
-            usage.add(completion, "message")
-            return without_thoughts(completion, request, habits)
-
-    @staticmethod
-    async def _read(answer: httpx.Response, seconds: float) -> Body:
-        with translate_http_errors():
-            async with asyncio.timeout(seconds):
+            async with self._post(request, habits, usage, limit.when()) as answer:
                 content = bytearray()
                 async for data in bounded(answer):
                     content += data
-        return read_completion(bytes(content))
+            completion = read_completion(bytes(content))
+            span.attributes |= usage_attributes(completion)
+            usage.add(completion, "message")
+            return without_thoughts(completion, request, habits)
 
     def _error_of_empty(self, answer: Body) -> RagError:
         """The error for an answer without text."""
@@ -185,18 +177,16 @@ class ChatGateway:
         return call(" ".join(filter(None, ("chat", model))), attributes)
 
     @asynccontextmanager
-    async def stream(
-        self, request: Body, *, effort: str | None = None
-    ) -> AsyncIterator[AsyncGenerator[Body]]:
+    async def stream(self, request: Body, *, is_own: bool = False) -> AsyncIterator[AsyncGenerator[Body]]:
         """The parts of the response without thoughts, one of them with the usage, if the endpoint counts. The
         endpoint has accepted the request when the context begins. The end of the context ends the stream.
-        A model that has ended without a text is asked once more."""
+        A model that has ended without a text is asked once more. `is_own`: as of `complete`."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
-        habits = self._habits.of(request, is_own=effort is not None)
+        habits = self._habits.of(request, is_own=is_own)
         async with AsyncExitStack() as until:
-            first = await until.enter_async_context(self._stream_once(request, habits, effort, deadline))
+            first = await until.enter_async_context(self._stream_once(request, habits, deadline))
             yield await until.enter_async_context(
-                aclosing(self._with_second_attempt(first, request, habits, effort, deadline))
+                aclosing(self._with_second_attempt(first, request, habits, deadline))
             )
 
     async def _with_second_attempt(
@@ -204,7 +194,6 @@ class ChatGateway:
         first: AsyncGenerator[Body],
         request: Body,
         habits: ModelHabits,
-        effort: str | None,
         deadline: float,
     ) -> AsyncGenerator[Body]:
         empty_ends: list[Body] = []
@@ -214,7 +203,7 @@ class ChatGateway:
             return
         if is_filtered(empty_ends[0]):
             raise self._error_of_empty(empty_ends[0])
-        async with self._stream_once(request, habits, effort, deadline) as second:
+        async with self._stream_once(request, habits, deadline) as second:
             async for part in until_empty_end(second, empty_ends):
                 yield part
         if len(empty_ends) > 1:
@@ -222,7 +211,7 @@ class ChatGateway:
 
     @asynccontextmanager
     async def _stream_once(
-        self, request: Body, habits: ModelHabits, effort: str | None, deadline: float
+        self, request: Body, habits: ModelHabits, deadline: float
     ) -> AsyncIterator[AsyncGenerator[Body]]:
         async with AsyncExitStack() as until:
             span = until.enter_context(self._call(request))
@@ -232,7 +221,7 @@ class ChatGateway:
             with translate_http_errors():
                 async with asyncio.timeout(self._seconds) as limit:
                     answer = await until.enter_async_context(
-                        self._post(with_usage, habits, effort, usage, limit.when())
+                        self._post(with_usage, habits, usage, limit.when())
                     )
             arriving = parts(answer, deadline, self._error_of_empty)
             if "text/event-stream" not in answer.headers.get("content-type", ""):
@@ -254,28 +243,26 @@ class ChatGateway:
         self,
         request: Body,
         habits: ModelHabits,
-        effort: str | None,
         usage: "_CallUsage",
         until_time: float | None,
     ) -> AsyncIterator[httpx.Response]:
         """The endpoint's response to the request, in the form that it takes. Another form is tried after a
         refused parameter, and the same one after a failure that may pass, if the time allows it."""
-        is_own = effort is not None
-        tried = copy(habits)
+        trial = copy(habits)
         pauses = iter(PAUSES)
         forms = 0
         bare: Body | None = None
         omitted: Set[str] = frozenset()
         while True:
-            body = bare or tried.adapted(request, effort)
+            body = bare or trial.adapted(request)
             async with AsyncExitStack() as until:
                 # (httpx's own JSON encoder refuses half a surrogate pair.)
                 answer = await self._send(json.dumps(body).encode(), usage, until)
                 usage.is_sent = answer.status_code == 200
                 if answer.status_code == 200:
-                    if bare and is_own:
-                        tried.omit(omitted)
-                    habits.remember(tried)
+                    if bare and trial.is_own:
+                        trial.omit(omitted)
+                    habits.remember(trial)
                     yield answer
                     return
                 refusal = Refusal.of(answer.status_code, answer.headers, await _beginning(answer))
@@ -283,15 +270,11 @@ class ChatGateway:
             if refusal.status in MAY_NAME_PARAMETERS and forms < MAX_FORMS and bare is None:
                 forms += 1
                 is_too_long = isinstance(error, PromptTooLong)
-                if (
-                    tried.reduce_room(body)
-                    if is_too_long
-                    else tried.learn(body, refusal.content, is_own=is_own)
-                ):
+                if trial.reduce_room(body) if is_too_long else trial.learn(body, refusal.content):
                     continue
                 # Some gateways hide which parameter is refused.
-                if type(error) is GenerationRefused and len(tried.bare(body)) < len(body):
-                    bare = tried.bare(body)
+                if type(error) is GenerationRefused and len(trial.bare(body)) < len(body):
+                    bare = trial.bare(body)
                     omitted = body.keys() - bare.keys()
                     continue
             pause = next(pauses, None)
@@ -343,7 +326,7 @@ class _CallUsage:
         if (reported := reported_tokens(body)) is not None:
             self._reported = reported
         for choice in choices(body):
-            self._texts.setdefault(str(choice.get("index")), []).extend(_strings(choice.get(message)))
+            self._texts.setdefault(str(choice.get("index")), []).extend(strings_in(choice.get(message)))
 
     def close(self) -> None:
         if self.is_sent:
@@ -356,17 +339,8 @@ class _CallUsage:
         return sum(map(count_tokens, (request, *map("".join, self._texts.values()))))
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """The strings in a message or delta: its text, calls of tools, the reasoning."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _strings(each)
-
-
 async def _beginning(answer: httpx.Response) -> bytes:
-    """The beginning of the body of an error; what there is of one that breaks off."""
+    """The beginning of the body of an error, which may break off."""
     content = bytearray()
     with suppress(httpx.HTTPError):
         async for data in answer.aiter_bytes():

@@ -45,15 +45,15 @@ def without_thoughts(completion: Body, request: Body, habits: ModelHabits) -> Bo
     made = []
     for choice in choices(completion):
         message = value if isinstance(value := choice.get("message"), dict) else {}
-        text, thoughts, found = separate(content_of(message))
+        text, thoughts, text_filter = separate(content_of(message))
         is_cut_off = choice.get("finish_reason") == "length"
-        if is_cut_off and habits.is_unopened and not found.is_unopened:
+        if is_cut_off and habits.is_unopened and not text_filter.is_unopened:
             # A model that writes no opening mark has not come to its closing one.
             text, thoughts = "", text
-        _note(habits, message, thoughts, found, is_known=bool(text) and not is_cut_off)
+        _note(habits, message, thoughts, text_filter, is_known=bool(text) and not is_cut_off)
         cut = _cut(text, limit) if has_room and limit else text
         reason = {"finish_reason": "length"} if len(cut) < len(text) else {}
-        if choice.get("finish_reason") == "length" and not text.strip():
+        if is_cut_off and not text.strip():
             habits.thinks = True
         made.append({**choice, "message": _with(message, cut, thoughts), **reason})
     _note_usage(habits, completion)
@@ -136,13 +136,13 @@ def _limit_of(request: Body) -> int | None:
 
 
 def _note(
-    habits: ModelHabits, message: Body, thoughts: str, found: ThoughtFilter, *, is_known: bool = True
+    habits: ModelHabits, message: Body, thoughts: str, text_filter: ThoughtFilter, *, is_known: bool
 ) -> None:
-    """Note what a message shows of its model. `is_known`: the whole text is, with an answer."""
-    if thoughts or found.is_open or any(message.get(name) for name in FIELDS):
+    """Note the habits that a message shows of its model. `is_known`: with a whole answer."""
+    if thoughts or text_filter.is_open or any(message.get(name) for name in FIELDS):
         habits.thinks = True
     if is_known:
-        habits.is_unopened = found.is_unopened
+        habits.is_unopened = text_filter.is_unopened
 
 
 def _note_usage(habits: ModelHabits, body: Body) -> None:

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
 from enum import Enum, auto
 from types import SimpleNamespace
 from typing import Any
 
-MAX_LOGGED, MAX_READ = 200, 4000
-_SECRET = re.compile(r"\b(?:sk|pk|key|gsk|xai|AIza|pa|jina)[-_][-\w*.]{4,}|Bearer \S+", re.IGNORECASE)
+from shared.models.endpoint_words import logged, strings_in
+
+MAX_READ = 4000
 
 
 class Cause(Enum):
@@ -75,7 +75,7 @@ class Refusal(Exception):
         """By the status and the body, which may be JSON, HTML or empty."""
         text = content[: 2**20].decode("utf-8", "replace")
         try:
-            words = " ".join(_strings(json.loads(text)))
+            words = " ".join(strings_in(json.loads(text), without={"input"}))
         except (ValueError, RecursionError):
             words = re.sub(r"<[^>]*>", " ", text)
         words = " ".join(words.split())[:MAX_READ]
@@ -90,7 +90,7 @@ class Refusal(Exception):
 
     def reason(self, key: str) -> str:
         """For the log: the beginning of the endpoint's words, without the key and others."""
-        words = _SECRET.sub("…", self.words.replace(key, "…") if key else self.words)[:MAX_LOGGED]
+        words = logged(self.words, key)
         return (
             f"status {self.status}: {words}" if words else f"status {self.status}, {self.cause.name.lower()}"
         )
@@ -134,16 +134,3 @@ def refusal_in(reply: Any, headers: Any) -> Refusal | None:
     code = str(error.get("code"))
     status = int(code) if code.isdecimal() and 400 <= int(code) < 600 else 400
     return Refusal.of(status, headers, json.dumps(body).encode())
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """The texts of an error, without those of the request that it repeats."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, part in value.items():
-            if name != "input":
-                yield from _strings(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _strings(part)

@@ -123,19 +123,19 @@ def required_parameters(words: str) -> EmbeddingForms:
     return EmbeddingForms(question={"input_type": question}, document={"input_type": document})
 
 
-def stored_name(model: str, known: EmbeddingForms, forms: EmbeddingForms) -> str:
+def stored_name(model: str, default: EmbeddingForms, forms: EmbeddingForms) -> str:
     """The name under which the database stores the model's embeddings. With another form of documents than
     the known one it is another model there: vectors of different forms cannot be compared."""
-    if forms.document == known.document:
+    if forms.document == default.document:
         return model
     return f"{model} [{sha256(json.dumps(forms.document, sort_keys=True).encode()).hexdigest()[:4]}]"
 
 
 def forms_of(model: str, url: str, overrides: Mapping[str, EmbeddingForms]) -> tuple[EmbeddingForms, str]:
     """The forms that apply to the model, and the name of its embeddings in the database."""
-    known = known_forms(model, url)
-    forms = overrides.get(model, known)
-    return forms, stored_name(model, known, forms)
+    default = known_forms(model, url)
+    forms = overrides.get(model, default)
+    return forms, stored_name(model, default, forms)
 
 
 def _plain_name(model: str) -> str:

@@ -19,9 +19,13 @@ from shared.errors import (
     PromptTooLong,
     RagError,
 )
+from shared.models.endpoint_words import logged
 
 MAX_REFUSAL_BYTES = 64 * 1024
-MAX_LOGGED_CHARACTERS = 200
+# Fields of an error with words for people, or with its code.
+WORDED_FIELDS = (
+    "message", "msg", "error", "errors", "detail", "code", "type", "status", "metadata", "raw", "innererror",
+)  # fmt: skip
 # The Retry-After of an endpoint that names none.
 DEFAULT_SECONDS = 30
 _CREDIT = re.compile(
@@ -46,7 +50,6 @@ _NO_MODEL = re.compile(
     r"no endpoints found for|(?:no such|unknown|invalid|unsupported) model|model_not_found|try pulling",
     re.IGNORECASE | re.DOTALL,
 )
-_SECRET = re.compile(r"\b(?:sk|pk|key|gsk|xai|AIza)[-_A-Za-z0-9*.]{6,}|Bearer \S+", re.IGNORECASE)
 _WAIT_IN_WORDS = re.compile(
     r"(?:try again|retry).{0,20}?in (?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s\b| seconds)", re.IGNORECASE
 )
@@ -91,7 +94,7 @@ class Refusal:
 
     def error(self, key: str) -> RagError:
         """The error that a caller gets. `key` is kept out of the log."""
-        words = _SECRET.sub("[secret]", self.message.replace(key, "[secret]"))[:MAX_LOGGED_CHARACTERS]
+        words = logged(self.message, key)
         reason = f"status {self.status}: {words}" if words else f"status {self.status}"
         kind = self._kind()
         if kind is GenerationBusy:
@@ -142,18 +145,5 @@ def _messages(value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for each in value for text in _messages(each)]
     if isinstance(value, dict):
-        names = (
-            "message",
-            "msg",
-            "error",
-            "errors",
-            "detail",
-            "code",
-            "type",
-            "status",
-            "metadata",
-            "raw",
-            "innererror",
-        )
-        return [text for name in names if name in value for text in _messages(value[name])]
+        return [text for name in WORDED_FIELDS if name in value for text in _messages(value[name])]
     return []

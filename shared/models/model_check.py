@@ -17,7 +17,7 @@ def error_of(gateway: ChatGateway, seconds: float) -> RagError | None:
 
     async def ask() -> None:
         async with asyncio.timeout(seconds):
-            await gateway.complete(request, effort=gateway.effort)
+            await gateway.complete(request, is_own=True)
 
     try:
         asyncio.run(ask())

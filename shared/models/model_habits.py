@@ -6,12 +6,14 @@ stream_options. So a refused parameter is left out or renamed, and the process r
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from threading import Lock
 from typing import Any
 
 from cachetools import LRUCache
 
 from shared.models.chat_stream import Body
+from shared.models.endpoint_words import strings_in
 
 LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"
 # A request means the same without these. Of two that exclude each other, the first is left out.
@@ -52,9 +54,12 @@ OTHER_LIMIT = {LIMIT: NEW_LIMIT, NEW_LIMIT: LIMIT}
 
 
 class ModelHabits:
-    """What an endpoint has shown of one model."""
+    """Forms of the requests to one model that its endpoint accepts. `is_own`: of the product's requests, not
+    of users' own completions. `effort`: of thinking, for requests without one."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_own: bool, effort: str | None) -> None:
+        self.is_own = is_own
+        self._effort = effort
         self._refused: frozenset[str] = frozenset()
         self._has_system_role = self._has_streams = True
         self._thinks_in_streams_only = self._is_about_a_value = False
@@ -75,11 +80,11 @@ class ModelHabits:
         is_limited = type(request.get(name)) is int
         return self._room if self.thinks and is_limited and self.has_room(request) else 0
 
-    def adapted(self, request: Body, effort: str | None) -> Body:
-        """The request as the endpoint takes it. `effort`: of a thinking model, where the request has none."""
+    def adapted(self, request: Body) -> Body:
+        """The request as the endpoint takes it."""
         body = dict(request)
-        if self.thinks and effort:
-            body.setdefault("reasoning_effort", effort)
+        if self.thinks and self._effort:
+            body.setdefault("reasoning_effort", self._effort)
         for name in (LIMIT, NEW_LIMIT):
             if room := self.room(request, name):
                 body[name] += room
@@ -102,30 +107,30 @@ class ModelHabits:
         self._room = self._room // 4 if self._room > 512 else 0
         return has_room
 
-    def remember(self, tried: "ModelHabits") -> None:
+    def remember(self, trial: "ModelHabits") -> None:
         """Add the habits with which a request was accepted, unless a value of the request was refused: a
         user's value must not change the requests of other users."""
-        if tried._is_about_a_value:
+        if trial._is_about_a_value:
             return
-        self._refused |= tried._refused
-        self._has_system_role = self._has_system_role and tried._has_system_role
-        self._has_streams = self._has_streams and tried._has_streams
-        self._thinks_in_streams_only = self._thinks_in_streams_only or tried._thinks_in_streams_only
+        self._refused |= trial._refused
+        self._has_system_role = self._has_system_role and trial._has_system_role
+        self._has_streams = self._has_streams and trial._has_streams
+        self._thinks_in_streams_only = self._thinks_in_streams_only or trial._thinks_in_streams_only
 
-    def learn(self, sent: Body, refusal: Any, *, is_own: bool) -> bool:
+    def learn(self, sent: Body, refusal: Any) -> bool:
         """Whether another form of the request may be accepted, after the refusal of the one that was `sent`.
         `refusal` is the JSON of the response, or its text. A user's value that is out of range is the
         user's to correct."""
-        text = " ".join(_strings(refusal))
+        text = " ".join(strings_in(refusal))
         name = self._refused_parameter(sent, refusal, text)
         other = OTHER_LIMIT.get(name) if name else None
         if name and _ABOUT_THE_NUMBER.search(text) and not (other and _is_named(other, text)):
             if other:
                 return self.reduce_room(sent)
-            if not is_own:
+            if not self.is_own:
                 return False
             self._is_about_a_value = True
-        if not is_own and _ABOUT_A_VALUE.search(text):
+        if not self.is_own and _ABOUT_A_VALUE.search(text):
             self._is_about_a_value = True
         if self._has_streams and sent.get("stream") and _STREAM.search(text):
             self._has_streams = False
@@ -148,19 +153,18 @@ class ModelHabits:
     @staticmethod
     def bare(sent: Body) -> Body:
         """The request without the parameters that may be left out, but with its limit."""
-        kept = {LIMIT, NEW_LIMIT}
-        return {name: value for name, value in sent.items() if name not in OPTIONAL or name in kept}
+        limits = {LIMIT, NEW_LIMIT}
+        return {name: value for name, value in sent.items() if name not in OPTIONAL or name in limits}
 
     def omit(self, names: Iterable[str]) -> None:
         self._refused |= {name for name in names if name in OPTIONAL}
 
     def _refused_parameter(self, sent: Body, refusal: Any, text: str) -> str | None:
-        given = [name for name in OPTIONAL if name in sent]
-        named = {part for name in _parameters(refusal) for part in re.split(r"[^\w]+", name)}
-        for name in given:
-            if name in named:
-                return name
-        return next((name for name in given if _is_named(name, text)), None)
+        names = [name for name in OPTIONAL if name in sent]
+        fields = {part for name in _parameters(refusal) for part in re.split(r"[^\w]+", name)}
+        by_field = (name for name in names if name in fields)
+        by_words = (name for name in names if _is_named(name, text))
+        return next(chain(by_field, by_words), None)
 
 
 def _is_named(name: str, text: str) -> bool:
@@ -175,17 +179,9 @@ def _parameters(refusal: Any) -> Iterator[str]:
     elif isinstance(refusal, dict):
         for name, value in refusal.items():
             if name in ("param", "loc", "field", "parameter"):
-                yield from _strings(value)
+                yield from strings_in(value)
             else:
                 yield from _parameters(value)
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _strings(each)
 
 
 def _has_system_message(request: Body) -> bool:
@@ -194,31 +190,32 @@ def _has_system_message(request: Body) -> bool:
 
 def _without_system_role(messages: list[Body]) -> list[Body]:
     """The messages, with the text of each system message before that of the next message of the user."""
-    made: list[Body] = []
+    result: list[Body] = []
     instructions: list[str] = []
     for message in messages:
         content = message.get("content")
         if message.get("role") in ("system", "developer") and isinstance(content, str):
             instructions.append(content)
         elif message.get("role") == "user" and instructions and isinstance(content, str):
-            made.append({**message, "content": "\n\n".join([*instructions, content])})
+            result.append({**message, "content": "\n\n".join([*instructions, content])})
             instructions = []
         else:
-            made.append(message)
-    return made + ([{"role": "user", "content": "\n\n".join(instructions)}] if instructions else [])
+            result.append(message)
+    return result + ([{"role": "user", "content": "\n\n".join(instructions)}] if instructions else [])
 
 
 class HabitsByModel:
     """The habits of an endpoint's models, by name; of the last that were used, since callers may name any."""
 
-    def __init__(self) -> None:
-        self._habits: LRUCache[str, ModelHabits] = LRUCache(MODELS)
+    def __init__(self, effort: str | None) -> None:
+        self._effort = effort
+        self._habits: LRUCache[tuple[str, bool], ModelHabits] = LRUCache(MODELS)
         self._lock = Lock()
 
     def of(self, request: Body, *, is_own: bool) -> ModelHabits:
         """Those of the product's requests, or of the users' own completions, which do not share them."""
-        name = f"{request.get('model')}{'' if is_own else ' of users'}"
+        key = str(request.get("model")), is_own
         with self._lock:
-            if name not in self._habits:
-                self._habits[name] = ModelHabits()
-            return self._habits[name]
+            if key not in self._habits:
+                self._habits[key] = ModelHabits(is_own=is_own, effort=self._effort if is_own else None)
+            return self._habits[key]

@@ -51,10 +51,13 @@ class MultilingualE5:
         self, texts: Sequence[str], prefixes: Sequence[str], *, background: bool = False
     ) -> list[list[float]]:
         """As embed, with these prefixes of at most three tokens."""
-        rows = []
-        for text, prefix in zip(texts, prefixes, strict=True):
-            room = self.window - 2 + len(self._tokenizer.tokens(f"{prefix}a")) - 1
-            rows.append([START, *self._tokenizer.tokens(prefix + text)[:room], END])
+        tokens = self._tokenizer.tokens
+        # A prefix with a letter has one token more than the prefix.
+        rooms = {prefix: self.window - 3 + len(tokens(f"{prefix}a")) for prefix in set(prefixes)}
+        rows = [
+            [START, *tokens(prefix + text)[: rooms[prefix]], END]
+            for text, prefix in zip(texts, prefixes, strict=True)
+        ]
         return self._encoder.encode(rows, self._inputs, background=background)
 
     def count_tokens(self, text: str) -> int:

@@ -164,9 +164,9 @@ def separate(text: str) -> tuple[str, str, ThoughtFilter]:
     # A whole text shows at once whether its first closing mark has no opening one.
     closed = _UNOPENED.search(text)
     holds = closed is not None and not _OPENING.search(text[: closed.start()])
-    found = ThoughtFilter(holds=holds)
-    parts = (found.feed(text), found.end())
-    return "".join(part[0] for part in parts), "".join(part[1] for part in parts), found
+    text_filter = ThoughtFilter(holds=holds)
+    parts = (text_filter.feed(text), text_filter.end())
+    return "".join(part[0] for part in parts), "".join(part[1] for part in parts), text_filter
 
 
 def _begins_with_thoughts(text: str) -> bool | None:

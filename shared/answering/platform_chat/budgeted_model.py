@@ -48,7 +48,7 @@ class BudgetedModel:
         }
         try:
             async with asyncio.timeout_at(deadline):
-                answer = await self._gateway.complete(request, effort=self._gateway.effort)
+                answer = await self._gateway.complete(request, is_own=True)
         except (RagError, TimeoutError) as failed:
             # The turn proceeds without the reply.
             log.warning(

@@ -31,9 +31,9 @@ MORE = {
 def outcome_of(gateway: ChatGateway, request: dict[str, Any], *, stream: bool) -> str:
     async def text() -> str:
         if not stream:
-            return completion_text(await gateway.complete(request, effort="low"))
+            return completion_text(await gateway.complete(request, is_own=True))
         written = ""
-        async with gateway.stream({**request, "stream": True}, effort="low") as parts:
+        async with gateway.stream({**request, "stream": True}, is_own=True) as parts:
             async for part in parts:
                 written += "".join(content_of(choice.get("delta")) for choice in choices(part)[:1])
         return written
@@ -50,7 +50,7 @@ def outcome_of(gateway: ChatGateway, request: dict[str, Any], *, stream: bool) -
 def ask(way: Way, *, stream: bool, failures: float = float("inf")) -> str:
     with StandIn() as server:
         server.replies(Reply(json=Endpoint(way, failures=failures)))
-        return outcome_of(ChatGateway("sk-key", server.url, "m", 60, 60), REQUEST, stream=stream)
+        return outcome_of(ChatGateway("sk-key", server.url, "m", 60, 60, "low"), REQUEST, stream=stream)
 
 
 def names(ways: list[Way]) -> list[str]:
@@ -69,7 +69,7 @@ def test_a_refused_parameter_is_learnt_with_the_first_request(way: Way):
         endpoint = Endpoint(way)
         with StandIn() as server:
             server.replies(Reply(json=endpoint))
-            gateway = ChatGateway("sk-key", server.url, "m", 60, 60)
+            gateway = ChatGateway("sk-key", server.url, "m", 60, 60, "low")
             assert outcome_of(gateway, request, stream=stream) == f"answer: {GOOD}"
             first = endpoint.requests
             assert outcome_of(gateway, request, stream=stream) == f"answer: {GOOD}"
