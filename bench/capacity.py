@@ -19,7 +19,7 @@ from rich.console import Console
 from bench.figures import Figure, values
 from bench.put_documents import ORG, bodies, member_call
 from bench.tenants import TenantDatabase, tenant_database
-from shared.models.embeddings import DIMENSIONS
+from shared.models.vectors import DIMENSIONS
 
 GB = 1e9
 HNSW, KEYWORDS = "chunks_by_embedding", "postings_by_term"

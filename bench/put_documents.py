@@ -19,7 +19,7 @@ from bench.synthetic_text import Prose
 from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from bench.worker_throughput import time_copy
-from shared.models.embeddings import DIMENSIONS
+from shared.models.vectors import DIMENSIONS
 
 ORG = Org(1, 100, 10)
 DOCUMENTS, AT_ONCE, WORDS = 1000, 100, 120

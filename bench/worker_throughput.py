@@ -35,7 +35,8 @@ from shared.documents.documents import NewUpload
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import Jobs
 from shared.models.embedding_roles import NO_FORMS, Roles
-from shared.models.embeddings import DIMENSIONS, Embedder, local_embedder
+from shared.models.embeddings import Embedder, local_embedder
+from shared.models.vectors import DIMENSIONS
 from shared.services import Services
 from shared.types import Principal
 

@@ -40,8 +40,6 @@ from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.chunk_size_and_window import EmbedderLimits
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import (
-    DIMENSIONS,
-    MAX_DIMENSIONS,
     Embedder,
     embedder_for,
     known_limits_of,
@@ -51,6 +49,7 @@ from shared.models.embeddings import (
 from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
+from shared.models.vectors import DIMENSIONS, MAX_DIMENSIONS
 from shared.observability.request_record_store import RequestRecorder
 from shared.types import Principal, PrincipalSource
 

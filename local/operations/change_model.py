@@ -25,7 +25,8 @@ from shared.config import Settings
 from shared.errors import ConfigurationError, EmbeddingFailed, TextTooLong
 from shared.ingestion.chunking.chunked_document import passage_of
 from shared.models.embedding_roles import Role
-from shared.models.embeddings import Embedder, embed, vector_literal
+from shared.models.embeddings import Embedder, embed
+from shared.models.vectors import vector_literal
 from shared.services import Services
 
 BATCH = 64

@@ -17,8 +17,9 @@ from shared.clients.probe_cache import CachedProbe
 from shared.config import EmbeddingForms
 from shared.errors import ConfigurationError, RagError
 from shared.models.embedding_roles import NO_FORMS, Role
-from shared.models.embeddings import padded, requested_dimensions
+from shared.models.embeddings import requested_dimensions
 from shared.models.model_check import error_of
+from shared.models.vectors import padded
 from shared.services import Services
 from shared.types import Principal
 

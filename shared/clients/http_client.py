@@ -4,10 +4,12 @@ httpx bounds each read alone, so a server that sends one byte a second could hol
 """
 
 import random
+import re
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -72,10 +74,25 @@ def retry_service(
         response = getattr(error, "response", None)
         if response is None or response.status_code not in RETRYABLE:
             return None
-        seconds = response.headers.get("retry-after", "")
-        return float(seconds) if seconds.isdecimal() else 0.0
+        return retry_after(response.headers) or 0.0
 
     return retry(attempt, SERVICE_PAUSES, wait)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that a response's headers ask to wait, as a number or a date; None for no such header.
+    `headers`: with names in lower case, or of any case. Of a malformed header, 0."""
+    milliseconds, wait = headers.get("retry-after-ms", ""), headers.get("retry-after", "").strip()
+    if milliseconds.isdecimal():
+        return int(milliseconds) / 1000
+    if not wait:
+        return None
+    if re.fullmatch(r"\d+(?:\.\d+)?", wait, re.ASCII):
+        return float(wait)
+    try:
+        return max(0.0, parsedate_to_datetime(wait).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 def http_client(seconds: float, transport: httpx.HTTPTransport | None = None) -> httpx.Client:

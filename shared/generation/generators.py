@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from shared.errors import GenerationEmpty, GenerationFiltered
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.extractive.answer import extract
-from shared.generation.prompt import is_abstention, may_be_abstention
+from shared.generation.prompt import author_of, is_abstention, may_be_abstention
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body, SurrogateJoiner, choices, content_of, usage_in
 from shared.models.embeddings import Embedder, embed
@@ -126,14 +126,14 @@ class ModelGenerator:
         yield GeneratedText(text, body["model"], usage, messages=body["messages"])
 
     async def _stream(self, body: Body) -> AsyncGenerator[tuple[Body, Any]]:
-        async with self._gateway.stream({**body, "stream": True}, is_own=True) as parts:
+        async with self._gateway.stream({**body, "stream": True}, author_of(body)) as parts:
             async for part in parts:
                 # The part with the usage has no choice.
                 for choice in choices(part)[:1] or [{}]:
                     yield part, choice.get("delta")
 
     async def _complete(self, body: Body) -> AsyncGenerator[tuple[Body, Any]]:
-        reply = await self._gateway.complete(body, is_own=True)
+        reply = await self._gateway.complete(body, author_of(body))
         for choice in choices(reply)[:1]:
             yield reply, choice.get("message")
 

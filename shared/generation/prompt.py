@@ -4,10 +4,11 @@ Chunk text is data, inside a fence (prompt_fence.py), and the model gets no tool
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from shared.models.chat_stream import Body
+from shared.models.model_capabilities import Author
 from shared.text.citation_marks import excerpt
 from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens, fit_token_budget
@@ -79,6 +80,13 @@ def chat_request(
         ],
         **{"temperature": TEMPERATURE, **sampling.specified()},
     }
+
+
+def author_of(request: Body) -> Author:
+    """The author of a request: its sampling parameters are the default, or also a caller's."""
+    sampling = {field.name: request[field.name] for field in fields(Sampling) if field.name in request}
+    is_default = sampling.items() <= {"temperature": TEMPERATURE}.items()
+    return Author.PRODUCT if is_default else Author.PRODUCT_AND_CALLER
 
 
 def system_prompt(fence: Fence, *, may_abstain: bool = False) -> str:

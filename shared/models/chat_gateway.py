@@ -1,7 +1,7 @@
 """Asynchronous client of the chat gateway.
 
-Models and servers differ in the parameters that they take (model_habits.py), in where they put their thoughts
-(completion_text.py) and in how they fail (endpoint_failures.py): callers need not know.
+Models and servers differ in the parameters that they take (model_capabilities.py), in where they put their
+thoughts (completion_text.py) and in how they fail (endpoint_failures.py): callers need not know.
 
 It limits the bytes of a response and of each event, for which the openai package, the client for threads
 (openai_model.py), has no option. A connection belongs to one event loop. A server keeps the connections of
@@ -58,7 +58,7 @@ from shared.models.completion_text import (
 )
 from shared.models.endpoint_failures import MAX_REFUSAL_BYTES, Refusal
 from shared.models.endpoint_words import strings_in
-from shared.models.model_habits import HabitsByModel, ModelHabits
+from shared.models.model_capabilities import Author, CapabilitiesByModel, ModelCapabilities
 from shared.text.token_count import count_tokens
 from shared.tracing import Call, call, model_attributes, usage_attributes
 
@@ -100,7 +100,7 @@ class ChatGateway:
         self._seconds = seconds
         self._stream_seconds = stream_seconds
         self._key = key
-        self._habits = HabitsByModel(effort)
+        self._capabilities = CapabilitiesByModel(effort)
         self._clients: dict[AbstractEventLoop, httpx.AsyncClient] = {}
 
     @asynccontextmanager
@@ -135,29 +135,31 @@ class ChatGateway:
             raise GenerationFailed(log_reason="no list of models")
         return models
 
-    async def complete(self, request: Body, *, is_own: bool = False) -> Body:
+    async def complete(self, request: Body, author: Author = Author.CALLER) -> Body:
         """The completion, whose texts are without thoughts. A model that has returned no text is asked once
-        more. `is_own`: the product made the request, not a user."""
-        habits = self._habits.of(request, is_own=is_own)
+        more."""
+        capabilities = self._capabilities.of(request, author)
         with translate_http_errors():
             async with asyncio.timeout(self._seconds) as limit:
-                completion = await self._complete_once(request, habits, limit)
+                completion = await self._complete_once(request, capabilities, limit)
                 if not has_answer(completion, "message") and not is_filtered(completion):
-                    completion = await self._complete_once(request, habits, limit)
+                    completion = await self._complete_once(request, capabilities, limit)
         if not has_answer(completion, "message"):
             raise self._error_of_empty(completion)
         return completion
 
-    async def _complete_once(self, request: Body, habits: ModelHabits, limit: asyncio.Timeout) -> Body:
+    async def _complete_once(
+        self, request: Body, capabilities: ModelCapabilities, limit: asyncio.Timeout
+    ) -> Body:
         with self._call(request) as span, closing(_CallUsage(request)) as usage:
-            async with self._post(request, habits, usage, limit.when()) as answer:
+            async with self._post(request, capabilities, usage, limit.when()) as answer:
                 content = bytearray()
                 async for data in bounded(answer):
                     content += data
             completion = read_completion(bytes(content))
             span.attributes |= usage_attributes(completion)
             usage.add(completion, "message")
-            return without_thoughts(completion, request, habits)
+            return without_thoughts(completion, request, capabilities)
 
     def _error_of_empty(self, answer: Body) -> RagError:
         """The error for an answer without text."""
@@ -177,23 +179,25 @@ class ChatGateway:
         return call(" ".join(filter(None, ("chat", model))), attributes)
 
     @asynccontextmanager
-    async def stream(self, request: Body, *, is_own: bool = False) -> AsyncIterator[AsyncGenerator[Body]]:
+    async def stream(
+        self, request: Body, author: Author = Author.CALLER
+    ) -> AsyncIterator[AsyncGenerator[Body]]:
         """The parts of the response without thoughts, one of them with the usage, if the endpoint counts. The
         endpoint has accepted the request when the context begins. The end of the context ends the stream.
-        A model that has ended without a text is asked once more. `is_own`: as of `complete`."""
+        A model that has ended without a text is asked once more."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
-        habits = self._habits.of(request, is_own=is_own)
+        capabilities = self._capabilities.of(request, author)
         async with AsyncExitStack() as until:
-            first = await until.enter_async_context(self._stream_once(request, habits, deadline))
+            first = await until.enter_async_context(self._stream_once(request, capabilities, deadline))
             yield await until.enter_async_context(
-                aclosing(self._with_second_attempt(first, request, habits, deadline))
+                aclosing(self._with_second_attempt(first, request, capabilities, deadline))
             )
 
     async def _with_second_attempt(
         self,
         first: AsyncGenerator[Body],
         request: Body,
-        habits: ModelHabits,
+        capabilities: ModelCapabilities,
         deadline: float,
     ) -> AsyncGenerator[Body]:
         empty_ends: list[Body] = []
@@ -203,7 +207,7 @@ class ChatGateway:
             return
         if is_filtered(empty_ends[0]):
             raise self._error_of_empty(empty_ends[0])
-        async with self._stream_once(request, habits, deadline) as second:
+        async with self._stream_once(request, capabilities, deadline) as second:
             async for part in until_empty_end(second, empty_ends):
                 yield part
         if len(empty_ends) > 1:
@@ -211,7 +215,7 @@ class ChatGateway:
 
     @asynccontextmanager
     async def _stream_once(
-        self, request: Body, habits: ModelHabits, deadline: float
+        self, request: Body, capabilities: ModelCapabilities, deadline: float
     ) -> AsyncIterator[AsyncGenerator[Body]]:
         async with AsyncExitStack() as until:
             span = until.enter_context(self._call(request))
@@ -221,13 +225,15 @@ class ChatGateway:
             with translate_http_errors():
                 async with asyncio.timeout(self._seconds) as limit:
                     answer = await until.enter_async_context(
-                        self._post(with_usage, habits, usage, limit.when())
+                        self._post(with_usage, capabilities, usage, limit.when())
                     )
             arriving = parts(answer, deadline, self._error_of_empty)
             if "text/event-stream" not in answer.headers.get("content-type", ""):
                 arriving = await self._checked(arriving)
             replies = _counted(arriving, span, usage)
-            yield await until.enter_async_context(aclosing(parts_without_thoughts(replies, request, habits)))
+            yield await until.enter_async_context(
+                aclosing(parts_without_thoughts(replies, request, capabilities))
+            )
 
     async def _checked(self, arriving: AsyncGenerator[Body]) -> AsyncGenerator[Body]:
         """The parts of a response that may be no stream, so that its error has a status. Raises it."""
@@ -242,40 +248,40 @@ class ChatGateway:
     async def _post(
         self,
         request: Body,
-        habits: ModelHabits,
+        capabilities: ModelCapabilities,
         usage: "_CallUsage",
         until_time: float | None,
     ) -> AsyncIterator[httpx.Response]:
         """The endpoint's response to the request, in the form that it takes. Another form is tried after a
         refused parameter, and the same one after a failure that may pass, if the time allows it."""
-        trial = copy(habits)
+        trial = copy(capabilities)
         pauses = iter(PAUSES)
         forms = 0
-        bare: Body | None = None
+        minimal: Body | None = None
         omitted: Set[str] = frozenset()
         while True:
-            body = bare or trial.adapted(request)
+            body = minimal or trial.adapted(request)
             async with AsyncExitStack() as until:
                 # (httpx's own JSON encoder refuses half a surrogate pair.)
                 answer = await self._send(json.dumps(body).encode(), usage, until)
                 usage.is_sent = answer.status_code == 200
                 if answer.status_code == 200:
-                    if bare and trial.is_own:
+                    if minimal:
                         trial.omit(omitted)
-                    habits.remember(trial)
+                    capabilities.remember(trial)
                     yield answer
                     return
                 refusal = Refusal.of(answer.status_code, answer.headers, await _beginning(answer))
             error = refusal.error(self._key)
-            if refusal.status in MAY_NAME_PARAMETERS and forms < MAX_FORMS and bare is None:
+            if refusal.status in MAY_NAME_PARAMETERS and forms < MAX_FORMS and minimal is None:
                 forms += 1
                 is_too_long = isinstance(error, PromptTooLong)
-                if trial.reduce_room(body) if is_too_long else trial.learn(body, refusal.content):
+                if trial.reduce_thinking_tokens(body) if is_too_long else trial.learn(body, refusal.content):
                     continue
                 # Some gateways hide which parameter is refused.
-                if type(error) is GenerationRefused and len(trial.bare(body)) < len(body):
-                    bare = trial.bare(body)
-                    omitted = body.keys() - bare.keys()
+                if type(error) is GenerationRefused and len(trial.minimal(body)) < len(body):
+                    minimal = trial.minimal(body)
+                    omitted = body.keys() - minimal.keys()
                     continue
             pause = next(pauses, None)
             if pause is None or refusal.seconds is None:

@@ -2,7 +2,7 @@
 
 Thoughts come in the text between marks, as parts of the content, or in fields of their own. Those in the text
 are moved to the field `reasoning_content`, which clients know. A model that thinks gets more tokens than the
-limit of its answer (model_habits.py), which is kept here.
+limit of its answer (model_capabilities.py), which is kept here.
 """
 
 from collections.abc import AsyncGenerator
@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Any
 
 from shared.models.chat_stream import Body, choices, content_of
-from shared.models.model_habits import LIMIT, NEW_LIMIT, ModelHabits
+from shared.models.model_capabilities import LIMIT, NEW_LIMIT, ModelCapabilities
 from shared.models.thoughts import ThoughtFilter, separate
 from shared.text.token_count import count_tokens
 
@@ -38,34 +38,34 @@ def is_filtered(body: Body) -> bool:
     return any(choice.get("finish_reason") == "content_filter" for choice in choices(body))
 
 
-def without_thoughts(completion: Body, request: Body, habits: ModelHabits) -> Body:
-    """The completion with the answers alone as its texts. Notes in `habits` what they show."""
+def without_thoughts(completion: Body, request: Body, capabilities: ModelCapabilities) -> Body:
+    """The completion with the answers alone as its texts. Notes in `capabilities` what they show."""
     limit = _limit_of(request)
-    has_room = habits.has_room(request)
+    has_extra_tokens = capabilities.has_extra_tokens(request)
     made = []
     for choice in choices(completion):
         message = value if isinstance(value := choice.get("message"), dict) else {}
         text, thoughts, text_filter = separate(content_of(message))
         is_cut_off = choice.get("finish_reason") == "length"
-        if is_cut_off and habits.is_unopened and not text_filter.is_unopened:
+        if is_cut_off and capabilities.is_unopened and not text_filter.is_unopened:
             # A model that writes no opening mark has not come to its closing one.
             text, thoughts = "", text
-        _note(habits, message, thoughts, text_filter, is_known=bool(text) and not is_cut_off)
-        cut = _cut(text, limit) if has_room and limit else text
+        _note(capabilities, message, thoughts, text_filter, is_known=bool(text) and not is_cut_off)
+        cut = _cut(text, limit) if has_extra_tokens and limit else text
         reason = {"finish_reason": "length"} if len(cut) < len(text) else {}
         if is_cut_off and not text.strip():
-            habits.thinks = True
+            capabilities.thinks = True
         made.append({**choice, "message": _with(message, cut, thoughts), **reason})
-    _note_usage(habits, completion)
+    _note_usage(capabilities, completion)
     return {**completion, "choices": made}
 
 
 async def parts_without_thoughts(
-    replies: AsyncGenerator[Body], request: Body, habits: ModelHabits
+    replies: AsyncGenerator[Body], request: Body, capabilities: ModelCapabilities
 ) -> AsyncGenerator[Body]:
     """The parts of a stream with texts that are the answer alone, which ends at the request's limit."""
     limit = _limit_of(request)
-    has_room = habits.has_room(request)
+    has_extra_tokens = capabilities.has_extra_tokens(request)
     texts: dict[str, _StreamedText] = {}
     part: Body = {}
     async with aclosing(replies):
@@ -73,17 +73,17 @@ async def parts_without_thoughts(
             made = []
             for choice in choices(part):
                 delta = value if isinstance(value := choice.get("delta"), dict) else {}
-                streamed = texts.setdefault(str(choice.get("index")), _StreamedText(habits))
+                streamed = texts.setdefault(str(choice.get("index")), _StreamedText(capabilities))
                 text, thoughts = streamed.feed(delta, is_last=bool(choice.get("finish_reason")))
                 if choice.get("finish_reason") == "length" and not streamed.tokens:
-                    habits.thinks = True
-                if has_room and limit and streamed.tokens > limit:
+                    capabilities.thinks = True
+                if has_extra_tokens and limit and streamed.tokens > limit:
                     rest = _cut(text, limit - streamed.tokens + count_tokens(text))
                     ended = {**choice, "delta": _with(delta, rest, thoughts), "finish_reason": "length"}
                     yield {**part, "choices": [ended]}
                     return
                 made.append({**choice, "delta": _with(delta, text, thoughts)})
-            _note_usage(habits, part)
+            _note_usage(capabilities, part)
             yield {**part, "choices": made} if made else part
     # A stream may end without a reason.
     for index, streamed in texts.items():
@@ -96,9 +96,9 @@ async def parts_without_thoughts(
 class _StreamedText:
     """The text of one choice, and its tokens so far."""
 
-    def __init__(self, habits: ModelHabits) -> None:
-        self._habits = habits
-        self._filter = ThoughtFilter(holds=habits.is_unopened)
+    def __init__(self, capabilities: ModelCapabilities) -> None:
+        self._capabilities = capabilities
+        self._filter = ThoughtFilter(holds=capabilities.is_unopened)
         self._has_ended = False
         self.tokens = 0
 
@@ -110,7 +110,7 @@ class _StreamedText:
             rest, rest_of_thoughts = self._filter.end()
             text, thoughts = text + rest, thoughts + rest_of_thoughts
         self.tokens += count_tokens(text)
-        _note(self._habits, delta, thoughts, self._filter, is_known=self._has_ended and self.tokens > 0)
+        _note(self._capabilities, delta, thoughts, self._filter, is_known=self._has_ended and self.tokens > 0)
         return text, thoughts
 
 
@@ -136,21 +136,26 @@ def _limit_of(request: Body) -> int | None:
 
 
 def _note(
-    habits: ModelHabits, message: Body, thoughts: str, text_filter: ThoughtFilter, *, is_known: bool
+    capabilities: ModelCapabilities,
+    message: Body,
+    thoughts: str,
+    text_filter: ThoughtFilter,
+    *,
+    is_known: bool,
 ) -> None:
-    """Note the habits that a message shows of its model. `is_known`: with a whole answer."""
+    """Note the capabilities that a message shows of its model. `is_known`: with a whole answer."""
     if thoughts or text_filter.is_open or any(message.get(name) for name in FIELDS):
-        habits.thinks = True
+        capabilities.thinks = True
     if is_known:
-        habits.is_unopened = text_filter.is_unopened
+        capabilities.is_unopened = text_filter.is_unopened
 
 
-def _note_usage(habits: ModelHabits, body: Body) -> None:
+def _note_usage(capabilities: ModelCapabilities, body: Body) -> None:
     usage = body.get("usage")
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
     tokens = details.get("reasoning_tokens") if isinstance(details, dict) else None
     if type(tokens) is int and tokens > 0:
-        habits.thinks = True
+        capabilities.thinks = True
 
 
 def _with(message: Body, text: str, thoughts: str) -> Body:

@@ -6,7 +6,7 @@ from enum import Enum, auto
 from types import SimpleNamespace
 from typing import Any
 
-from shared.models.endpoint_words import logged, strings_in
+from shared.models.endpoint_words import NO_CREDIT, NO_MODEL, is_without_credit, logged, strings_in
 
 MAX_READ = 4000
 
@@ -36,8 +36,7 @@ _CAUSES = [
     (cause, re.compile(pattern, re.IGNORECASE | re.DOTALL))
     for cause, pattern in (
         (Cause.KEY, r"(incorrect|invalid|missing|no) api.?key|api.?key.{0,20}(not valid|invalid)"),
-        (Cause.CREDIT, r"insufficient[_ ](quota|balance|credit|funds)|(no|out of|enough|more) credits?\b"
-            r"|payment required|recharge|arrears"),
+        (Cause.CREDIT, NO_CREDIT.pattern),
         (Cause.ENCODING, r"encoding_format|base64"),
         (Cause.DIMENSIONS, r"\bdimensions?\b|matryoshka|No successful provider responses"),
         (Cause.ROLE_MISSING, r"input_type\W.{0,40}(required|must be provided)"),
@@ -50,8 +49,8 @@ _CAUSES = [
             r"|length limit exceeded"),
         (Cause.ROLE, r"input_type|task_type|\btask\b|prompt_name|default-prompt|extra (inputs|fields)"
             r"|not permitted|unknown name|unrecognized|unexpected (keyword|field)|unsupported param"),
-        (Cause.MODEL, r"not support.{0,20}embeddings?|embeddings from this model|pooling type|model_not_found"
-            r"|model.{0,80}(not found|not exist|unknown)|unknown model"),
+        (Cause.MODEL, r"not support.{0,20}embeddings?|embeddings from this model|pooling type|"
+            + NO_MODEL.pattern),
     )
 ]  # fmt: skip
 _BY_STATUS = {401: Cause.KEY, 402: Cause.CREDIT, 403: Cause.KEY, 404: Cause.MODEL, 405: Cause.MODEL,
@@ -61,7 +60,7 @@ _TRANSIENT = {408, 502, 503, 504, 529}
 _CAUSES_OF_500 = (Cause.LENGTH, Cause.TEXT, Cause.BATCH, Cause.LIST, Cause.MODEL)
 
 
-class Refusal(Exception):
+class EmbeddingRefusal(Exception):
     """A response without embeddings. `response` is for retry_service: None where a repetition is useless."""
 
     def __init__(self, cause: Cause, status: int = 200, words: str = "", headers: Any = None) -> None:
@@ -71,7 +70,7 @@ class Refusal(Exception):
         self.response = None if is_final else SimpleNamespace(status_code=status, headers=headers or {})
 
     @classmethod
-    def of(cls, status: int, headers: Any, content: bytes) -> "Refusal":
+    def of(cls, status: int, headers: Any, content: bytes) -> "EmbeddingRefusal":
         """By the status and the body, which may be JSON, HTML or empty."""
         text = content[: 2**20].decode("utf-8", "replace")
         try:
@@ -83,7 +82,8 @@ class Refusal(Exception):
         if status == 429:
             # Of the limits of requests and tokens a minute, only this one is about the request.
             is_large = "request too large" in words.lower()
-            cause = Cause.BATCH if is_large else cause if cause is Cause.CREDIT else Cause.UNKNOWN
+            cause = Cause.BATCH if is_large else Cause.UNKNOWN
+            cause = Cause.CREDIT if is_without_credit(status, words) else cause
         elif status in _TRANSIENT or (status >= 500 and cause not in _CAUSES_OF_500):
             cause = _BY_STATUS.get(status, Cause.UNKNOWN)
         return cls(cause or _BY_STATUS.get(status, Cause.UNKNOWN), status, words, headers)
@@ -125,7 +125,7 @@ class Refusal(Exception):
         return count // 2
 
 
-def refusal_in(reply: Any, headers: Any) -> Refusal | None:
+def refusal_in(reply: Any, headers: Any) -> EmbeddingRefusal | None:
     """The refusal in a response with status 200."""
     body = reply[0] if isinstance(reply, list) and reply else reply
     if not isinstance(body, dict) or not (body.get("error") or body.get("object") == "error"):
@@ -133,4 +133,4 @@ def refusal_in(reply: Any, headers: Any) -> Refusal | None:
     error = body["error"] if isinstance(body.get("error"), dict) else body
     code = str(error.get("code"))
     status = int(code) if code.isdecimal() and 400 <= int(code) < 600 else 400
-    return Refusal.of(status, headers, json.dumps(body).encode())
+    return EmbeddingRefusal.of(status, headers, json.dumps(body).encode())

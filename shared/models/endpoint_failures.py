@@ -2,12 +2,11 @@
 
 import json
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any
 
+from shared.clients.http_client import retry_after
 from shared.errors import (
     GenerationBusy,
     GenerationFailed,
@@ -19,7 +18,7 @@ from shared.errors import (
     PromptTooLong,
     RagError,
 )
-from shared.models.endpoint_words import logged
+from shared.models.endpoint_words import NO_MODEL, WAIT, is_without_credit, logged
 
 MAX_REFUSAL_BYTES = 64 * 1024
 # Fields of an error with words for people, or with its code.
@@ -28,12 +27,6 @@ WORDED_FIELDS = (
 )  # fmt: skip
 # The Retry-After of an endpoint that names none.
 DEFAULT_SECONDS = 30
-_CREDIT = re.compile(
-    r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|"
-    r"(?:no|out of|enough|more) credits?\b|payment required|plan and billing|"
-    r"billing (?:hard )?limit|recharge",
-    re.IGNORECASE,
-)
 _FILTER = re.compile(
     r"content[_ -]?(?:filter|management|policy)|ResponsibleAI|safety (?:system|filter|settings)|"
     r"prohibited[_ ]content|content exists risk|data_inspection_failed|inappropriate content",
@@ -44,14 +37,6 @@ _TOO_LONG = re.compile(
     r"input (?:is too long|length|token count)|reduce (?:the length|your (?:message|prompt))|"
     r"request too large|max_tokens must be at least 1, got -|exceeds? the (?:maximum|available|model)",
     re.IGNORECASE,
-)
-_NO_MODEL = re.compile(
-    r"model.{0,80}(?:not (?:found|exist|supported)|does ?n.t exist|is not a valid|unknown)|"
-    r"no endpoints found for|(?:no such|unknown|invalid|unsupported) model|model_not_found|try pulling",
-    re.IGNORECASE | re.DOTALL,
-)
-_WAIT_IN_WORDS = re.compile(
-    r"(?:try again|retry).{0,20}?in (?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s\b| seconds)", re.IGNORECASE
 )
 _TRANSIENT = frozenset({429, 502, 503, 529})
 
@@ -80,17 +65,9 @@ class Refusal:
     @property
     def seconds(self) -> float | None:
         """The pause that the endpoint asks for; None if another attempt is in vain."""
-        if self.status not in _TRANSIENT or self._is_without_credit:
+        if self.status not in _TRANSIENT or is_without_credit(self.status, self.message):
             return None
         return _pause_of(self.headers, self.message)
-
-    @property
-    def _is_without_credit(self) -> bool:
-        """Gemini has the same words for a rate limit, and says when to retry."""
-        is_rate_limit = self.status == 429 and _WAIT_IN_WORDS.search(self.message)
-        if is_rate_limit and "insufficient_quota" not in self.message:
-            return False
-        return self.status == 402 or _CREDIT.search(self.message) is not None
 
     def error(self, key: str) -> RagError:
         """The error that a caller gets. `key` is kept out of the log."""
@@ -104,7 +81,7 @@ class Refusal:
 
     def _kind(self) -> type[RagError]:
         message = self.message
-        if self._is_without_credit:
+        if is_without_credit(self.status, self.message):
             return ModelWithoutCredit
         if self.status in (401, 403):
             return ModelUnauthorized
@@ -114,7 +91,7 @@ class Refusal:
             for pattern, kind in (
                 (_FILTER, GenerationFiltered),
                 (_TOO_LONG, PromptTooLong),
-                (_NO_MODEL, ModelNotFound),
+                (NO_MODEL, ModelNotFound),
             ):
                 if pattern.search(message):
                     return kind
@@ -122,17 +99,9 @@ class Refusal:
 
 
 def _pause_of(headers: Mapping[str, str], message: str) -> float:
-    milliseconds, wait = headers.get("retry-after-ms", ""), headers.get("retry-after", "").strip()
-    if milliseconds.isdecimal():
-        return int(milliseconds) / 1000
-    if re.fullmatch(r"\d+(?:\.\d+)?", wait, re.ASCII):
-        return float(wait)
-    if wait:
-        try:
-            return max(0.0, parsedate_to_datetime(wait).timestamp() - time.time())
-        except (TypeError, ValueError, OverflowError):
-            return 0.0
-    if words := _WAIT_IN_WORDS.search(message):
+    if (seconds := retry_after(headers)) is not None:
+        return seconds
+    if words := WAIT.search(message):
         number = float(words[2]) / (1000 if words[3] == "ms" else 1)
         return 60 * int(words[1] or 0) + number
     return 0.0

@@ -4,6 +4,7 @@ import asyncio
 
 from shared.errors import GenerationTimedOut, RagError
 from shared.models.chat_gateway import ChatGateway
+from shared.models.model_capabilities import Author
 
 WORDS = "Reply with the word: yes"
 MAX_TOKENS = 16
@@ -17,7 +18,7 @@ def error_of(gateway: ChatGateway, seconds: float) -> RagError | None:
 
     async def ask() -> None:
         async with asyncio.timeout(seconds):
-            await gateway.complete(request, is_own=True)
+            await gateway.complete(request, Author.PRODUCT)
 
     try:
         asyncio.run(ask())

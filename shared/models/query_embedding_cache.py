@@ -12,7 +12,8 @@ from shared.clients.postgrest import Database
 from shared.config import EmbeddingForm
 from shared.errors import DatabaseFailed, RagError
 from shared.models.embedding_roles import Role
-from shared.models.embeddings import DIMENSIONS, Embedder, embed, padded, vector_literal
+from shared.models.embeddings import Embedder, embed
+from shared.models.vectors import DIMENSIONS, padded, vector_literal
 from shared.types import Principal
 
 # Time limit of a cache call: a new embedding takes about as long.

@@ -12,7 +12,7 @@ from shared.clients.lenient_row_reading import object_of, readable
 from shared.clients.postgrest import Database
 from shared.errors import error_details
 from shared.graph.graph_of_rows import graph_of
-from shared.models.embeddings import vector_literal
+from shared.models.vectors import vector_literal
 from shared.text.identifiers import whole_word
 from shared.types import Match, Mode, Principal, Query, QueryEmbedding, ResultKind, SearchResult, SimilarTo
 

@@ -7,6 +7,7 @@ import math
 from shared.errors import RagError
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import completion_text, usage_in
+from shared.models.model_capabilities import Author
 from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
 from shared.types import Usage
@@ -48,7 +49,7 @@ class BudgetedModel:
         }
         try:
             async with asyncio.timeout_at(deadline):
-                answer = await self._gateway.complete(request, is_own=True)
+                answer = await self._gateway.complete(request, Author.PRODUCT)
         except (RagError, TimeoutError) as failed:
             # The turn proceeds without the reply.
             log.warning(

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from shared.documents.snapshots.manifest import DAMAGED, Count, Data, Manifest, Strict, Text
 from shared.errors import SnapshotRefused
-from shared.models.embeddings import DIMENSIONS, HALF_PRECISION_DECIMALS, MAX_DIMENSIONS
+from shared.models.vectors import DIMENSIONS, HALF_PRECISION_DECIMALS, MAX_DIMENSIONS
 
 # The longest text that the database takes is 20 million characters, of up to four bytes.
 MAX_LINE = 100 << 20

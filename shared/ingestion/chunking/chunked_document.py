@@ -12,7 +12,8 @@ from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.chunking.text_parts import split
 from shared.ingestion.entities_of_chunks import extract_rows, is_graph_enabled
 from shared.models.chunk_size_and_window import ChunkSizes, EmbedderLimits, configured_sizes
-from shared.models.embeddings import Embedder, vector_literal
+from shared.models.embeddings import Embedder
+from shared.models.vectors import vector_literal
 
 # Of the title, which precedes every passage: a chunk alone often does not name its subject.
 TITLE_TOKENS = 32

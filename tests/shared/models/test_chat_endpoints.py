@@ -10,6 +10,7 @@ import pytest
 from shared.errors import RagError
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import choices, completion_text, content_of
+from shared.models.model_capabilities import Author
 from tests.shared.models.chat_endpoints import GOOD, WAYS, Endpoint, Way, good_reply
 from tests.stand_in_server import Reply, Request, StandIn
 
@@ -31,9 +32,9 @@ MORE = {
 def outcome_of(gateway: ChatGateway, request: dict[str, Any], *, stream: bool) -> str:
     async def text() -> str:
         if not stream:
-            return completion_text(await gateway.complete(request, is_own=True))
+            return completion_text(await gateway.complete(request, Author.PRODUCT))
         written = ""
-        async with gateway.stream({**request, "stream": True}, is_own=True) as parts:
+        async with gateway.stream({**request, "stream": True}, Author.PRODUCT) as parts:
             async for part in parts:
                 written += "".join(content_of(choice.get("delta")) for choice in choices(part)[:1])
         return written

@@ -8,7 +8,8 @@ import pytest
 
 from shared.errors import EmbeddingFailed
 from shared.models.embedder_window import reported_window
-from shared.models.embeddings import OpenAIEmbedder, embedder_for
+from shared.models.embeddings import embedder_for
+from shared.models.openai_embedder import OpenAIEmbedder
 from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, StandIn
 
@@ -92,7 +93,7 @@ def test_a_window_is_read_again_after_a_failure(service: StandIn, monkeypatch: p
     assert (small.window, small.window) == (8191, 8191)
     assert len(service.requests) == 1
     monkeypatch.setattr(
-        "shared.models.embeddings.time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61)
+        "shared.models.openai_embedder.time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61)
     )
     assert (small.window, small.window) == (256, 256)
 

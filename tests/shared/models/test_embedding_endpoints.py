@@ -10,6 +10,8 @@ import struct
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +124,12 @@ class Endpoint:
         if self.refuses(body):
             self.refusals += 1
             content = json.dumps(self.way["body"]) if "body" in self.way else self.way.get("text", "")
-            return Reply(
-                status=self.way["status"], body=content.encode(), headers=self.way.get("headers", {})
-            )
+            headers = dict(self.way.get("headers", {}))
+            if "date" in headers.get("retry-after", ""):
+                headers["retry-after"] = format_datetime(
+                    datetime.now(UTC) + timedelta(seconds=1), usegmt=True
+                )
+            return Reply(status=self.way["status"], body=content.encode(), headers=headers)
         texts = texts_of(body)
         own: list[Any] = [[number_of(text), 0.5, *[0.0] * (self.dimensions - 2)] for text in texts]
         if self.way.get("shape") == "base64":

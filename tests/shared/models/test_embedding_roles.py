@@ -11,7 +11,8 @@ from shared.config import EmbeddingForms
 from shared.generation.cited_documents import cite
 from shared.generation.extractive.answer import extract
 from shared.models.embedding_roles import NO_FORMS, Role, known_forms
-from shared.models.embeddings import Embedder, OpenAIEmbedder, embed, embedder_for, model_of
+from shared.models.embeddings import Embedder, embed, embedder_for, model_of
+from shared.models.openai_embedder import OpenAIEmbedder
 from tests.shared.examples import closed_after_test, match, settings
 from tests.stand_in_server import Reply, Request, StandIn
 

@@ -14,7 +14,9 @@ from pydantic import ValidationError
 from local import ROOT
 from shared.errors import EmbeddingFailed
 from shared.models.embedding_roles import Role
-from shared.models.embeddings import DIMENSIONS, Embedder, OpenAIEmbedder, embed, embedder_for, local_embedder
+from shared.models.embeddings import Embedder, embed, embedder_for, local_embedder
+from shared.models.openai_embedder import OpenAIEmbedder
+from shared.models.vectors import DIMENSIONS
 from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, StandIn
 
@@ -206,7 +208,7 @@ def test_a_permanent_failure_is_given_up_after_three_attempts(subtests: pytest.S
 @pytest.mark.usefixtures("short_pauses")
 def test_an_endpoint_gets_no_request_within_its_retry_after(service: StandIn):
     """The pause is longer than the time-out, so there is no second attempt."""
-    service.replies(refusal(429, **{"retry-after": "60"}), vectors([1.0]))
+    service.replies(refusal(429, **{"retry-after-ms": "", "retry-after": "60"}), vectors([1.0]))
     failure(service, rag_embedding_timeout_seconds=30)
     assert len(service.requests) == 1
 

@@ -14,7 +14,7 @@ from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.config import Settings
 from shared.errors import EmbeddingFailed
-from shared.models import embeddings, query_embedding_cache
+from shared.models import openai_embedder, query_embedding_cache
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder, embed
 from shared.models.query_embedding_cache import embed_query
@@ -150,9 +150,9 @@ def test_an_endpoint_is_cached_until_it_has_been_fast(
     service: StandIn, remote: Services, people: People, world: World, monkeypatch: pytest.MonkeyPatch
 ):
     # A busy machine delays the stand-in.
-    monkeypatch.setattr(embeddings, "FAST_SECONDS", 60.0)
+    monkeypatch.setattr(openai_embedder, "FAST_SECONDS", 60.0)
     answers_with(service, 1)
-    for _ in range(embeddings.FAST_REQUESTS - 2):
+    for _ in range(openai_embedder.FAST_REQUESTS - 2):
         embed(remote.embedder, [QUESTION], Role.QUESTION)
     embedded(remote, people.ann)
     assert remembered(world, people.ann) == 1
@@ -165,11 +165,11 @@ def test_an_endpoint_is_cached_until_it_has_been_fast(
 def test_a_slow_endpoint_is_cached(
     service: StandIn, remote: Services, people: People, world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(embeddings, "FAST_SECONDS", 0.0)
+    monkeypatch.setattr(openai_embedder, "FAST_SECONDS", 0.0)
     answers_with(service, 1)
-    for number in range(embeddings.FAST_REQUESTS + 2):
+    for number in range(openai_embedder.FAST_REQUESTS + 2):
         embedded(remote, people.ann, f"Question {number}")
-    assert remembered(world, people.ann) == embeddings.FAST_REQUESTS + 2
+    assert remembered(world, people.ann) == openai_embedder.FAST_REQUESTS + 2
 
 
 def test_a_search_and_an_answer_embed_once_and_have_the_same_results(

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, Secret, StringConstraints, model_validato
 from shared.api.contracts.platform.documents import DocumentError, error_of
 from shared.api.contracts.platform.pagination import Page
 from shared.api.contracts.shared_fields import ResponseModel, WithoutNul
+from shared.config import EmbeddingForms
 
 State = Literal["healthy", "degraded", "unhealthy", "unknown", "not_configured"]
 
@@ -49,11 +50,6 @@ class Database(BaseModel):
     functions_secret: Literal["ok", "unset", "wrong"]
 
 
-class Roles(BaseModel):
-    question: str | dict[str, str | int | bool]
-    document: str | dict[str, str | int | bool]
-
-
 class Embedding(BaseModel):
     """`dimensions`: those of the model, null if it is not available. `roles`: the prefix or the parameters
     with which it receives a question and a document. `models_of_orgs`: the models of the documents of the
@@ -62,7 +58,7 @@ class Embedding(BaseModel):
     model: str | None
     dimensions: int | None
     source: str | None
-    roles: Roles
+    roles: EmbeddingForms
     models_of_orgs: list[str]
 
 

@@ -6,6 +6,7 @@ stream_options. So a refused parameter is left out or renamed, and the process r
 
 import re
 from collections.abc import Iterable, Iterator
+from enum import Enum, auto
 from itertools import chain
 from threading import Lock
 from typing import Any
@@ -22,8 +23,8 @@ OPTIONAL = (
     "seed", "logit_bias", "logprobs", "top_logprobs", "parallel_tool_calls", "store", "metadata", "user",
     "temperature", LIMIT, NEW_LIMIT,
 )  # fmt: skip
-# Tokens that a model gets for its thoughts, besides the limit of its answer.
-ROOM = 8192
+# The thinking budget: tokens that a model gets besides the limit of its answer.
+THINKING_TOKENS = 8192
 # Words of a refusal that is about a number, not about the parameter.
 _ABOUT_THE_NUMBER = re.compile(
     r"too large|too high|too big|at most|maximum|exceed|greater than|less than|out of range|must be between",
@@ -35,6 +36,7 @@ _ABOUT_A_VALUE = re.compile(
     r"only .{0,30}(?:allowed|supported)|cannot both|while |\w=[\d'\"]",
     re.IGNORECASE,
 )
+_ONLY_THE_DEFAULT = re.compile(r"only (?:the )?default", re.IGNORECASE)
 _SYSTEM_ROLE = re.compile(
     r"""(?:system|developer).{0,40}(?:role|instruction|message|prompt)
     .{0,60}not\ (?:be\ )?(?:support|enabl|allow)
@@ -53,32 +55,39 @@ MODELS = 100
 OTHER_LIMIT = {LIMIT: NEW_LIMIT, NEW_LIMIT: LIMIT}
 
 
-class ModelHabits:
-    """Forms of the requests to one model that its endpoint accepts. `is_own`: of the product's requests, not
-    of users' own completions. `effort`: of thinking, for requests without one."""
+class Author(Enum):
+    """The author of a request: the product; the product with sampling values of a caller; or a caller."""
 
-    def __init__(self, *, is_own: bool, effort: str | None) -> None:
-        self.is_own = is_own
+    PRODUCT = auto()
+    PRODUCT_AND_CALLER = auto()
+    CALLER = auto()
+
+
+class ModelCapabilities:
+    """The requests of one author that a model accepts. `effort`: of thinking, for requests without one."""
+
+    def __init__(self, author: Author, effort: str | None) -> None:
+        self._author = author
         self._effort = effort
         self._refused: frozenset[str] = frozenset()
         self._has_system_role = self._has_streams = True
         self._thinks_in_streams_only = self._is_about_a_value = False
-        self._room = ROOM
+        self._thinking_tokens = THINKING_TOKENS
         # Whether the model writes thoughts, and whether without an opening mark; None if that is unknown.
         self.thinks = False
         self.is_unopened: bool | None = None
 
-    def has_room(self, request: Body) -> bool:
+    def has_extra_tokens(self, request: Body) -> bool:
         """Whether the request is sent with more than its limit, or without it, so that its answer is to be
         cut there. Not with several choices, which would end at different tokens."""
         return request.get("n", 1) in (1, None) and (
-            (self.thinks and self._room > 0) or {LIMIT, NEW_LIMIT} <= self._refused
+            (self.thinks and self._thinking_tokens > 0) or {LIMIT, NEW_LIMIT} <= self._refused
         )
 
-    def room(self, request: Body, name: str) -> int:
+    def thinking_tokens(self, request: Body, name: str) -> int:
         """The tokens for thoughts that are added to this limit of an answer."""
         is_limited = type(request.get(name)) is int
-        return self._room if self.thinks and is_limited and self.has_room(request) else 0
+        return self._thinking_tokens if self.thinks and is_limited and self.has_extra_tokens(request) else 0
 
     def adapted(self, request: Body) -> Body:
         """The request as the endpoint takes it."""
@@ -86,8 +95,8 @@ class ModelHabits:
         if self.thinks and self._effort:
             body.setdefault("reasoning_effort", self._effort)
         for name in (LIMIT, NEW_LIMIT):
-            if room := self.room(request, name):
-                body[name] += room
+            if extra := self.thinking_tokens(request, name):
+                body[name] += extra
         for name in self._refused & body.keys():
             value = body.pop(name)
             if (other := OTHER_LIMIT.get(name)) and other not in self._refused:
@@ -100,15 +109,15 @@ class ModelHabits:
             body["messages"] = _without_system_role(body["messages"])
         return body
 
-    def reduce_room(self, sent: Body) -> bool:
+    def reduce_thinking_tokens(self, sent: Body) -> bool:
         """Give back room for thoughts, after a refusal for the length of the request that was `sent`. False
         if it had none: the limit itself is the caller's."""
-        has_room = any(self.room(sent, name) > 0 for name in (LIMIT, NEW_LIMIT))
-        self._room = self._room // 4 if self._room > 512 else 0
-        return has_room
+        has_extra_tokens = any(self.thinking_tokens(sent, name) > 0 for name in (LIMIT, NEW_LIMIT))
+        self._thinking_tokens = self._thinking_tokens // 4 if self._thinking_tokens > 512 else 0
+        return has_extra_tokens
 
-    def remember(self, trial: "ModelHabits") -> None:
-        """Add the habits with which a request was accepted, unless a value of the request was refused: a
+    def remember(self, trial: "ModelCapabilities") -> None:
+        """Add the capabilities of an accepted request, unless a value of the request was refused before: a
         user's value must not change the requests of other users."""
         if trial._is_about_a_value:
             return
@@ -126,11 +135,12 @@ class ModelHabits:
         other = OTHER_LIMIT.get(name) if name else None
         if name and _ABOUT_THE_NUMBER.search(text) and not (other and _is_named(other, text)):
             if other:
-                return self.reduce_room(sent)
-            if not self.is_own:
+                return self.reduce_thinking_tokens(sent)
+            if self._author is Author.CALLER:
                 return False
             self._is_about_a_value = True
-        if not self.is_own and _ABOUT_A_VALUE.search(text):
+        is_about_a_value = _ABOUT_A_VALUE.search(text) and not _ONLY_THE_DEFAULT.search(text)
+        if self._author is not Author.PRODUCT and is_about_a_value:
             self._is_about_a_value = True
         if self._has_streams and sent.get("stream") and _STREAM.search(text):
             self._has_streams = False
@@ -151,13 +161,16 @@ class ModelHabits:
         return False
 
     @staticmethod
-    def bare(sent: Body) -> Body:
+    def minimal(sent: Body) -> Body:
         """The request without the parameters that may be left out, but with its limit."""
         limits = {LIMIT, NEW_LIMIT}
         return {name: value for name, value in sent.items() if name not in OPTIONAL or name in limits}
 
     def omit(self, names: Iterable[str]) -> None:
-        self._refused |= {name for name in names if name in OPTIONAL}
+        """Leave out the names, after a refusal without a cause that the request without them did not get: of
+        a caller's values, one may be out of range."""
+        if self._author is Author.PRODUCT:
+            self._refused |= {name for name in names if name in OPTIONAL}
 
     def _refused_parameter(self, sent: Body, refusal: Any, text: str) -> str | None:
         names = [name for name in OPTIONAL if name in sent]
@@ -204,18 +217,19 @@ def _without_system_role(messages: list[Body]) -> list[Body]:
     return result + ([{"role": "user", "content": "\n\n".join(instructions)}] if instructions else [])
 
 
-class HabitsByModel:
-    """The habits of an endpoint's models, by name; of the last that were used, since callers may name any."""
+class CapabilitiesByModel:
+    """The capabilities of the models of an endpoint that were last used; a caller may name any."""
 
     def __init__(self, effort: str | None) -> None:
         self._effort = effort
-        self._habits: LRUCache[tuple[str, bool], ModelHabits] = LRUCache(MODELS)
+        self._capabilities: LRUCache[tuple[str, Author], ModelCapabilities] = LRUCache(MODELS)
         self._lock = Lock()
 
-    def of(self, request: Body, *, is_own: bool) -> ModelHabits:
-        """Those of the product's requests, or of the users' own completions, which do not share them."""
-        key = str(request.get("model")), is_own
+    def of(self, request: Body, author: Author) -> ModelCapabilities:
+        """Those learned from requests of the author: a caller's values do not change other requests."""
+        key = str(request.get("model")), author
         with self._lock:
-            if key not in self._habits:
-                self._habits[key] = ModelHabits(is_own=is_own, effort=self._effort if is_own else None)
-            return self._habits[key]
+            if key not in self._capabilities:
+                effort = None if author is Author.CALLER else self._effort
+                self._capabilities[key] = ModelCapabilities(author, effort)
+            return self._capabilities[key]
