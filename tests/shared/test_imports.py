@@ -13,8 +13,8 @@ LAZY = {
     "openai": {
         "clients.http_client",
         "generation.generators",
-        "models.embeddings",
         "models.moderation",
+        "models.openai_embedder",
         "models.openai_model",
         "models.transcription",
     },
