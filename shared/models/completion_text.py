@@ -144,7 +144,12 @@ def _note(
     is_known: bool,
 ) -> None:
     """Note the capabilities that a message shows of its model. `is_known`: with a whole answer."""
-    if thoughts or text_filter.is_open or any(message.get(name) for name in FIELDS):
+    if (
+        thoughts
+        or text_filter.is_open
+        or text_filter.is_unopened
+        or any(message.get(name) for name in FIELDS)
+    ):
         capabilities.thinks = True
     if is_known:
         capabilities.is_unopened = text_filter.is_unopened

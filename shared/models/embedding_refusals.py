@@ -6,7 +6,7 @@ from enum import Enum, auto
 from types import SimpleNamespace
 from typing import Any
 
-from shared.models.endpoint_words import NO_CREDIT, NO_MODEL, is_without_credit, logged, strings_in
+from shared.models.endpoint_words import NO_CREDIT, NO_MODEL, WRONG_KEY, is_without_credit, logged, strings_in
 
 MAX_READ = 4000
 
@@ -35,7 +35,7 @@ class Cause(Enum):
 _CAUSES = [
     (cause, re.compile(pattern, re.IGNORECASE | re.DOTALL))
     for cause, pattern in (
-        (Cause.KEY, r"(incorrect|invalid|missing|no) api.?key|api.?key.{0,20}(not valid|invalid)"),
+        (Cause.KEY, WRONG_KEY.pattern),
         (Cause.CREDIT, NO_CREDIT.pattern),
         (Cause.ENCODING, r"encoding_format|base64"),
         (Cause.DIMENSIONS, r"\bdimensions?\b|matryoshka|No successful provider responses"),

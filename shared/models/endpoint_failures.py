@@ -18,7 +18,7 @@ from shared.errors import (
     PromptTooLong,
     RagError,
 )
-from shared.models.endpoint_words import NO_MODEL, WAIT, is_without_credit, logged
+from shared.models.endpoint_words import NO_MODEL, WAIT, WRONG_KEY, is_without_credit, logged
 
 MAX_REFUSAL_BYTES = 64 * 1024
 # Fields of an error with words for people, or with its code.
@@ -83,7 +83,7 @@ class Refusal:
         message = self.message
         if is_without_credit(self.status, self.message):
             return ModelWithoutCredit
-        if self.status in (401, 403):
+        if self.status in (401, 403) or (self.status == 400 and WRONG_KEY.search(message)):
             return ModelUnauthorized
         if self.status in (429, 503, 529):
             return GenerationBusy

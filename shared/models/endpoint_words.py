@@ -5,6 +5,11 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 MAX_LOGGED_CHARACTERS = 200
+# LiteLLM without a database has these words for a wrong key.
+WRONG_KEY = re.compile(
+    r"(?:incorrect|invalid|missing|no) api.?key|api.?key.{0,20}(?:not valid|invalid)|no connected db",
+    re.IGNORECASE,
+)
 NO_CREDIT = re.compile(
     r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|"
     r"(?:no|out of|enough|more) credits?\b|payment required|plan and billing|"

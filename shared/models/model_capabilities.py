@@ -71,7 +71,9 @@ class ModelCapabilities:
         self._effort = effort
         self._refused: frozenset[str] = frozenset()
         self._has_system_role = self._has_streams = True
-        self._thinks_in_streams_only = self._is_about_a_value = False
+        self._thinks_in_streams_only = False
+        # The names that were refused before a caller's value.
+        self._refused_before: frozenset[str] | None = None
         self._thinking_tokens = THINKING_TOKENS
         # Whether the model writes thoughts, and whether without an opening mark; None if that is unknown.
         self.thinks = False
@@ -119,7 +121,8 @@ class ModelCapabilities:
     def remember(self, trial: "ModelCapabilities") -> None:
         """Add the capabilities of an accepted request, unless a value of the request was refused before: a
         user's value must not change the requests of other users."""
-        if trial._is_about_a_value:
+        if trial._refused_before is not None:
+            self._refused |= trial._refused_before
             return
         self._refused |= trial._refused
         self._has_system_role = self._has_system_role and trial._has_system_role
@@ -138,10 +141,10 @@ class ModelCapabilities:
                 return self.reduce_thinking_tokens(sent)
             if self._author is Author.CALLER:
                 return False
-            self._is_about_a_value = True
+            self._note_value()
         is_about_a_value = _ABOUT_A_VALUE.search(text) and not _ONLY_THE_DEFAULT.search(text)
         if self._author is not Author.PRODUCT and is_about_a_value:
-            self._is_about_a_value = True
+            self._note_value()
         if self._has_streams and sent.get("stream") and _STREAM.search(text):
             self._has_streams = False
             return True
@@ -159,6 +162,10 @@ class ModelCapabilities:
             self._has_system_role = False
             return True
         return False
+
+    def _note_value(self) -> None:
+        if self._refused_before is None:
+            self._refused_before = self._refused
 
     @staticmethod
     def minimal(sent: Body) -> Body:

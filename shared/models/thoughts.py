@@ -61,7 +61,8 @@ class ThoughtFilter:
 
     `holds`: whether the model writes thoughts without an opening mark, so that no text before a closing mark
     belongs to the answer; None if that is unknown: then a text that begins as thoughts do is held back. At
-    the end, `is_unopened` says whether this text was such, and `is_open` whether its thoughts did not end."""
+    the end, `is_unopened` says whether this text was such, also where its thoughts were returned before that
+    showed, and `is_open` whether its thoughts did not end."""
 
     def __init__(self, *, holds: bool | None = None) -> None:
         self._held = ""
@@ -73,6 +74,7 @@ class ThoughtFilter:
         # Whether no text of the answer was returned.
         self._is_empty = True
         self._holds = holds
+        self._parts: list[str] = []
         self.is_unopened = False
 
     @property
@@ -82,6 +84,7 @@ class ThoughtFilter:
     def feed(self, part: str) -> tuple[str, str]:
         """The answer and the thoughts in what has arrived so far and was not returned before."""
         self._held += part
+        self._parts.append(part)
         answer, thoughts = "", ""
         while self._held:
             if self._close:
@@ -150,23 +153,26 @@ class ThoughtFilter:
     def end(self) -> tuple[str, str]:
         """The rest of the answer and of the thoughts, at the end of the text."""
         held, self._held = self._held, ""
+        self.is_unopened = self.is_unopened or _is_unopened("".join(self._parts))
         if self._close:
             return "", held
         closed = _UNOPENED.search(held) if self._holds is not False else None
         if closed:
-            self.is_unopened = True
             return ANSWER_MARKS.sub("", held[closed.end() :].lstrip()), held[: closed.start()]
         return ANSWER_MARKS.sub("", held), ""
 
 
 def separate(text: str) -> tuple[str, str, ThoughtFilter]:
     """The answer and the thoughts of a whole text, and the filter, which knows the marks that it had."""
-    # A whole text shows at once whether its first closing mark has no opening one.
-    closed = _UNOPENED.search(text)
-    holds = closed is not None and not _OPENING.search(text[: closed.start()])
-    text_filter = ThoughtFilter(holds=holds)
+    text_filter = ThoughtFilter(holds=_is_unopened(text))
     parts = (text_filter.feed(text), text_filter.end())
     return "".join(part[0] for part in parts), "".join(part[1] for part in parts), text_filter
+
+
+def _is_unopened(text: str) -> bool:
+    """Whether the first closing mark of a whole text has no opening one."""
+    closed = _UNOPENED.search(text)
+    return closed is not None and not _OPENING.search(text[: closed.start()])
 
 
 def _begins_with_thoughts(text: str) -> bool | None:

@@ -11,7 +11,7 @@ from shared.errors import RagError
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import choices, completion_text, content_of
 from shared.models.model_capabilities import Author
-from tests.shared.models.chat_endpoints import GOOD, WAYS, Endpoint, Way, good_reply
+from tests.shared.models.chat_endpoints import GOOD, WAYS, Endpoint, Way, good_reply, stream_of
 from tests.stand_in_server import Reply, Request, StandIn
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
@@ -96,7 +96,10 @@ def test_an_answer_is_without_thoughts_and_a_failure_has_its_cause(way: Way):
         "'temperature': 5 is greater than the maximum of 2",
     ],
 )
-def test_a_user_s_wrong_value_changes_no_request_of_another_user(gateway: StandIn, words: str):
+@pytest.mark.parametrize("author", [Author.CALLER, Author.PRODUCT_AND_CALLER])
+def test_a_user_s_wrong_value_changes_no_request_of_another_user(
+    gateway: StandIn, words: str, author: Author
+):
     def answer(request: Request) -> Reply:
         if request.json.get("temperature", 0) > 2:
             return Reply(status=400, json={"error": {"message": words}})
@@ -106,9 +109,20 @@ def test_a_user_s_wrong_value_changes_no_request_of_another_user(gateway: StandI
     endpoint = ChatGateway("sk-key", gateway.url, "m", 60, 60)
 
     async def ask(request: dict[str, Any]) -> None:
-        await endpoint.complete(request)
+        await endpoint.complete(request, author)
 
     with suppress(RagError):
         asyncio.run(ask({**REQUEST, "temperature": 5}))
     asyncio.run(ask(REQUEST))
     assert gateway.requests[-1].json == REQUEST
+
+
+def test_a_stream_shows_that_a_model_s_thoughts_have_no_opening_mark(gateway: StandIn):
+    """The first stream has returned them when their end arrives; the next one returns none."""
+    words = ["Kettles", " are on page 2.", "\n</think>\n\n", GOOD]
+    parts: list[Any] = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in words]
+    last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    gateway.replies(stream_of([*parts, last, "[DONE]"]))
+    endpoint = ChatGateway("sk-key", gateway.url, "m", 60, 60)
+    outcome_of(endpoint, REQUEST, stream=True)
+    assert outcome_of(endpoint, REQUEST, stream=True) == f"answer: {GOOD}"
