@@ -22,6 +22,8 @@ from pydantic import (
     Json,
     SecretStr,
     ValidationError,
+    ValidationInfo,
+    field_validator,
 )
 
 from shared.errors import ConfigurationError
@@ -125,6 +127,7 @@ Network = IPv4Network | IPv6Network
 Rate = Annotated[str, AfterValidator(_rate)]
 Dimensions = Annotated[int, Field(ge=256, le=3072)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
+Share = Annotated[float, Field(ge=0, le=1)]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
 RerankProvider = Literal["cohere", "jina", "voyage", "mixedbread"]
 
@@ -208,6 +211,11 @@ class Settings(AppSettings):
     rag_rerank_api_key: SecretStr | None = None
     rag_rerank_url: Address | None = None
 
+    # The rag contract's thresholds of the mean similarity. Where one is set, they alone decide the level of
+    # the rag API's answers; the default of the other one is 0.75 or 0.60.
+    rag_confidence_high_threshold: Share | None = None
+    rag_confidence_medium_threshold: Share | None = None
+
     # The gateway's moderation model. Without one, requests for moderation are refused.
     rag_moderation_model: str | None = None
 
@@ -256,6 +264,14 @@ class Settings(AppSettings):
 
     # The collector of spans.
     otel_exporter_otlp_endpoint: Address | None = None
+
+    @field_validator("rag_confidence_medium_threshold")
+    @classmethod
+    def _not_above_high(cls, medium: float | None, info: ValidationInfo) -> float | None:
+        high = info.data.get("rag_confidence_high_threshold")
+        if medium is not None and high is not None and medium > high:
+            raise ValueError("above RAG_CONFIDENCE_HIGH_THRESHOLD")
+        return medium
 
     @property
     def issuer(self) -> str:

@@ -245,7 +245,8 @@ class Judgement:
     `score`: 0..1, which `thresholds` divide into levels; `because`: the reasons as sentences; `missing`:
     names, numbers, dates and identifiers of the question that no match contains; `ceiling`: the rag
     contract's thresholds of the mean similarity; `unsupported`: sentences of the model's answer that no match
-    supports; `contradictions`: notes, for the end of the model's answer, on documents with other values.
+    supports; `contradictions`: notes, for the end of the model's answer, on documents with other values;
+    `is_by_contract`: the rag contract's rule alone decides the level.
     """
 
     confidence: Confidence
@@ -256,6 +257,7 @@ class Judgement:
     ceiling: Thresholds
     unsupported: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()
+    is_by_contract: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,22 @@ def limit_to_ceiling(judgement: Judgement, matches: Sequence[Match]) -> Judgemen
     return replace(judgement, confidence=highest, because=(*judgement.because, reason))
 
 
+def judge_by_contract(judgement: Judgement, matches: Sequence[Match], thresholds: Thresholds) -> Judgement:
+    """The judgement with the rag contract's level: that of the mean similarity of the five nearest of the
+    matches that the request retrieved. Later findings about the answer are reasons, and leave the level."""
+    mean = mean_similarity(matches)
+    reason = f"The mean similarity of the best chunks (five at most) is {mean:.2f}."
+    return replace(
+        judgement,
+        confidence=level_of(mean, thresholds) if matches else Confidence.LOW,
+        score=mean,
+        thresholds=thresholds,
+        because=(reason, *judgement.because) if matches else judgement.because,
+        ceiling=thresholds,
+        is_by_contract=True,
+    )
+
+
 def without_best_passage(judgement: Judgement) -> Judgement:
     """The judgement where the matches that answer lack the best of those judged. Its level stays."""
     reason = "The best passage is not among those of this response."
@@ -161,7 +177,8 @@ def mean_similarity(matches: Sequence[Match]) -> float:
 
 
 def _at_most_medium(judgement: Judgement, *reasons: str) -> Judgement:
-    level = Confidence.MEDIUM if judgement.confidence is Confidence.HIGH else judgement.confidence
+    is_lowered = judgement.confidence is Confidence.HIGH and not judgement.is_by_contract
+    level = Confidence.MEDIUM if is_lowered else judgement.confidence
     because = tuple(dict.fromkeys((*judgement.because, *reasons)))
     return replace(judgement, confidence=level, because=because)
 

@@ -128,6 +128,34 @@ def test_the_database_s_calibration_replaces_the_built_in_one(
     assert body["context_used"]["thresholds"] == {"high": 0.4, "medium": 0.2}
 
 
+def test_the_contract_s_settings_alone_decide_the_level(
+    people: People, settings: Settings, subtests: pytest.Subtests
+):
+    """By the mean similarity of the chunks that the request retrieved, whatever else was found."""
+    with deployed(settings) as client:
+        services = rag_answer.app.dependency_overrides[services_dependency]()
+        tell(services, people.ann, "Kettle manual", KETTLE)
+        for number in range(10):
+            tell(services, people.ann, f"Garden {number}", f"Roses of bed {number} bloom in June.")
+        question = {"query_text": "Does the kettle K-900 switch off at 100 degrees?", "top_k": 1}
+        plain = client.post("/api/rag/answer", json=question, headers=people.ann.headers()).json()
+    # The response rounds it.
+    mean = plain["context_used"]["avg_relevance"] - 0.00001
+    assert 0.3 < mean < 0.9
+    cases = (
+        ({"rag_confidence_high_threshold": mean}, "high", {"high": mean, "medium": min(0.6, mean)}),
+        ({"rag_confidence_high_threshold": mean + 0.001, "rag_confidence_medium_threshold": mean},
+            "medium", {"high": mean + 0.001, "medium": mean}),
+        ({"rag_confidence_medium_threshold": 0.95}, "low", {"high": 0.95, "medium": 0.95}),
+    )  # fmt: skip
+    for given, level, thresholds in cases:
+        with subtests.test(given), deployed(settings.model_copy(update=given)) as client:
+            body = client.post("/api/rag/answer", json=question, headers=people.ann.headers()).json()
+            assert body["answer"]["confidence"] == body["confidence_detail"]["level"] == level
+            assert body["context_used"]["thresholds"] == pytest.approx(thresholds)
+            assert "None of the passages judged mentions K-900." in body["confidence_detail"]["because"]
+
+
 def test_an_answer_over_a_gap_is_medium_at_most_and_names_what_is_missing(people: People, services: Services):
     tell(services, people.ann, "Kettle manual", "The kettle K-300 switches off at 100 degrees.")
     whole = people.ann.answer("At how many degrees does the kettle K-300 switch off?").json()

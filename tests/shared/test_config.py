@@ -106,6 +106,8 @@ MALFORMED = {
     "RAG_LLM_TIMEOUT_SECONDS": ["hunter2"],
     "RAG_LLM_REASONING_EFFORT": ["hunter2"],
     "RAG_CONTEXT_TOKENS": ["99", "7312.5", "731200"],
+    "RAG_CONFIDENCE_HIGH_THRESHOLD": ["1.7312", "hunter2"],
+    "RAG_CONFIDENCE_MEDIUM_THRESHOLD": ["-7312", "hunter2"],
     "RAG_RERANK_ENABLED": ["hunter2"],
     "RAG_RERANK_PROVIDER": ["hunter2"],
     "RAG_RERANK_URL": [
@@ -117,6 +119,12 @@ MALFORMED = {
     "RAG_INGEST_BYTES_PER_MINUTE": ["1023", "7312.5", "hunter2"],
     "RAG_PUBLIC_URL": ["hunter2.example", "https://hunter2@rag.example"],
 }  # fmt: skip
+
+
+def test_the_medium_threshold_is_not_above_the_high_one(environment: pytest.MonkeyPatch):
+    environment.setenv("RAG_CONFIDENCE_HIGH_THRESHOLD", "0.5")
+    environment.setenv("RAG_CONFIDENCE_MEDIUM_THRESHOLD", "0.51")
+    assert fault() == "RAG_CONFIDENCE_MEDIUM_THRESHOLD: above RAG_CONFIDENCE_HIGH_THRESHOLD"
 
 
 def test_a_malformed_value_is_named_and_never_shown(subtests: pytest.Subtests):

@@ -15,6 +15,7 @@ from shared.generation.confidence import (
     after_check,
     after_conflict,
     judge,
+    judge_by_contract,
     limit_to_ceiling,
     mean_similarity,
 )
@@ -28,15 +29,17 @@ CALIBRATION = Calibration(10, -5, Thresholds(0.8, 0.5), Thresholds(0.4, 0.3))
 
 
 def by_contract(*similarities: float) -> Confidence:
+    """The level, of ten further passages for the judgement."""
     matches = [match(similarity=similarity) for similarity in similarities]
-    return judge(ConfidenceFeatures(max(similarities), 1.0), matches, None).confidence
+    judged = calibrated(ConfidenceFeatures(0.1, 0.0, missing=("FL-900",)))
+    return judge_by_contract(judged, matches, CONTRACT).confidence
 
 
 def calibrated(features: ConfidenceFeatures) -> Judgement:
     return judge(features, [match(similarity=features.similarity)], CALIBRATION)
 
 
-def test_without_a_calibration_exactly_the_contract_s_threshold_is_enough(subtests: pytest.Subtests):
+def test_with_the_contract_s_settings_exactly_the_contract_s_threshold_is_enough(subtests: pytest.Subtests):
     for count in range(1, 9):
         with subtests.test(count=count):
             assert by_contract(*[0.75] * count) is Confidence.HIGH
@@ -133,6 +136,19 @@ def test_the_rag_contract_s_mean_holds_a_level_down_and_never_raises_it():
     assert limit_to_ceiling(high, [match(similarity=0.29)]).confidence is Confidence.LOW
     low = calibrated(ConfidenceFeatures(0.1, 0.0))
     assert limit_to_ceiling(low, [match(similarity=0.9)]) == low
+
+
+def test_with_the_contract_s_settings_no_finding_changes_the_level():
+    judgement = judge_by_contract(
+        calibrated(ConfidenceFeatures(0.1, 0.0, missing=("FL-900",))), [match(similarity=0.75)], CONTRACT
+    )
+    assert (judgement.score, judgement.thresholds, judgement.ceiling) == (0.75, CONTRACT, CONTRACT)
+    assert judgement.because[0] == "The mean similarity of the best chunks (five at most) is 0.75."
+    assert "None of the passages judged mentions FL-900." in judgement.because
+    for later in (after_check(judgement, ("x",)), after_conflict(judgement)):
+        assert later.confidence is Confidence.HIGH
+        assert len(later.because) == len(judgement.because) + 1
+    assert judge_by_contract(judgement, [], CONTRACT).confidence is Confidence.LOW
 
 
 def test_an_abstention_is_low_and_unsupported_sentences_are_medium_at_most():
