@@ -149,7 +149,7 @@ def test_the_contract_s_settings_alone_decide_the_level(
         ({"rag_confidence_medium_threshold": 0.95}, "low", {"high": 0.95, "medium": 0.95}),
     )  # fmt: skip
     for given, level, thresholds in cases:
-        with subtests.test(given), deployed(settings.model_copy(update=given)) as client:
+        with subtests.test(given=given), deployed(settings.model_copy(update=given)) as client:
             body = client.post("/api/rag/answer", json=question, headers=people.ann.headers()).json()
             assert body["answer"]["confidence"] == body["confidence_detail"]["level"] == level
             assert body["context_used"]["thresholds"] == pytest.approx(thresholds)
