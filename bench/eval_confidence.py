@@ -34,7 +34,7 @@ from shared.generation.confidence import (
     log_odds_of_relevance,
     logistic,
 )
-from shared.generation.confidence_features import ConfidenceFeatures, features_of
+from shared.generation.confidence_features import COVERAGE_WEIGHT, ConfidenceFeatures, features_of
 from shared.types import Filters, Match, Thresholds
 
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
@@ -208,7 +208,10 @@ class _Weighted:
 
     def rows(self) -> Floats:
         """A row for each: similarity with coverage, and the log-odds of the reranker's best score."""
-        rows = [(item.features.total, log_odds_of_relevance(item.features)) for item in self.items]
+        rows = [
+            (item.features.total(COVERAGE_WEIGHT), log_odds_of_relevance(item.features))
+            for item in self.items
+        ]
         return np.array(rows).reshape(-1, 2)
 
     def weights(self) -> Floats:

@@ -48,6 +48,7 @@ from shared.models.embeddings import (
 )
 from shared.models.moderation import Moderator
 from shared.models.reranking import Reranker, reranker_for
+from shared.models.similarity_scale import scale_of
 from shared.models.transcription import Transcriber, transcriber_for
 from shared.models.vectors import DIMENSIONS, MAX_DIMENSIONS
 from shared.observability.request_record_store import RequestRecorder
@@ -151,12 +152,25 @@ class Services:
     def calibration(self, caller: Principal, model: str, *, is_reranked: bool) -> Calibration | None:
         """The embedding model's calibration, or, for reranked matches, that of both models, if there is one:
         the deployment's own in rag.settings, read once a minute, or the built-in one, if any. If it cannot
-        be read, the former one serves another minute."""
+        be read, the former one serves another minute. Else one on the scale of the model's similarities."""
         if is_reranked and self.reranker:
             name = calibration_name(model, self.reranker.model)
             if calibration := self._named_calibration(caller, name):
                 return calibration
-        return self._named_calibration(caller, model)
+        return self._named_calibration(caller, model) or self._calibration_on_scale(model)
+
+    def calibration_source(self, caller: Principal) -> str:
+        """The origin of the calibration of the embedder's answers: `rag.settings`, `built_in`, or `none`."""
+        calibration = self._named_calibration(caller, self.embedder.model)
+        if calibration is None:
+            return "none"
+        return "built_in" if calibration == CALIBRATIONS.get(self.embedder.model) else "rag.settings"
+
+    def _calibration_on_scale(self, model: str) -> Calibration | None:
+        """For a model without a fit; None where its scale cannot be measured."""
+        embedder = next((each for each in self.embedders if each.model == model), None)
+        scale = scale_of(embedder) if embedder else None
+        return Calibration.on_scale(scale) if scale else None
 
     def _named_calibration(self, caller: Principal, name: str) -> Calibration | None:
         expires_at, calibration = self._calibrations.get(name, (0.0, None))
@@ -231,6 +245,12 @@ class Services:
                 "searches do not find documents of %s; see docs/configuration.md",
                 self.embedder.model,
                 self.settings.rag_embedding_model,
+            )
+        if self.embedder.model not in CALIBRATIONS:
+            log.warning(
+                "%s has no built-in calibration of confidence: unless rag.settings has one, "
+                "answers are medium at most; see make calibrate in docs/evaluation.md",
+                self.embedder.model,
             )
         if self.settings.rag_llm_api_key is None:
             log.warning("RAG_LLM_API_KEY is not set: answers are extracted sentences")

@@ -57,12 +57,18 @@ def check(
     if embedding.state is State.HEALTHY and not set(models) <= set(embedding.names):
         # Searches find nothing of the documents of another model.
         states["embedding_service"] = State.DEGRADED
+    calibration = probes.calibration_source(services, caller) if caller and of_admin else None
+    if embedding.state is State.HEALTHY and calibration == "none":
+        states["embedding_service"] = State.DEGRADED
     answer_error = probes.ANSWERS.at(services, clock) if of_admin else None
     # Many models need longer than a probe.
     if answer_error and answer_error != GenerationTimedOut.code:
         is_busy = answer_error == GenerationBusy.code
         states["gateway"] = State.DEGRADED if is_busy else State.UNHEALTHY
-    details = _details(services, status, embedding, of_admin, models, answer_error) if of_admin else None
+    details = None
+    if of_admin:
+        details = _details(services, status, embedding, of_admin, models, answer_error)
+        details["embedding"]["calibration"] = calibration
     return Report(VERSION, _overall(status, states, services), states, datetime.now(UTC), details)
 
 

@@ -93,6 +93,15 @@ def models_of_orgs(services: Services, caller: Principal) -> list[str]:
         return []
 
 
+def calibration_source(services: Services, caller: Principal) -> str | None:
+    """As Services.calibration_source; None after a failure."""
+    try:
+        with deadline(CHECK_SECONDS):
+            return services.calibration_source(caller)
+    except (RagError, ConfigurationError):
+        return None
+
+
 def _database(services: Services) -> DatabaseStatus:
     with deadline(CHECK_SECONDS):
         status = services.database_status()

@@ -1,9 +1,9 @@
 """Confidence in matches: their features, weighed by a calibration of the embedding model, without I/O.
 
 The score is the probability that the matches answer the question, where half of the questions have an
-answer: a logistic function (Platt 1999) of the best match's similarity plus half of its coverage, and of a
+answer: a logistic function (Platt 1999) of the best match's similarity plus its weighed coverage, and of a
 reranker's best score where one has a calibration. `make calibrate` fits it and the thresholds to an error
-budget.
+budget. A model without a fit gets the calibration of other models, moved to the scale of its similarities.
 """
 
 import math
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from shared.generation.confidence_features import ConfidenceFeatures
+from shared.generation.confidence_features import COVERAGE_WEIGHT, ConfidenceFeatures
+from shared.models.similarity_scale import SimilarityScale
 from shared.types import Confidence, Judgement, Match, Thresholds
 
 # Confidence is judged by this many matches of one search, whatever the request asks for.
@@ -28,17 +29,19 @@ CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
 class Calibration:
     """`slope` and `intercept` make features a score; `thresholds` are of that score. `ceiling`: the mean
     similarity below which the rag contract holds a level down; `relevance`: the weight of the log-odds of a
-    reranker's best score, 0 for a search without a reranker."""
+    reranker's best score, 0 for a search without a reranker; `is_fitted`: to the embedding model itself."""
 
     slope: float
     intercept: float
     thresholds: Thresholds
     ceiling: Thresholds
     relevance: float = 0.0
+    coverage_weight: float = COVERAGE_WEIGHT
+    is_fitted: bool = True
 
     def score(self, features: ConfidenceFeatures) -> float:
         """The score, 0..1."""
-        total = features.total + self.relevance * log_odds_of_relevance(features)
+        total = features.total(self.coverage_weight) + self.relevance * log_odds_of_relevance(features)
         return logistic(self.slope * total + self.intercept)
 
     @classmethod
@@ -50,13 +53,38 @@ class Calibration:
             Thresholds(row["high"], row["medium"]),
             Thresholds(row["ceiling_high"], row["ceiling_medium"]),
             row.get("relevance") or 0.0,
+            COVERAGE_WEIGHT if (weight := row.get("coverage_weight")) is None else weight,
+        )
+
+    @classmethod
+    def on_scale(cls, scale: SimilarityScale) -> Self:
+        """The calibration of a model that nothing is fitted to: one of the position of a similarity on the
+        model's scale, 0 for unrelated and 1 for matching texts."""
+        slope = SCALED_SLOPE / scale.width
+        return cls(
+            slope,
+            SCALED_INTERCEPT - slope * scale.unrelated,
+            SCALED_THRESHOLDS,
+            Thresholds(0.0, 0.0),
+            coverage_weight=SCALED_COVERAGE_WEIGHT * scale.width,
+            is_fitted=False,
         )
 
 
+# Of the position on a model's scale: fitted on questions and texts of the project with several models, and
+# measured on six public sets with others (docs/benchmarks.md).
+SCALED_SLOPE, SCALED_INTERCEPT, SCALED_COVERAGE_WEIGHT = 3.0, -3.0, 1.5
+SCALED_THRESHOLDS = Thresholds(0.85, 0.35)
+NOT_FITTED = (
+    "Nothing is fitted to the embedding model: the level is medium at most until make calibrate has run."
+)
 # Fitted by `make calibrate` on the sets that bench/results/confidence.json names, with their errors.
 CALIBRATIONS = {
     "all-MiniLM-L6-v2": Calibration(7.371, -5.394, Thresholds(0.829, 0.284), Thresholds(0.095, 0.082)),
 }
+
+
+NO_CALIBRATION = Calibration(0.0, 0.0, Thresholds(1.0, 0.0), Thresholds(0.0, 0.0), is_fitted=False)
 
 
 def log_odds_of_relevance(features: ConfidenceFeatures) -> float:
@@ -77,13 +105,10 @@ def judge(
     features: ConfidenceFeatures, matches: Sequence[Match], calibration: Calibration | None
 ) -> Judgement:
     """The level by the score, at most medium where the matches lack a name, number, date, identifier or
-    negation of the question, or one withdraws the value of another. Without a calibration the score is the
-    rag contract's mean similarity."""
-    if calibration is None:
-        score, thresholds, ceiling = mean_similarity(matches), CONTRACT_THRESHOLDS, CONTRACT_THRESHOLDS
-    else:
-        score = calibration.score(features)
-        thresholds, ceiling = calibration.thresholds, calibration.ceiling
+    negation of the question, or one withdraws the value of another. Without a fit it is medium at most; with
+    no calibration at all, where the scale of the model could not be measured, it is medium."""
+    calibration = calibration or NO_CALIBRATION
+    score, thresholds, ceiling = calibration.score(features), calibration.thresholds, calibration.ceiling
     level = level_of(score, thresholds) if matches else Confidence.LOW
     because = [
         f"The best passage has a similarity of {features.similarity:.2f}, and its best sentence has "
@@ -91,9 +116,9 @@ def judge(
         if matches
         else "No passage was found."
     ]
-    if calibration and calibration.relevance and features.relevance is not None:
+    if calibration.relevance and features.relevance is not None:
         because.append(f"The reranker's best score is {features.relevance:.2f}.")
-    against = []
+    against = [] if calibration.is_fitted or not matches else [NOT_FITTED]
     if features.missing:
         against.append(f"None of the passages judged mentions {', '.join(features.missing)}.")
     if features.lacks_negation:

@@ -24,6 +24,7 @@ from shared.text.language_detection import language_of
 from shared.text.stemming import WORDS, content_words, stems
 from shared.types import Match
 
+# Of a calibration that does not name another.
 COVERAGE_WEIGHT = 0.5
 # The line between the header of a table and its rows.
 BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
@@ -46,13 +47,14 @@ class ConfidenceFeatures:
     relevance: float | None = None
     best: Match | None = field(default=None, compare=False, repr=False)
 
-    @property
-    def total(self) -> float:
-        """Similarity and half of the coverage, 0..1.5. The best match has the greatest."""
-        return self.similarity + COVERAGE_WEIGHT * self.coverage
+    def total(self, coverage_weight: float) -> float:
+        """Similarity and the weighed coverage. The best match has the greatest."""
+        return self.similarity + coverage_weight * self.coverage
 
 
-def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
+def features_of(
+    question: str, matches: Sequence[Match], coverage_weight: float = COVERAGE_WEIGHT
+) -> ConfidenceFeatures:
     """The features of the matches, in any order. A match without a similarity counts as 0. The best is of a
     current version."""
     if not matches:
@@ -66,7 +68,7 @@ def features_of(question: str, matches: Sequence[Match]) -> ConfidenceFeatures:
             for match, coverage in zip(matches, coverages, strict=True)
             if match in current
         ),
-        key=lambda features: features.total,
+        key=lambda features: features.total(coverage_weight),
     )
     return replace(
         best,

@@ -145,7 +145,8 @@ as $$
       and '0' <= fit -> 'medium' and fit -> 'medium' <= fit -> 'high' and fit -> 'high' <= '1'
       and '0' <= fit -> 'ceiling_medium' and fit -> 'ceiling_medium' <= fit -> 'ceiling_high'
       and fit -> 'ceiling_high' <= '1'
-      and coalesce(fit -> 'relevance' between '0' and '1000', true)), true))
+      and coalesce(fit -> 'relevance' between '0' and '1000', true)
+      and coalesce(fit -> 'coverage_weight' between '0' and '1000', true)), true))
 $$;
 
 comment on function rag.is_calibrations is
@@ -225,8 +226,8 @@ comment on column rag.settings.mentions_read is
 comment on column rag.settings.graph_milliseconds is 'Time limit of graph expansion in a search, in milliseconds.';
 comment on column rag.settings.calibrations is
   'Calibrations of confidence by embedding model, in the place of the built-in ones, or by "MODEL + RERANKER": slope, '
-  'intercept, high, medium, ceiling_high, ceiling_medium, and relevance, the weight of a reranker''s best score; also '
-  'date, set and expected errors. `make calibrate` writes them.';
+  'intercept, high, medium, ceiling_high, ceiling_medium, relevance, the weight of a reranker''s best score, and '
+  'coverage_weight, that of the question''s words; also date, set and expected errors. `make calibrate` writes them.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is
@@ -6508,7 +6509,7 @@ begin
   return (
     select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
       'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
-      'relevance', fit -> 'relevance')
+      'relevance', fit -> 'relevance', 'coverage_weight', fit -> 'coverage_weight')
     from rag.settings
     cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
     where fit is not null);

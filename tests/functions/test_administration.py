@@ -72,6 +72,7 @@ def test_the_platform_health_serves_an_admin_s_details(people: People, no_jobs: 
     assert details["embedding"] == {
         "model": "all-MiniLM-L6-v2", "dimensions": 384, "source": "local",
         "roles": {"question": "", "document": ""}, "models_of_orgs": ["all-MiniLM-L6-v2"],
+        "calibration": "built_in",
     }  # fmt: skip
     assert details["database"]["migration"] == details["database"]["expected"] == SCHEMA_VERSION
     assert details["database"]["pgvector"].startswith("0.")

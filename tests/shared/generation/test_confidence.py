@@ -10,6 +10,7 @@ from local import ROOT
 from shared.generation.confidence import (
     CALIBRATIONS,
     CONTRACT_THRESHOLDS,
+    NOT_FITTED,
     Calibration,
     after_abstention,
     after_check,
@@ -20,6 +21,7 @@ from shared.generation.confidence import (
     mean_similarity,
 )
 from shared.generation.confidence_features import ConfidenceFeatures
+from shared.models.similarity_scale import SimilarityScale
 from shared.types import Confidence, Judgement, Thresholds
 from tests.shared.examples import match
 
@@ -111,9 +113,8 @@ def test_the_thresholds_divide_the_score_into_levels():
     assert calibrated(ConfidenceFeatures(0.49, 0.0)).thresholds == CALIBRATION.thresholds
 
 
-@pytest.mark.parametrize("calibration", [CALIBRATION, None])
-def test_confidence_is_medium_at_most_over_a_gap(calibration: Calibration | None):
-    certain = [match(similarity=1.0)]
+def test_confidence_is_medium_at_most_over_a_gap():
+    certain, calibration = [match(similarity=1.0)], CALIBRATION
     assert judge(ConfidenceFeatures(1.0, 1.0), certain, calibration).confidence is Confidence.HIGH
     missing = judge(ConfidenceFeatures(1.0, 1.0, ("FL-900", "2026")), certain, calibration)
     assert missing.confidence is Confidence.MEDIUM
@@ -173,6 +174,34 @@ def test_documents_with_different_values_are_medium_at_most():
 def test_the_local_model_has_the_calibration_that_was_measured():
     measured = json.loads((ROOT / "bench" / "results" / "confidence.json").read_text())
     assert {measured["model"]: Calibration.of(measured["calibration"])} == CALIBRATIONS
+
+
+def test_a_model_without_a_fit_is_judged_by_the_position_on_its_scale():
+    """The same questions, by two models whose similarities lie elsewhere, have the same scores."""
+    wide, narrow = SimilarityScale(0.1, 0.5), SimilarityScale(0.8, 0.9)
+    for position, coverage in ((1.2, 1.0), (0.8, 0.4), (0.1, 0.2)):
+        one, other = (
+            judge(
+                ConfidenceFeatures(scale.unrelated + position * scale.width, coverage),
+                [match(similarity=0.5)],
+                Calibration.on_scale(scale),
+            )
+            for scale in (wide, narrow)
+        )
+        assert one.score == pytest.approx(other.score)
+        assert one.confidence is other.confidence
+        assert one.because[-1] == other.because[-1] == NOT_FITTED
+    best = judge(ConfidenceFeatures(1.0, 1.0), [match(similarity=1.0)], Calibration.on_scale(wide))
+    assert best.confidence is Confidence.MEDIUM
+    assert limit_to_ceiling(best, [match(similarity=0.0)]) == best
+    none = judge(ConfidenceFeatures(0.0, 0.0), [match(similarity=0.0)], Calibration.on_scale(wide))
+    assert none.confidence is Confidence.LOW
+
+
+def test_where_no_scale_can_be_measured_no_answer_is_withheld():
+    judgement = judge(ConfidenceFeatures(0.0, 0.0), [match(similarity=0.0)], None)
+    assert (judgement.confidence, judgement.because[-1]) == (Confidence.MEDIUM, NOT_FITTED)
+    assert judge(ConfidenceFeatures(0.0, 0.0), [], None).confidence is Confidence.LOW
 
 
 def test_each_calibration_allows_three_levels():
