@@ -64,7 +64,10 @@ class Observation:
 
 
 def observe(
-    ingested: IngestedSet, labelled_set: LabelledSet, others: Sequence[LabelledSet]
+    ingested: IngestedSet,
+    labelled_set: LabelledSet,
+    others: Sequence[LabelledSet],
+    coverage_weight: float = COVERAGE_WEIGHT,
 ) -> list[Observation]:
     observations: list[Observation] = []
     for item in _sample(labelled_set.questions):
@@ -73,22 +76,24 @@ def observe(
         if kind is None:
             continue
         matches = _search(ingested, item.text)
-        observations.append(_observation(kind, item.text, matches))
+        observations.append(_observation(kind, item.text, matches, coverage_weight))
         if kind == ANSWERABLE and gold:
             without = [match for match in matches if ingested.names.get(match.document_id) not in gold]
-            observations.append(_observation(HIDDEN, item.text, without))
+            observations.append(_observation(HIDDEN, item.text, without, coverage_weight))
     for other in others:
         observations += [
-            _observation(FOREIGN, item.text, _search(ingested, item.text))
+            _observation(FOREIGN, item.text, _search(ingested, item.text), coverage_weight)
             for item in _sample(_answerable(other), FOREIGN_QUESTIONS)
         ]
     return observations
 
 
-def fit(sets: Iterable[Sequence[Observation]], budget: float = BUDGET) -> Calibration:
-    """Raises ValueError where a set has no answerable questions or none without an answer, or the fit cannot
-    be used."""
-    answerable, wrong = _Weighted(), _Weighted()
+def fit(
+    sets: Iterable[Sequence[Observation]], budget: float = BUDGET, coverage_weight: float = COVERAGE_WEIGHT
+) -> Calibration:
+    """`coverage_weight`: that of the observations. Raises ValueError where a set has no answerable questions
+    or none without an answer, or the fit cannot be used."""
+    answerable, wrong = _Weighted(coverage_weight), _Weighted(coverage_weight)
     for observations in sets:
         of_kind = {kind: [item for item in observations if item.kind == kind] for kind in KINDS}
         without = {HIDDEN: of_kind[HIDDEN], FOREIGN: of_kind[FOREIGN]}
@@ -133,6 +138,7 @@ def fit(sets: Iterable[Sequence[Observation]], budget: float = BUDGET) -> Calibr
         Thresholds(score(high), score(medium)),
         Thresholds(round(max(ceilings), 3), round(ceilings[1], 3)),
         relevance,
+        coverage_weight,
     )
 
 
@@ -198,8 +204,9 @@ def row_of(calibration: Calibration) -> dict[str, float]:
 class _Weighted:
     """Observations of which each group has a weight that its members share."""
 
-    def __init__(self) -> None:
+    def __init__(self, coverage_weight: float) -> None:
         self.items: list[Observation] = []
+        self._coverage_weight = coverage_weight
         self._weights: list[float] = []
 
     def add(self, items: Sequence[Observation], weight: float) -> None:
@@ -209,7 +216,7 @@ class _Weighted:
     def rows(self) -> Floats:
         """A row for each: similarity with coverage, and the log-odds of the reranker's best score."""
         rows = [
-            (item.features.total(COVERAGE_WEIGHT), log_odds_of_relevance(item.features))
+            (item.features.total(self._coverage_weight), log_odds_of_relevance(item.features))
             for item in self.items
         ]
         return np.array(rows).reshape(-1, 2)
@@ -249,9 +256,9 @@ def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
     return pipeline.search(ingested.services, ingested.reader, query).matches
 
 
-def _observation(kind: str, question: str, matches: Sequence[Match]) -> Observation:
+def _observation(kind: str, question: str, matches: Sequence[Match], coverage_weight: float) -> Observation:
     judged = matches[:JUDGED_MATCHES]
-    features = features_of(question, judged)
+    features = features_of(question, judged, coverage_weight)
     return Observation(
         kind, features, max((match.similarity or 0.0 for match in judged), default=0.0) / CEILING_TOP_N
     )
