@@ -5,22 +5,26 @@ other passage 0.06; by multilingual-e5-small they are 0.84 and 0.78. So a simila
 model is not known. The position between these two means about the same for each model.
 """
 
+import logging
 import math
 import time
+from contextvars import Context
 from dataclasses import dataclass
 from functools import cache
 from operator import mul
 from pathlib import Path
 
+from shared.clients.http_client import deadline
 from shared.clients.probe_cache import CachedProbe
 from shared.errors import EmbeddingFailed
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder, embed
 
+log = logging.getLogger("rag")
 # 64 questions, each with the passage that answers it, of ten kinds of text.
 PAIRS = Path(__file__).with_name("similarity_pairs.tsv")
-# How long a failure to measure is remembered.
-RETRY_SECONDS = 60.0
+# The time limit of the measurement, and how long its failure is remembered.
+MEASURE_SECONDS, RETRY_SECONDS = 10.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,11 @@ def measure_scale(embedder: Embedder) -> SimilarityScale | None:
     tell the pairs apart."""
     questions, passages = pairs()
     try:
-        of_questions = embed(embedder, questions, Role.QUESTION)
-        of_passages = embed(embedder, passages, Role.DOCUMENT)
-    except EmbeddingFailed:
+        with deadline(MEASURE_SECONDS):
+            of_questions = embed(embedder, questions, Role.QUESTION)
+            of_passages = embed(embedder, passages, Role.DOCUMENT)
+    except EmbeddingFailed as error:
+        log.warning("the scale of the similarities could not be measured (%s)", error.log_reason)
         return None
     ones, others = list(map(_normalised, of_questions)), list(map(_normalised, of_passages))
     matching = math.fsum(map(_dot, ones, others))
@@ -73,8 +79,10 @@ def _dot(one: list[float], other: list[float]) -> float:
     return math.fsum(map(mul, one, other))
 
 
+# Outside of the request that happens to be the first: neither its quota of tokens nor its deadline apply.
 SCALES: CachedProbe[Embedder, SimilarityScale | None] = CachedProbe(
-    measure_scale, lambda scale: math.inf if scale else RETRY_SECONDS
+    lambda embedder: Context().run(measure_scale, embedder),
+    lambda scale: math.inf if scale else RETRY_SECONDS,
 )
 
 
