@@ -108,9 +108,9 @@ class ConfidenceThresholds(ResponseModel):
 
 
 class ConfidenceDetail(ResponseModel):
-    """`score`: the probability, 0 to 1, that the passages answer the question, without a calibration their
-    mean similarity, which `thresholds` divide into levels; `because`: the reasons; `unsupported`: sentences
-    of a model's answer that the passages do not support."""
+    """`score`: the probability, 0 to 1, that the passages answer the question, which `thresholds` divide into
+    levels; where the contract's rule alone decides, the mean similarity. `because`: the reasons;
+    `unsupported`: sentences of a model's answer that the passages do not support."""
 
     level: Level = Field(validation_alias="confidence")
     score: Score
