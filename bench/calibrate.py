@@ -36,9 +36,9 @@ def main() -> int:
         parser.error("--budget must be between 0 and 1")
     console = Console()
     sets = sets_in(arguments.folder)
-    observations, model = observe_sets(sets, console)
+    observations, model, coverage_weight = observe_sets(sets, console)
     try:
-        summary = eval_confidence.report(observations, model, arguments.budget)
+        summary = eval_confidence.report(observations, model, arguments.budget, coverage_weight)
     except ValueError as error:
         parser.error(str(error))
     console.print_json(data=summary)
@@ -50,15 +50,16 @@ def main() -> int:
 
 def observe_sets(
     sets: list[LabelledSet], console: Console
-) -> tuple[dict[str, list[eval_confidence.Observation]], str]:
-    """Each set's observations, and the name of their calibration."""
-    observations, model = {}, ""
+) -> tuple[dict[str, list[eval_confidence.Observation]], str, float]:
+    """Each set's observations, the name of their calibration, and its weight of the coverage."""
+    observations, model, weight = {}, "", 0.0
     for labelled_set in sets:
         others = [other for other in sets if other is not labelled_set]
         with ingest_set(labelled_set, console) as ingested:
-            observations[labelled_set.name] = eval_confidence.observe(ingested, labelled_set, others)
+            weight = weight or eval_confidence.coverage_weight_of(ingested.services.embedder)
+            observations[labelled_set.name] = eval_confidence.observe(ingested, labelled_set, others, weight)
             model = eval_confidence.model_of(ingested)
-    return observations, model
+    return observations, model, weight
 
 
 def write(database: str, model: str, summary: dict[str, object]) -> None:

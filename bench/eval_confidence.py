@@ -27,14 +27,18 @@ from numpy.typing import NDArray
 from bench.labelled_sets import IngestedSet, Item, LabelledSet
 from shared import pipeline
 from shared.generation.confidence import (
+    CALIBRATIONS,
     CEILING_TOP_N,
     JUDGED_MATCHES,
+    SCALED_COVERAGE_WEIGHT,
     Calibration,
     calibration_name,
     log_odds_of_relevance,
     logistic,
 )
 from shared.generation.confidence_features import COVERAGE_WEIGHT, ConfidenceFeatures, features_of
+from shared.models.embeddings import Embedder
+from shared.models.similarity_scale import measure_scale
 from shared.types import Filters, Match, Thresholds
 
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
@@ -163,6 +167,13 @@ def errors(observations: Sequence[Observation], calibration: Calibration) -> dic
     }
 
 
+def coverage_weight_of(embedder: Embedder) -> float:
+    """The weight of a model's calibration: in proportion to the scale of its similarities, but that of the
+    built-in calibrations as they were fitted. Raises EmbeddingFailed."""
+    scale = None if embedder.model in CALIBRATIONS else measure_scale(embedder)
+    return round(SCALED_COVERAGE_WEIGHT * scale.width, 4) if scale else COVERAGE_WEIGHT
+
+
 def model_of(ingested: IngestedSet) -> str:
     """The name of the calibration that fits the observations."""
     reranker = ingested.services.reranker
@@ -170,15 +181,18 @@ def model_of(ingested: IngestedSet) -> str:
 
 
 def report(
-    observations: Mapping[str, Sequence[Observation]], model: str, budget: float = BUDGET
+    observations: Mapping[str, Sequence[Observation]],
+    model: str,
+    budget: float = BUDGET,
+    coverage_weight: float = COVERAGE_WEIGHT,
 ) -> dict[str, Any]:
     """The calibration of all sets, and each set's errors under one that was fitted on the others. Raises as
     fit."""
-    calibration = fit(observations.values(), budget)
+    calibration = fit(observations.values(), budget, coverage_weight)
     by_set = {}
     for name, own in observations.items():
         others = [items for other, items in observations.items() if other != name]
-        by_set[name] = errors(own, fit(others, budget) if others else calibration)
+        by_set[name] = errors(own, fit(others, budget, coverage_weight) if others else calibration)
     return {
         "model": model,
         "budget": budget,
@@ -198,6 +212,11 @@ def row_of(calibration: Calibration) -> dict[str, float]:
         "ceiling_high": calibration.ceiling.high,
         "ceiling_medium": calibration.ceiling.medium,
         **({"relevance": calibration.relevance} if calibration.relevance else {}),
+        **(
+            {}
+            if calibration.coverage_weight == COVERAGE_WEIGHT
+            else {"coverage_weight": calibration.coverage_weight}
+        ),
     }
 
 

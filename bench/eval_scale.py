@@ -9,6 +9,7 @@ all sets, whose numbers shared/generation/confidence.py contains.
 """
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -72,10 +73,12 @@ def observe(model: str, sets: Sequence[LabelledSet], console: Console) -> dict[s
     assert scale  # the local models tell the pairs apart
     console.print(f"{model}: {scale}")
     weight = SCALED_COVERAGE_WEIGHT * scale.width
+    # A stack has the model of the environment.
+    os.environ["RAG_EMBEDDING_MODEL"] = model
     results = {}
     for labelled_set in sets:
         others = [each for each in sets if each is not labelled_set]
-        with ingest_set(labelled_set, console, rag_embedding_model=model) as ingested:
+        with ingest_set(labelled_set, console) as ingested:
             own = eval_confidence.observe(ingested, labelled_set, others, weight)
         results[labelled_set.name] = [_on_scale(each, scale) for each in own]
     return results

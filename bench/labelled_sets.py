@@ -142,12 +142,11 @@ def temporary_services(**settings: Any) -> Iterator[tuple[Stack, Services]]:
 
 
 @contextmanager
-def ingest_set(labelled_set: LabelledSet, console: Console, **settings: Any) -> Iterator[IngestedSet]:
-    """The corpus through the real ingestion path into a temporary stack, with other settings of its
-    functions."""
+def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[IngestedSet]:
+    """The corpus through the real ingestion path into a temporary stack."""
     # Quality is measured, not time: a slow reranker or a rate limit is waited for.
     reranking.RERANK_SECONDS = 60
-    with temporary_services(**settings) as (stack, services):
+    with temporary_services() as (stack, services):
         some = labelled_set.documents[: SMALL if labelled_set.published else 0]
         small = _put(stack, services, some, SMALL_ORG, SMALL_READER, console) if some else None
         whole = _put(stack, services, labelled_set.documents, ORG, READER, console)

@@ -26,7 +26,7 @@ from shared.generation.confidence import (
     judge,
     without_best_passage,
 )
-from shared.generation.confidence_features import COVERAGE_WEIGHT, features_of, missing_names
+from shared.generation.confidence_features import features_of, missing_names
 from shared.generation.contradictions import contradictions
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.generation.generators import Generation, GenerationRequest, Generator, collect
@@ -214,8 +214,7 @@ def judge_matches(
         model = judged[0].model if judged else services.embedder.model
         is_reranked = any(match.relevance is not None for match in judged)
         calibration = services.calibration(caller, model, is_reranked=is_reranked)
-        weight = calibration.coverage_weight if calibration else COVERAGE_WEIGHT
-        features = features_of(question, judged, weight)
+        features = features_of(question, judged, calibration.coverage_weight)
         judgement = judge(features, judged, calibration)
         if features.best and matches and not any(_contains(match, features.best) for match in matches):
             judgement = without_best_passage(judgement)

@@ -34,7 +34,7 @@ from shared.errors import (
     SnapshotsOff,
     StorageOff,
 )
-from shared.generation.confidence import CALIBRATIONS, Calibration, calibration_name
+from shared.generation.confidence import CALIBRATIONS, NO_CALIBRATION, Calibration, calibration_name
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.chunk_size_and_window import EmbedderLimits
@@ -149,28 +149,29 @@ class Services:
     def _configured_reranker(self) -> Reranker | None:
         return reranker_for(self.settings)
 
-    def calibration(self, caller: Principal, model: str, *, is_reranked: bool) -> Calibration | None:
+    def calibration(self, caller: Principal, model: str, *, is_reranked: bool) -> Calibration:
         """The embedding model's calibration, or, for reranked matches, that of both models, if there is one:
-        the deployment's own in rag.settings, read once a minute, or the built-in one, if any. If it cannot
-        be read, the former one serves another minute. Else one on the scale of the model's similarities."""
-        if is_reranked and self.reranker:
-            name = calibration_name(model, self.reranker.model)
+        the deployment's own in rag.settings, read once a minute, or the built-in one. If it cannot be read,
+        the former one serves another minute. Without one, that of other models on the scale of this model."""
+        for name in self._calibration_names(model, is_reranked=is_reranked):
             if calibration := self._named_calibration(caller, name):
                 return calibration
-        return self._named_calibration(caller, model) or self._calibration_on_scale(model)
-
-    def calibration_source(self, caller: Principal) -> str:
-        """The origin of the calibration of the embedder's answers: `rag.settings`, `built_in`, or `none`."""
-        calibration = self._named_calibration(caller, self.embedder.model)
-        if calibration is None:
-            return "none"
-        return "built_in" if calibration == CALIBRATIONS.get(self.embedder.model) else "rag.settings"
-
-    def _calibration_on_scale(self, model: str) -> Calibration | None:
-        """For a model without a fit; None where its scale cannot be measured."""
         embedder = next((each for each in self.embedders if each.model == model), None)
         scale = scale_of(embedder) if embedder else None
-        return Calibration.on_scale(scale) if scale else None
+        return Calibration.on_scale(scale) if scale else NO_CALIBRATION
+
+    def calibration_source(self, caller: Principal) -> str:
+        """The origin of the calibration of the embedder's answers: `rag.settings`, `built_in`, or `none`.
+        Raises a RagError."""
+        model = self.embedder.model
+        for name in self._calibration_names(model, is_reranked=self.settings.rag_rerank_enabled):
+            if self.database.call(caller, "rag_get_calibration", {"model": name}, idempotent=True):
+                return "rag.settings"
+        return "built_in" if model in CALIBRATIONS else "none"
+
+    def _calibration_names(self, model: str, *, is_reranked: bool) -> list[str]:
+        reranked = [calibration_name(model, self.reranker.model)] if is_reranked and self.reranker else []
+        return [*reranked, model]
 
     def _named_calibration(self, caller: Principal, name: str) -> Calibration | None:
         expires_at, calibration = self._calibrations.get(name, (0.0, None))

@@ -67,8 +67,7 @@ def check(
         states["gateway"] = State.DEGRADED if is_busy else State.UNHEALTHY
     details = None
     if of_admin:
-        details = _details(services, status, embedding, of_admin, models, answer_error)
-        details["embedding"]["calibration"] = calibration
+        details = _details(services, status, embedding, of_admin, models, calibration, answer_error)
     return Report(VERSION, _overall(status, states, services), states, datetime.now(UTC), details)
 
 
@@ -169,6 +168,7 @@ def _details(
     embedding: Embedding,
     health: DatabaseHealth,
     models: list[str],
+    calibration: str | None,
     answer_error: str | None,
 ) -> dict[str, Any]:
     return {
@@ -186,6 +186,7 @@ def _details(
             "window": embedding.window,
             "roles": embedding.forms.model_dump(),
             "models_of_orgs": models,
+            "calibration": calibration,
         },
         "gateway": {**_generator(services.settings), "error": answer_error},
         "queue": health.queues,

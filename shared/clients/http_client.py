@@ -83,11 +83,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that a response's headers ask to wait, as a number or a date; None for no such header.
     `headers`: with names in lower case, or of any case. Of a malformed header, 0."""
     milliseconds, wait = headers.get("retry-after-ms", ""), headers.get("retry-after", "").strip()
-    if milliseconds.isdecimal():
+    if re.fullmatch(r"\d{1,9}", milliseconds, re.ASCII):
         return int(milliseconds) / 1000
     if not wait:
         return None
-    if re.fullmatch(r"\d+(?:\.\d+)?", wait, re.ASCII):
+    if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", wait, re.ASCII):
         return float(wait)
     try:
         return max(0.0, parsedate_to_datetime(wait).timestamp() - time.time())

@@ -3,7 +3,7 @@
 The score is the probability that the matches answer the question, where half of the questions have an
 answer: a logistic function (Platt 1999) of the best match's similarity plus its weighed coverage, and of a
 reranker's best score where one has a calibration. `make calibrate` fits it and the thresholds to an error
-budget. A model without a fit gets the calibration of other models, moved to the scale of its similarities.
+budget. A model without one gets the calibration of other models, moved to the scale of its similarities.
 """
 
 import math
@@ -23,13 +23,16 @@ CONFLICT = "Documents give different values for the same thing."
 # Rerankers' scores crowd near 0 and 1: their log-odds are used, within these bounds.
 RELEVANCE_BOUNDS = 0.001, 0.999
 CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
+# No mean similarity is below.
+NO_CEILING = Thresholds(-1.0, -1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """`slope` and `intercept` make features a score; `thresholds` are of that score. `ceiling`: the mean
     similarity below which the rag contract holds a level down; `relevance`: the weight of the log-odds of a
-    reranker's best score, 0 for a search without a reranker; `is_fitted`: to the embedding model itself."""
+    reranker's best score, 0 for a search without a reranker; `is_fitted`: to the embedding model itself;
+    `coverage_weight`: that of the coverage beside the similarity."""
 
     slope: float
     intercept: float
@@ -58,33 +61,36 @@ class Calibration:
 
     @classmethod
     def on_scale(cls, scale: SimilarityScale) -> Self:
-        """The calibration of a model that nothing is fitted to: one of the position of a similarity on the
-        model's scale, 0 for unrelated and 1 for matching texts."""
+        """The calibration of an uncalibrated model, by the position of a similarity on its scale: 0 is that
+        of unrelated texts, 1 that of matching ones."""
         slope = SCALED_SLOPE / scale.width
         return cls(
             slope,
             SCALED_INTERCEPT - slope * scale.unrelated,
             SCALED_THRESHOLDS,
-            Thresholds(0.0, 0.0),
+            NO_CEILING,
             coverage_weight=SCALED_COVERAGE_WEIGHT * scale.width,
             is_fitted=False,
         )
 
 
-# Of the position on a model's scale: fitted on questions and texts of the project with several models, and
-# measured on six public sets with others (docs/benchmarks.md).
+# Of the position on a model's scale: fitted to the two local models on seven sets (bench/eval_scale.py), with
+# the errors in docs/benchmarks.md.
 SCALED_SLOPE, SCALED_INTERCEPT, SCALED_COVERAGE_WEIGHT = 2.944, -4.192, 1.25
 SCALED_THRESHOLDS = Thresholds(0.809, 0.208)
-NOT_FITTED = (
-    "Nothing is fitted to the embedding model: the level is medium at most until make calibrate has run."
+NOT_CALIBRATED = (
+    "Confidence is not calibrated for the embedding model, so the level is medium at most. "
+    "The operator can run make calibrate."
 )
+NOT_MEASURED = "The embedding model could not be measured yet, so no answer is withheld."
 # Fitted by `make calibrate` on the sets that bench/results/confidence.json names, with their errors.
 CALIBRATIONS = {
     "all-MiniLM-L6-v2": Calibration(7.371, -5.394, Thresholds(0.829, 0.284), Thresholds(0.095, 0.082)),
 }
 
 
-NO_CALIBRATION = Calibration(0.0, 0.0, Thresholds(1.0, 0.0), Thresholds(0.0, 0.0), is_fitted=False)
+# Of a model whose scale could not be measured.
+NO_CALIBRATION = Calibration(0.0, 0.0, Thresholds(1.0, 0.0), NO_CEILING, is_fitted=False)
 
 
 def log_odds_of_relevance(features: ConfidenceFeatures) -> float:
@@ -101,13 +107,10 @@ def calibration_name(model: str, reranker: str | None) -> str:
     return f"{model} + {reranker}" if reranker else model
 
 
-def judge(
-    features: ConfidenceFeatures, matches: Sequence[Match], calibration: Calibration | None
-) -> Judgement:
+def judge(features: ConfidenceFeatures, matches: Sequence[Match], calibration: Calibration) -> Judgement:
     """The level by the score, at most medium where the matches lack a name, number, date, identifier or
-    negation of the question, or one withdraws the value of another. Without a fit it is medium at most; with
-    no calibration at all, where the scale of the model could not be measured, it is medium."""
-    calibration = calibration or NO_CALIBRATION
+    negation of the question, or one withdraws the value of another. By a calibration of other models
+    it is medium at most, and by NO_CALIBRATION medium."""
     score, thresholds, ceiling = calibration.score(features), calibration.thresholds, calibration.ceiling
     level = level_of(score, thresholds) if matches else Confidence.LOW
     because = [
@@ -118,7 +121,9 @@ def judge(
     ]
     if calibration.relevance and features.relevance is not None:
         because.append(f"The reranker's best score is {features.relevance:.2f}.")
-    against = [] if calibration.is_fitted or not matches else [NOT_FITTED]
+    against = []
+    if matches and not calibration.is_fitted:
+        against.append(NOT_MEASURED if calibration is NO_CALIBRATION else NOT_CALIBRATED)
     if features.missing:
         against.append(f"None of the passages judged mentions {', '.join(features.missing)}.")
     if features.lacks_negation:
@@ -144,15 +149,17 @@ def limit_to_ceiling(judgement: Judgement, matches: Sequence[Match]) -> Judgemen
 
 def judge_by_contract(judgement: Judgement, matches: Sequence[Match], thresholds: Thresholds) -> Judgement:
     """The judgement with the rag contract's level: that of the mean similarity of the five nearest of the
-    matches that the request retrieved. Later findings about the answer are reasons, and leave the level."""
+    matches that the request retrieved. Later findings about the answer are reasons and leave the level,
+    except that an abstention is low."""
     mean = mean_similarity(matches)
     reason = f"The mean similarity of the best chunks (five at most) is {mean:.2f}."
+    because = tuple(each for each in judgement.because if each not in (NOT_CALIBRATED, NOT_MEASURED))
     return replace(
         judgement,
         confidence=level_of(mean, thresholds) if matches else Confidence.LOW,
         score=mean,
         thresholds=thresholds,
-        because=(reason, *judgement.because) if matches else judgement.because,
+        because=(reason, *because) if matches else because,
         ceiling=thresholds,
         is_by_contract=True,
     )

@@ -105,12 +105,13 @@ class _StreamedText:
     def feed(self, delta: Body, *, is_last: bool) -> tuple[str, str]:
         """The answer and the thoughts that the delta adds."""
         text, thoughts = self._filter.feed(content_of(delta))
-        if is_last and not self._has_ended:
+        ends = is_last and not self._has_ended
+        if ends:
             self._has_ended = True
             rest, rest_of_thoughts = self._filter.end()
             text, thoughts = text + rest, thoughts + rest_of_thoughts
         self.tokens += count_tokens(text)
-        _note(self._capabilities, delta, thoughts, self._filter, is_known=self._has_ended and self.tokens > 0)
+        _note(self._capabilities, delta, thoughts, self._filter, is_known=ends and self.tokens > 0)
         return text, thoughts
 
 
@@ -144,15 +145,11 @@ def _note(
     is_known: bool,
 ) -> None:
     """Note the capabilities that a message shows of its model. `is_known`: with a whole answer."""
-    if (
-        thoughts
-        or text_filter.is_open
-        or text_filter.is_unopened
-        or any(message.get(name) for name in FIELDS)
-    ):
+    has_thoughts = thoughts and not text_filter.is_unopened
+    if has_thoughts or text_filter.is_open or any(message.get(name) for name in FIELDS):
         capabilities.thinks = True
     if is_known:
-        capabilities.is_unopened = text_filter.is_unopened
+        capabilities.note_unopened(is_unopened=text_filter.is_unopened)
 
 
 def _note_usage(capabilities: ModelCapabilities, body: Body) -> None:

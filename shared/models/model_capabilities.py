@@ -36,6 +36,12 @@ _ABOUT_A_VALUE = re.compile(
     r"only .{0,30}(?:allowed|supported)|cannot both|while |\w=[\d'\"]",
     re.IGNORECASE,
 )
+# Words of a refusal that is about a parameter whatever its value.
+_ABOUT_THE_PARAMETER = re.compile(
+    r"only (?:the )?default|unsupported|(?:not|n't) support|unknown|unrecogni[sz]ed|unexpected|deprecated|"
+    r"not (?:permitted|allowed|available)|no longer|extra (?:inputs|fields)|use '?max_|instead",
+    re.IGNORECASE,
+)
 _ONLY_THE_DEFAULT = re.compile(r"only (?:the )?default", re.IGNORECASE)
 _SYSTEM_ROLE = re.compile(
     r"""(?:system|developer).{0,40}(?:role|instruction|message|prompt)
@@ -78,6 +84,15 @@ class ModelCapabilities:
         # Whether the model writes thoughts, and whether without an opening mark; None if that is unknown.
         self.thinks = False
         self.is_unopened: bool | None = None
+        self._was_unopened = False
+
+    def note_unopened(self, *, is_unopened: bool) -> None:
+        """Note whether a text had thoughts without an opening mark. Two in a row show it of the model: in a
+        single one, the closing mark may be what its user asked for."""
+        if not is_unopened or self._was_unopened:
+            self.is_unopened = is_unopened
+            self.thinks = self.thinks or is_unopened
+        self._was_unopened = is_unopened
 
     def has_extra_tokens(self, request: Body) -> bool:
         """Whether the request is sent with more than its limit, or without it, so that its answer is to be
@@ -142,7 +157,9 @@ class ModelCapabilities:
             if self._author is Author.CALLER:
                 return False
             self._note_value()
-        is_about_a_value = _ABOUT_A_VALUE.search(text) and not _ONLY_THE_DEFAULT.search(text)
+        is_about_a_value = not _ABOUT_THE_PARAMETER.search(text) or (
+            _ABOUT_A_VALUE.search(text) and not _ONLY_THE_DEFAULT.search(text)
+        )
         if self._author is not Author.PRODUCT and is_about_a_value:
             self._note_value()
         if self._has_streams and sent.get("stream") and _STREAM.search(text):

@@ -75,13 +75,18 @@ def test_documents_of_another_form_are_of_another_model(
         name, new = former.embedder.model, later.embedder.model
         assert name != new
         assert {name[:10], new[:10]} == {f"{MODEL} ["}
-        with deployed_with(world, embedding_model=name):
+        fit = {
+            "slope": 8, "intercept": -3, "high": 0.6, "medium": 0.3, "ceiling_high": 0, "ceiling_medium": 0,
+        }  # fmt: skip
+        with deployed_with(world, embedding_model=name, calibrations={name: fit}):
             put(former, "Kettle manual")
             texts = endpoint.requests[-1].json["input"]
             assert all(text.startswith("D: ") for text in texts)
             assert found(former) == ["Kettle manual"]
             report = health(former)
+            assert report["services"]["embedding_service"] == "healthy"
             embedding = report["details"]["embedding"]
+            assert embedding["calibration"] == "rag.settings"
             assert embedding["roles"] == {"question": "Q: ", "document": "D: "}
             assert embedding["models_of_orgs"] == [name]
 

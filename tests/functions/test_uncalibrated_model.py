@@ -9,7 +9,7 @@ import pytest
 
 from functions import administration
 from shared.config import Settings
-from shared.generation.confidence import NOT_FITTED
+from shared.generation.confidence import NOT_CALIBRATED
 from shared.models.embedding_roles import Role
 from shared.models.similarity_scale import pairs
 from shared.services import Services
@@ -92,7 +92,7 @@ def test_an_answer_is_medium_at_most_and_none_is_withheld_for_the_model(
             for contract, text, detail in details(deployment, people.ada, question):
                 with subtests.test(question=question, contract=contract):
                     assert (detail["level"], part in text) == (level, True)
-                    assert NOT_FITTED in detail["because"]
+                    assert NOT_CALIBRATED in detail["because"]
         assert questions_of_the_scale(endpoint) == 1
         with client_of(administration.app, deployment) as client:
             report = json_of(client.get("/api/v1/health", headers=people.ada.headers()))

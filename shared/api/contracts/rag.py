@@ -19,7 +19,7 @@ from shared.api.contracts.shared_fields import (
 )
 from shared.errors import RagError
 from shared.generation.cited_documents import snippet
-from shared.generation.confidence import mean_similarity
+from shared.generation.confidence import NO_CEILING, mean_similarity
 from shared.generation.refusal_texts import RAG_INSUFFICIENT
 from shared.types import Answer, Filters, Match, Query, SearchResult
 
@@ -149,12 +149,13 @@ class AnswerCitation(ResponseModel):
 
 
 class ContextUsed(BaseModel):
-    """`thresholds`: of avg_relevance; below, the level is held down. Not in the contract."""
+    """`thresholds`: of avg_relevance; below, the level is held down; null without a calibration. Not in the
+    contract."""
 
     chunks_retrieved: int
     unique_sources: int
     avg_relevance: float
-    thresholds: ConfidenceThresholds
+    thresholds: ConfidenceThresholds | None
 
 
 class AnswerResponse(BaseModel):
@@ -170,6 +171,7 @@ class AnswerResponse(BaseModel):
     @classmethod
     def of(cls, request: Request, answer: Answer) -> Self:
         judgement, draft = answer.judgement, answer.draft
+        ceiling = judgement.ceiling
         return cls(
             status="success" if draft else "insufficient_context",
             query_text=request.query_text,
@@ -184,7 +186,7 @@ class AnswerResponse(BaseModel):
                 chunks_retrieved=len(answer.matches),
                 unique_sources=len({match.document_id for match in answer.matches}),
                 avg_relevance=rounded_score(mean_similarity(answer.matches)),
-                thresholds=ConfidenceThresholds.of(judgement.ceiling),
+                thresholds=None if ceiling == NO_CEILING else ConfidenceThresholds.of(ceiling),
             ),
             confidence_detail=ConfidenceDetail.of(judgement),
             processing_time_ms=answer.milliseconds,

@@ -10,7 +10,9 @@ from local import ROOT
 from shared.generation.confidence import (
     CALIBRATIONS,
     CONTRACT_THRESHOLDS,
-    NOT_FITTED,
+    NO_CALIBRATION,
+    NOT_CALIBRATED,
+    NOT_MEASURED,
     Calibration,
     after_abstention,
     after_check,
@@ -73,7 +75,7 @@ def test_the_mean_is_of_the_best_five_or_of_fewer():
 
 def test_no_matches_are_low_confidence_at_zero():
     generous = Calibration(0, 100, Thresholds(0, 0), Thresholds(0, 0))
-    for calibration in (None, CALIBRATION, generous):
+    for calibration in (NO_CALIBRATION, CALIBRATION, generous):
         judgement = judge(ConfidenceFeatures(0.0, 0.0), [], calibration)
         assert (judgement.confidence, judgement.score) == (Confidence.LOW, 0.0)
         assert judgement.because == ("No passage was found.",)
@@ -150,6 +152,7 @@ def test_with_the_contract_s_settings_no_finding_changes_the_level():
         assert later.confidence is Confidence.HIGH
         assert len(later.because) == len(judgement.because) + 1
     assert judge_by_contract(judgement, [], CONTRACT).confidence is Confidence.LOW
+    assert after_abstention(judgement).confidence is Confidence.LOW
 
 
 def test_an_abstention_is_low_and_unsupported_sentences_are_medium_at_most():
@@ -190,7 +193,7 @@ def test_a_model_without_a_fit_is_judged_by_the_position_on_its_scale():
         )
         assert one.score == pytest.approx(other.score)
         assert one.confidence is other.confidence
-        assert one.because[-1] == other.because[-1] == NOT_FITTED
+        assert one.because[-1] == other.because[-1] == NOT_CALIBRATED
     best = judge(ConfidenceFeatures(1.0, 1.0), [match(similarity=1.0)], Calibration.on_scale(wide))
     assert best.confidence is Confidence.MEDIUM
     assert limit_to_ceiling(best, [match(similarity=0.0)]) == best
@@ -199,9 +202,13 @@ def test_a_model_without_a_fit_is_judged_by_the_position_on_its_scale():
 
 
 def test_where_no_scale_can_be_measured_no_answer_is_withheld():
-    judgement = judge(ConfidenceFeatures(0.0, 0.0), [match(similarity=0.0)], None)
-    assert (judgement.confidence, judgement.because[-1]) == (Confidence.MEDIUM, NOT_FITTED)
-    assert judge(ConfidenceFeatures(0.0, 0.0), [], None).confidence is Confidence.LOW
+    judgement = judge(ConfidenceFeatures(0.0, 0.0), [match(similarity=-0.1)], NO_CALIBRATION)
+    assert (judgement.confidence, judgement.because[-1]) == (Confidence.MEDIUM, NOT_MEASURED)
+    assert limit_to_ceiling(judgement, [match(similarity=-0.1)]) == judgement
+    assert judge(ConfidenceFeatures(0.0, 0.0), [], NO_CALIBRATION).confidence is Confidence.LOW
+    by_contract = judge_by_contract(judgement, [match(similarity=0.8)], CONTRACT)
+    assert by_contract.confidence is Confidence.HIGH
+    assert NOT_MEASURED not in by_contract.because
 
 
 def test_each_calibration_allows_three_levels():

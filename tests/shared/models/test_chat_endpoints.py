@@ -94,6 +94,8 @@ def test_an_answer_is_without_thoughts_and_a_failure_has_its_cause(way: Way):
         "temperature must be between 0 and 2",
         "Invalid request.",
         "'temperature': 5 is greater than the maximum of 2",
+        "temperature must be non-negative, got 5.",
+        "Invalid value for 'temperature'",
     ],
 )
 @pytest.mark.parametrize("author", [Author.CALLER, Author.PRODUCT_AND_CALLER])
@@ -118,11 +120,24 @@ def test_a_user_s_wrong_value_changes_no_request_of_another_user(
 
 
 def test_a_stream_shows_that_a_model_s_thoughts_have_no_opening_mark(gateway: StandIn):
-    """The first stream has returned them when their end arrives; the next one returns none."""
+    """Two streams have returned them when their end arrives; the next one returns none."""
     words = ["Kettles", " are on page 2.", "\n</think>\n\n", GOOD]
     parts: list[Any] = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in words]
     last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     gateway.replies(stream_of([*parts, last, "[DONE]"]))
     endpoint = ChatGateway("sk-key", gateway.url, "m", 60, 60)
-    outcome_of(endpoint, REQUEST, stream=True)
+    assert outcome_of(endpoint, REQUEST, stream=True) != f"answer: {GOOD}"
+    assert outcome_of(endpoint, REQUEST, stream=True) != f"answer: {GOOD}"
     assert outcome_of(endpoint, REQUEST, stream=True) == f"answer: {GOOD}"
+
+
+def test_one_answer_with_a_closing_mark_changes_no_other_answer(gateway: StandIn):
+    """A user may ask a model for the mark."""
+    asked_for = good_reply({}, "The tag is:\n</think>\nThat is all.")
+    cut_off = good_reply({}, GOOD)
+    cut_off.json["choices"][0]["finish_reason"] = "length"
+    gateway.replies(asked_for, cut_off)
+    endpoint = ChatGateway("sk-key", gateway.url, "m", 60, 60)
+    outcome_of(endpoint, REQUEST, stream=False)
+    assert outcome_of(endpoint, REQUEST, stream=False) == f"answer: {GOOD}"
+    assert gateway.requests[-1].json["max_tokens"] == REQUEST["max_tokens"]

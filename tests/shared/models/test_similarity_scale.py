@@ -1,13 +1,15 @@
 """The scale of a model's similarities, by the local model and by models that cannot be measured."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from shared.access.token_quotas import Quota, measured
-from shared.errors import EmbeddingFailed, EmbeddingQuotaExceeded
+from shared.errors import EmbeddingQuotaExceeded
 from shared.models.embedding_roles import Role, Roles
 from shared.models.embeddings import Embedder, embed, embedder_for
 from shared.models.similarity_scale import measure_scale, pairs, scale_of
@@ -15,16 +17,27 @@ from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, Request, StandIn
 
 
-class Constant:
-    """An embedder of one vector, or of none."""
+def embeddings_by(embedder: Embedder, request: Request) -> Any:
+    vectors = embedder.embed(request.json["input"], Role.DOCUMENT)
+    return {"data": [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]}
 
-    def __init__(self, vector: list[float] | None) -> None:
-        self._vector = vector
+
+@pytest.fixture
+def endpoint() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+@pytest.fixture
+def remote(endpoint: StandIn) -> Embedder:
+    return closed_after_test(embedder_for(settings(openai_api_key="sk-none", rag_embedding_url=endpoint.url)))
+
+
+class Constant:
+    """An embedder of one vector, but for noise."""
 
     def embed(self, texts: Sequence[str], role: Roles, *, background: bool = False) -> list[list[float]]:
-        if self._vector is None:
-            raise EmbeddingFailed
-        return [self._vector] * len(texts)
+        return [[1.0, 1e-7 * (hash(text) % 97)] for text in texts]
 
 
 def test_the_scale_is_the_mean_of_matching_and_of_other_pairs(embedder: Embedder):
@@ -41,29 +54,32 @@ def test_the_scale_is_the_mean_of_matching_and_of_other_pairs(embedder: Embedder
     assert scale.matching > 0.4
 
 
-@pytest.mark.parametrize("vector", [None, [1.0, 0.0]])
-def test_a_model_that_fails_or_has_one_vector_for_all_texts_has_no_scale(vector: list[float] | None):
-    assert measure_scale(Constant(vector)) is None  # type: ignore[arg-type]  # one method is used
+def test_a_model_with_about_one_vector_for_all_texts_has_no_scale():
+    assert measure_scale(Constant()) is None  # type: ignore[arg-type]  # one method is used
 
 
-def test_the_measurement_counts_for_no_org(embedder: Embedder):
+def test_a_failed_measurement_is_repeated_after_a_pause(
+    embedder: Embedder, remote: Embedder, endpoint: StandIn, monkeypatch: pytest.MonkeyPatch
+):
+    refused = Reply(status=401, json={"error": {"message": "Incorrect API key"}})
+    endpoint.replies(refused, Reply(json=lambda request: embeddings_by(embedder, request)))
+    assert scale_of(remote) is None
+    assert scale_of(remote) is None
+    assert len(endpoint.requests) == 1
+    later = time.monotonic() + 61
+    monkeypatch.setattr("shared.models.similarity_scale.time", SimpleNamespace(monotonic=lambda: later))
+    assert scale_of(remote) == pytest.approx(measure_scale(embedder), abs=1e-3)
+
+
+def test_the_measurement_counts_for_no_org(embedder: Embedder, remote: Embedder, endpoint: StandIn):
     """An org without tokens does not keep a model from being measured, and pays for nothing."""
-
-    def reply(request: Request) -> Any:
-        vectors = embedder.embed(request.json["input"], Role.DOCUMENT)
-        return {"data": [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]}
-
-    with StandIn() as endpoint:
-        endpoint.replies(Reply(json=reply))
-        remote = closed_after_test(
-            embedder_for(settings(openai_api_key="sk-none", rag_embedding_url=endpoint.url))
-        )
-        with measured() as usage:
-            usage.exceeded = frozenset({Quota.EMBEDDING})
-            with pytest.raises(EmbeddingQuotaExceeded):
-                remote.embed(["a"], Role.QUESTION)
-            assert scale_of(remote) is not None
-        assert usage.calls == []
+    endpoint.replies(Reply(json=lambda request: embeddings_by(embedder, request)))
+    with measured() as usage:
+        usage.exceeded = frozenset({Quota.EMBEDDING})
+        with pytest.raises(EmbeddingQuotaExceeded):
+            remote.embed(["a"], Role.QUESTION)
+        assert scale_of(remote) is not None
+    assert usage.calls == []
 
 
 def test_each_question_has_a_passage_of_its_own():
