@@ -104,6 +104,9 @@ class _Measurement:
         except EmbeddingFailed as error:
             self._retry_at = time.monotonic() + self._pause
             log.warning("the scale of the similarities could not be measured (%s)", error.log_reason)
+        except RuntimeError:
+            # httpx raises it where the services were closed.
+            self._retry_at = math.inf
         finally:
             self._is_done.set()
 
