@@ -169,6 +169,12 @@ def settings(stack: Stack) -> Settings:
     return Settings(**values)  # type: ignore[arg-type]
 
 
+@pytest.fixture
+def unlimited_wait_for_scales(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, a measurement takes longer than a request waits."""
+    monkeypatch.setattr("shared.models.similarity_scale.WAIT_SECONDS", 60.0)
+
+
 @pytest.fixture(scope="session")
 def services(settings: Settings) -> Iterator[Services]:
     pipeline = Services(settings)

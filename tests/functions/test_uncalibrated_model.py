@@ -22,6 +22,8 @@ from tests.functions.test_confidence_in_all_contracts import APPS, details_in
 from tests.sql.passages import deployed_with
 from tests.stand_in_server import Reply, Request, StandIn
 
+pytestmark = pytest.mark.usefixtures("unlimited_wait_for_scales")
+
 TEXTS = {
     "Kettle manual": "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water.",
     "Garden": "The roses in the northern bed bloom in June. They are pruned in the first week of March.",

@@ -16,6 +16,8 @@ from shared.models.similarity_scale import measure_scale, pairs, scale_of
 from tests.shared.examples import closed_after_test, settings
 from tests.stand_in_server import Reply, Request, StandIn
 
+pytestmark = pytest.mark.usefixtures("unlimited_wait_for_scales")
+
 
 def embeddings_by(embedder: Embedder, request: Request) -> Any:
     vectors = embedder.embed(request.json["input"], Role.DOCUMENT)
