@@ -38,7 +38,7 @@ _ABOUT_A_VALUE = re.compile(
 )
 # Words of a refusal that is about a parameter whatever its value.
 _ABOUT_THE_PARAMETER = re.compile(
-    r"only (?:the )?default|unsupported|(?:not|n't) support|unknown|unrecogni[sz]ed|unexpected|deprecated|"
+    r"unsupported|(?:not|n't) support|unknown|unrecogni[sz]ed|unexpected|deprecated|"
     r"not (?:permitted|allowed|available)|no longer|extra (?:inputs|fields)|use '?max_|instead",
     re.IGNORECASE,
 )
@@ -127,8 +127,8 @@ class ModelCapabilities:
         return body
 
     def reduce_thinking_tokens(self, sent: Body) -> bool:
-        """Give back room for thoughts, after a refusal for the length of the request that was `sent`. False
-        if it had none: the limit itself is the caller's."""
+        """Reduce the tokens for thoughts, after a refusal for the length of the request that was `sent`.
+        False if it had none: the limit itself is the caller's."""
         has_extra_tokens = any(self.thinking_tokens(sent, name) > 0 for name in (LIMIT, NEW_LIMIT))
         self._thinking_tokens = self._thinking_tokens // 4 if self._thinking_tokens > 512 else 0
         return has_extra_tokens
@@ -157,15 +157,12 @@ class ModelCapabilities:
             if self._author is Author.CALLER:
                 return False
             self._note_value()
-        is_about_a_value = not _ABOUT_THE_PARAMETER.search(text) or (
-            _ABOUT_A_VALUE.search(text) and not _ONLY_THE_DEFAULT.search(text)
-        )
-        if self._author is not Author.PRODUCT and is_about_a_value:
-            self._note_value()
         if self._has_streams and sent.get("stream") and _STREAM.search(text):
             self._has_streams = False
             return True
         if name:
+            if self._author is not Author.PRODUCT and not _is_about_the_parameter(text):
+                self._note_value()
             self._refused |= {name}
             return True
         if (
@@ -202,6 +199,12 @@ class ModelCapabilities:
         by_field = (name for name in names if name in fields)
         by_words = (name for name in names if _is_named(name, text))
         return next(chain(by_field, by_words), None)
+
+
+def _is_about_the_parameter(text: str) -> bool:
+    """Whether a refusal holds for each value of the parameter."""
+    is_unknown = _ABOUT_THE_PARAMETER.search(text) and not _ABOUT_A_VALUE.search(text)
+    return bool(is_unknown or _ONLY_THE_DEFAULT.search(text))
 
 
 def _is_named(name: str, text: str) -> bool:

@@ -106,7 +106,7 @@ class _Measurement:
             log.warning("the scale of the similarities could not be measured (%s)", error.log_reason)
         except RuntimeError:
             # httpx raises it where the services were closed.
-            self._retry_at = math.inf
+            log.debug("the measurement of a scale ended with its services")
         finally:
             self._is_done.set()
 

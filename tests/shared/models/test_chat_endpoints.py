@@ -141,3 +141,25 @@ def test_one_answer_with_a_closing_mark_changes_no_other_answer(gateway: StandIn
     outcome_of(endpoint, REQUEST, stream=False)
     assert outcome_of(endpoint, REQUEST, stream=False) == f"answer: {GOOD}"
     assert gateway.requests[-1].json["max_tokens"] == REQUEST["max_tokens"]
+
+
+def test_a_refused_stream_is_learnt_from_a_caller_s_request_too(gateway: StandIn):
+    """Its words are about no value."""
+    words = "Your organization must be verified to stream this model."
+
+    def answer(request: Request) -> Reply:
+        if request.json.get("stream"):
+            return Reply(status=400, json={"error": {"message": words, "param": "stream"}})
+        return good_reply(request.json, GOOD)
+
+    gateway.replies(Reply(json=answer))
+    endpoint = ChatGateway("sk-key", gateway.url, "m", 60, 60)
+
+    async def ask() -> None:
+        async with endpoint.stream({**REQUEST, "stream": True}) as parts:
+            async for _ in parts:
+                pass
+
+    for _ in range(2):
+        asyncio.run(ask())
+    assert [bool(request.json.get("stream")) for request in gateway.requests] == [True, False, False]
