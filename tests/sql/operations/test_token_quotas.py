@@ -10,7 +10,7 @@ import pytest
 from tests.actors import Actor, Org, World, hit_arguments, webhook_arguments
 from tests.conftest import People
 
-USAGE = "select quota, tokens, calls from rag.token_usage where org_id = %s order by quota"
+USAGE = "select quota, tokens, calls from rag.token_usage where org_id = %s order by day, quota"
 EVENTS = "select event, namespace from rag.audit_events where org_id = %s order by created_at"
 DELIVERIES = "select event, object - 'day' from rag.deliveries where org_id = %s order by created_at"
 
