@@ -20,6 +20,7 @@ from rich.console import Console
 
 from bench import eval_confidence
 from bench.labelled_sets import LabelledSet, ingest_set, sets_in
+from shared.generation import calibration_fit
 
 
 def main() -> int:
@@ -29,7 +30,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--budget", type=float, default=eval_confidence.BUDGET)
+    parser.add_argument("--budget", type=float, default=calibration_fit.BUDGET)
     parser.add_argument("--database", help="URL of the database whose rag.settings gets the calibration")
     arguments = parser.parse_args()
     if not 0 < arguments.budget < 1:
@@ -38,7 +39,7 @@ def main() -> int:
     sets = sets_in(arguments.folder)
     observations, model, coverage_weight = observe_sets(sets, console)
     try:
-        summary = eval_confidence.report(observations, model, arguments.budget, coverage_weight)
+        summary = calibration_fit.report(observations, model, arguments.budget, coverage_weight)
     except ValueError as error:
         parser.error(str(error))
     console.print_json(data=summary)
@@ -50,7 +51,7 @@ def main() -> int:
 
 def observe_sets(
     sets: list[LabelledSet], console: Console
-) -> tuple[dict[str, list[eval_confidence.Observation]], str, float]:
+) -> tuple[dict[str, list[calibration_fit.Observation]], str, float]:
     """Each set's observations, the name of their calibration, and its weight of the coverage."""
     observations, model, weight = {}, "", 0.0
     for labelled_set in sets:

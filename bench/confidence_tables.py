@@ -8,6 +8,7 @@ from typing import Any
 
 from bench import eval_answers, eval_confidence
 from bench.figures import Figure
+from shared.generation import calibration_fit
 
 CONFIDENCE_HEAD = (
     "| set | answered | high | no answer, high | hidden, high | foreign, answered | foreign, high "
@@ -50,7 +51,7 @@ def _shares_and_ranks(of_set: dict[str, Any]) -> list[float]:
 
 def _wrongly_high(of_set: dict[str, Any]) -> float:
     """The share of questions without an answer that is called high, in the fit's mixture."""
-    hidden = eval_confidence.HIDDEN_SHARE
+    hidden = calibration_fit.HIDDEN_SHARE
     return float(hidden * of_set["high"]["hidden"] + (1 - hidden) * of_set["high"]["foreign"])
 
 

@@ -17,10 +17,10 @@ from typing import Any
 from rich.console import Console
 
 from bench import eval_confidence
-from bench.eval_confidence import ANSWERABLE, FOREIGN, Observation
 from bench.labelled_sets import IngestedSet, Item, LabelledSet, ingest_set
 from local.demo_corpus import CORPUS, read_file
 from shared import pipeline
+from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, Observation, fit
 from shared.types import Confidence, Filters, Mode, Query
 
 QUESTIONS = Path(__file__).parent / "datasets" / "multilingual" / "questions.tsv"
@@ -70,7 +70,7 @@ def measure(ingested: IngestedSet, sets: dict[str, LabelledSet]) -> list[Line]:
         language: [eval_confidence.observe(ingested, half_of(labelled, half), ()) for half in range(2)]
         for language, labelled in sets.items()
     }
-    calibrations = [eval_confidence.fit([of[half] for of in halves.values()]) for half in range(2)]
+    calibrations = [fit([of[half] for of in halves.values()]) for half in range(2)]
     lines = []
     for language, labelled in sets.items():
         answered = [

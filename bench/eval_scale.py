@@ -19,9 +19,9 @@ from zlib import crc32
 from rich.console import Console
 
 from bench import eval_confidence
-from bench.eval_confidence import ANSWERABLE, FOREIGN, HIDDEN, Observation
 from bench.labelled_sets import LabelledSet, ingest_set, sets_in
 from shared.config import LOCAL_MODEL, MULTILINGUAL_MODEL
+from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, errors, fit
 from shared.generation.confidence import SCALED_COVERAGE_WEIGHT, Calibration
 from shared.models.embeddings import local_embedder
 from shared.models.similarity_scale import SimilarityScale, measure_scale
@@ -91,7 +91,7 @@ def _on_scale(observation: Observation, scale: SimilarityScale) -> Observation:
 
 
 def fitted(sets: chain[Sequence[Observation]]) -> Calibration:
-    return eval_confidence.fit(sets, coverage_weight=SCALED_COVERAGE_WEIGHT)
+    return fit(sets, coverage_weight=SCALED_COVERAGE_WEIGHT)
 
 
 def table(observed: Observed, fitted_to: Sequence[str]) -> list[str]:
@@ -100,12 +100,12 @@ def table(observed: Observed, fitted_to: Sequence[str]) -> list[str]:
     for model in MODELS:
         for name in observed[model]:
             others = (own for each in fitted_to for other, own in observed[each].items() if other != name)
-            errors = eval_confidence.errors(observed[model][name], fitted(chain(others)))
-            answered, high = errors["answered"], errors["high"]
+            shares = errors(observed[model][name], fitted(chain(others)))
+            answered, high = shares["answered"], shares["high"]
             figures = [answered[ANSWERABLE], high[ANSWERABLE], high[HIDDEN], answered[FOREIGN]]
             percent = " | ".join(f"{100 * figure:.1f} %" for figure in figures)
             by = " and ".join(fitted_to)
-            lines.append(f"| {by} | {model} | {name} | {percent} | {errors['auroc'][FOREIGN]:.3f} |")
+            lines.append(f"| {by} | {model} | {name} | {percent} | {shares['auroc'][FOREIGN]:.3f} |")
     return lines
 
 

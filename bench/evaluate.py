@@ -28,6 +28,7 @@ from bench import (
     figures,
 )
 from bench.labelled_sets import IngestedSet, LabelledSet, ingest_set, sets_in, with_neutral_titles
+from shared.generation import calibration_fit
 
 # All of Cranfield's questions, and a sample of SQuAD's 1,000.
 QUESTIONS = 225
@@ -66,7 +67,7 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
     about = figures.machine()
     qualities: dict[str, eval_quality.Runs] = {}
     graphs: list[eval_graph.CorpusRuns] = []
-    observations: dict[str, list[eval_confidence.Observation]] = {}
+    observations: dict[str, list[calibration_fit.Observation]] = {}
     model = ""
     for labelled_set in sets:
         with ingest_set(labelled_set, console) as ingested:
@@ -84,7 +85,7 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
         _record(QUALITY, about, eval_quality.goals(qualities), list(qualities), console)
         chart_quality.write()
     if observations:
-        summary = eval_confidence.report(observations, model)
+        summary = calibration_fit.report(observations, model)
         console.print_json(data=summary)
         # Figures of another set or reranker are not the built-in calibration's.
         recorded = json.loads(eval_confidence.RESULTS.read_text())

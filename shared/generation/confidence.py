@@ -59,6 +59,19 @@ class Calibration:
             COVERAGE_WEIGHT if (weight := row.get("coverage_weight")) is None else weight,
         )
 
+    def row(self) -> dict[str, float]:
+        """The calibration as rag.settings has it."""
+        return {
+            "slope": self.slope,
+            "intercept": self.intercept,
+            "high": self.thresholds.high,
+            "medium": self.thresholds.medium,
+            "ceiling_high": self.ceiling.high,
+            "ceiling_medium": self.ceiling.medium,
+            **({"relevance": self.relevance} if self.relevance else {}),
+            **({} if self.coverage_weight == COVERAGE_WEIGHT else {"coverage_weight": self.coverage_weight}),
+        }
+
     @classmethod
     def on_scale(cls, scale: SimilarityScale) -> Self:
         """The calibration of an uncalibrated model, by the position of a similarity on its scale: 0 is that

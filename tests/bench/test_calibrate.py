@@ -9,6 +9,7 @@ from bench.labelled_sets import Item, LabelledSet
 from local.seed_demo import make_services
 from local.stack import Stack
 from shared import pipeline
+from shared.generation import calibration_fit
 from shared.generation.confidence import Calibration
 from shared.services import Services
 from shared.types import Query
@@ -48,7 +49,7 @@ def test_a_fitted_calibration_is_written_with_its_errors_and_used(
 ):
     own = ingested(services, people, SET, org_id=people.acme.id)
     model = eval_confidence.model_of(own)
-    summary = eval_confidence.report({SET.name: eval_confidence.observe(own, SET, [])}, model, budget=0.2)
+    summary = calibration_fit.report({SET.name: eval_confidence.observe(own, SET, [])}, model, budget=0.2)
     calibrate.write(stack.database_url(), f"{model} + reranker", summary)
     calibrate.write(stack.database_url(), model, summary)
     try:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.eval_confidence import ANSWERABLE, FOREIGN, HIDDEN, Observation, errors, fit, report
+from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, errors, fit, report
 from shared.generation.confidence_features import ConfidenceFeatures
 
 
