@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 import bm25s
 import Stemmer
 
-from bench.labelled_sets import Item
 from bench.ranking import DEPTH
+from shared.calibration.labelled_sets import Item
 
 
 def bm25(documents: Sequence[Item]) -> Callable[[str], list[str]]:

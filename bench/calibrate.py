@@ -19,7 +19,8 @@ from psycopg.types.json import Jsonb
 from rich.console import Console
 
 from bench import eval_confidence
-from bench.labelled_sets import LabelledSet, ingest_set, sets_in
+from bench.labelled_sets import ingest_set
+from shared.calibration.labelled_sets import LabelledSet, sets_in
 from shared.generation import calibration_fit
 
 

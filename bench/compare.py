@@ -21,9 +21,10 @@ from psycopg import sql
 from rich.console import Console
 from rich.table import Table
 
-from bench.labelled_sets import IngestedSet, LabelledSet, ingest_set, sets_in
+from bench.labelled_sets import IngestedSet, ingest_set
 from bench.ranking import by_best_chunk, difference, measures
 from shared import pipeline
+from shared.calibration.labelled_sets import LabelledSet, sets_in
 from shared.config import Settings
 from shared.services import Services
 from shared.types import Confidence, Filters, Mode, Query

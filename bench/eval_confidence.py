@@ -3,14 +3,15 @@
 A question of another set counts as foreign.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
-from bench.labelled_sets import IngestedSet, Item, LabelledSet
+from bench.labelled_sets import IngestedSet
 from shared import pipeline
-from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, ON_TOPIC, Observation
+from shared.calibration.labelled_sets import Item, LabelledSet
+from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation
 from shared.generation.calibration_fit import observe as observation
 from shared.generation.confidence import (
     CALIBRATIONS,
@@ -38,7 +39,7 @@ def observe(
     observations: list[Observation] = []
     for item in _sample(labelled_set.questions):
         gold = labelled_set.relevant.get(item.id, {})
-        kind = _kind(item, gold)
+        kind = labelled_set.kind_of(item)
         if kind is None:
             continue
         matches = _search(ingested, item.text)
@@ -67,18 +68,8 @@ def model_of(ingested: IngestedSet) -> str:
     return calibration_name(ingested.services.embedder.model, reranker.model if reranker else None)
 
 
-def _kind(item: Item, gold: Mapping[str, int]) -> str | None:
-    if item.label is None:
-        return ANSWERABLE if gold else None
-    return {ANSWERABLE: ANSWERABLE, "out_of_corpus": FOREIGN}.get(item.label, ON_TOPIC)
-
-
 def _answerable(labelled_set: LabelledSet) -> list[Item]:
-    return [
-        item
-        for item in labelled_set.questions
-        if _kind(item, labelled_set.relevant.get(item.id, {})) == ANSWERABLE
-    ]
+    return [item for item in labelled_set.questions if labelled_set.kind_of(item) == ANSWERABLE]
 
 
 def _sample(items: Iterable[Item], limit: int | None = None) -> list[Item]:

@@ -16,8 +16,9 @@ import numpy as np
 from rich.console import Console
 
 from bench import eval_languages
-from bench.labelled_sets import SMALL, LabelledSet, sets_in
+from bench.labelled_sets import SMALL, judged
 from bench.ranking import by_best_chunk, measures
+from shared.calibration.labelled_sets import LabelledSet, sets_in
 from shared.ingestion.chunking.chunked_document import ChunkingConfig, chunk_document
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import Embedder
@@ -58,7 +59,7 @@ def main() -> None:
 
 def evaluate(labelled_set: LabelledSet) -> dict[str, float]:
     """The measure in percent, by the model, and the prefixes of its questions and documents."""
-    questions = [item.text for item in labelled_set.judged(QUESTIONS)]
+    questions = [item.text for item in judged(labelled_set, QUESTIONS)]
     minilm, e5 = MiniLM(), MultilingualE5()
     names, passages = chunked(labelled_set, minilm)
     figures = {
@@ -90,7 +91,7 @@ def chunked(labelled_set: LabelledSet, embedder: Embedder) -> tuple[list[str], l
 def quality(labelled_set: LabelledSet, names: Sequence[str], passages: Vectors, questions: Vectors) -> float:
     figures = []
     for question, scores in zip(
-        labelled_set.judged(QUESTIONS), np.array(questions) @ np.array(passages).T, strict=True
+        judged(labelled_set, QUESTIONS), np.array(questions) @ np.array(passages).T, strict=True
     ):
         ranking = by_best_chunk(names[index] for index in np.argsort(-scores))
         figures.append(measures(ranking, labelled_set.relevant[question.id])[MEASURE])

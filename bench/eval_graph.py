@@ -17,10 +17,11 @@ from typing import Any
 from rich.console import Console
 
 from bench.figures import Figure
-from bench.labelled_sets import IngestedSet, LabelledSet
+from bench.labelled_sets import IngestedSet, judged
 from bench.ranking import Difference, by_best_chunk, difference, measures, recalls
 from shared import pipeline
 from shared.answering.routed_search import retrieve
+from shared.calibration.labelled_sets import LabelledSet
 from shared.retrieval.types import SearchArea, SearchRequest
 from shared.types import Match, Mode, Query
 
@@ -115,7 +116,7 @@ def _run_searches(
     """Each question by every way in turn."""
     runs = {method: Run() for method in methods}
     searches = {method: search_of(ingested, method) for method in methods}
-    for question in labelled_set.judged(limit):
+    for question in judged(labelled_set, limit):
         for method, search in searches.items():
             started = perf_counter()
             matches = search(question.text)
@@ -156,7 +157,7 @@ def published(labelled_set: LabelledSet, limit: int) -> dict[str, Run]:
     runs: dict[str, Run] = {}
     for who, rankings in labelled_set.published.items():
         runs[who] = Run()
-        for question in labelled_set.judged(limit):
+        for question in judged(labelled_set, limit):
             ranking = rankings.get(question.id, ())
             # What comes again takes up a place, and counts once.
             once = [entry if entry not in ranking[:place] else "" for place, entry in enumerate(ranking)]

@@ -13,8 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from bench.eval_quality import BASELINE, KEYWORD, KEYWORD_LOSS, MEASURE, searches
-from bench.labelled_sets import IngestedSet, LabelledSet
+from bench.labelled_sets import IngestedSet, judged
 from bench.ranking import difference, measures
+from shared.calibration.labelled_sets import LabelledSet
 
 RESULTS = Path(__file__).parent / "results" / "keyword.jsonl"
 # Number of words: from and below.
@@ -23,7 +24,7 @@ LENGTHS = {"all": (0, 10**9), "up to 15": (0, 16), "16 to 39": (16, 40), "40 and
 
 def measure(ingested: IngestedSet, labelled_set: LabelledSet, console: Console) -> list[dict[str, Any]]:
     """A line for each length that questions of the set have."""
-    questions = labelled_set.judged(len(labelled_set.questions))
+    questions = judged(labelled_set, len(labelled_set.questions))
     offered = searches(ingested, labelled_set)
     scores = {
         method: {

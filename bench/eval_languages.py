@@ -17,9 +17,10 @@ from typing import Any
 from rich.console import Console
 
 from bench import eval_confidence
-from bench.labelled_sets import IngestedSet, Item, LabelledSet, ingest_set
+from bench.labelled_sets import IngestedSet, ingest_set
 from local.demo_corpus import CORPUS, read_file
 from shared import pipeline
+from shared.calibration.labelled_sets import Item, LabelledSet
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, Observation, fit
 from shared.types import Confidence, Filters, Mode, Query
 

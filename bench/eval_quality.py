@@ -18,9 +18,10 @@ from rich.console import Console
 
 from bench.baseline_bm25 import bm25
 from bench.figures import Figure
-from bench.labelled_sets import IngestedSet, LabelledSet
+from bench.labelled_sets import IngestedSet, judged
 from bench.ranking import Difference, by_best_chunk, difference, measures
 from shared import pipeline
+from shared.calibration.labelled_sets import LabelledSet
 from shared.pipeline import RERANK_CANDIDATES
 from shared.types import Mode, Query
 
@@ -59,7 +60,7 @@ Runs = Mapping[str, Run]
 
 def measure(ingested: IngestedSet, labelled_set: LabelledSet, limit: int, console: Console) -> dict[str, Run]:
     """Every way to search, over at most that many questions."""
-    questions = labelled_set.judged(limit)
+    questions = judged(labelled_set, limit)
     runs: dict[str, Run] = {}
     for method, search in searches(ingested, labelled_set).items():
         run = runs[method] = Run()

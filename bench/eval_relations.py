@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench.labelled_sets import Item, read
+from shared.calibration.labelled_sets import Item, read
 from shared.graph.rule_extractor import extract
 
 DATASETS = Path(__file__).parent / "datasets"

@@ -19,7 +19,8 @@ from zlib import crc32
 from rich.console import Console
 
 from bench import eval_confidence
-from bench.labelled_sets import LabelledSet, ingest_set, sets_in
+from bench.labelled_sets import ingest_set
+from shared.calibration.labelled_sets import LabelledSet, sets_in
 from shared.config import LOCAL_MODEL, MULTILINGUAL_MODEL
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, errors, fit
 from shared.generation.confidence import SCALED_COVERAGE_WEIGHT, Calibration

@@ -26,8 +26,8 @@ from zlib import crc32
 from rich.console import Console
 
 from bench.baseline_bm25 import bm25
-from bench.labelled_sets import Item, LabelledSet, sets_in
 from bench.perturbed_sentences import VERBATIM, Case, QuestionAnswer, claims_about
+from shared.calibration.labelled_sets import Item, LabelledSet, sets_in
 from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.sentence_support import LIMITS, SupportThresholds
 from shared.generation.grounding.types import CheckResult, Verdict

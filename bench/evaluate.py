@@ -27,7 +27,8 @@ from bench import (
     eval_support,
     figures,
 )
-from bench.labelled_sets import IngestedSet, LabelledSet, ingest_set, sets_in, with_neutral_titles
+from bench.labelled_sets import IngestedSet, ingest_set, with_neutral_titles
+from shared.calibration.labelled_sets import LabelledSet, sets_in
 from shared.generation import calibration_fit
 
 # All of Cranfield's questions, and a sample of SQuAD's 1,000.

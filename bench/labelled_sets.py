@@ -1,21 +1,15 @@
-"""Labelled sets of questions, and the stack that one is measured on.
+"""The stack that a labelled set is measured on.
 
-A set is a folder of three files: corpus.jsonl, {"id", "title", "text"} a line; queries.jsonl, {"id",
-"text", "meta"} a line; and qrels.tsv, a heading and then "query-id corpus-id score" a line, separated by
-tabs, for the questions that the corpus answers. meta.label may say of all questions whether they are
-"answerable", "out_of_corpus" or something else. published_rankings.json, where there is one, holds what
-others found in the small corpus, the first 780 documents: {"whose": {"query-id": ["corpus-id", ...]}}.
-The figures in docs/benchmarks.md are from Cranfield, 101 questions of 2WikiMultihopQA and 3,000 of SQuAD
-2.0: not ours to give away, so not kept here. bench/datasets/workplace is the project's own set.
+published_rankings.json, where a set has one, holds what others found in the small corpus, the first 780
+documents: {"whose": {"query-id": ["corpus-id", ...]}}. The figures in docs/benchmarks.md are from Cranfield,
+101 questions of 2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not kept here.
 """
 
-import json
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -27,6 +21,7 @@ from rich.console import Console
 from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, make_services, principals_of
 from local.stack import Stack
+from shared.calibration.labelled_sets import Item, LabelledSet
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.models import reranking
 from shared.services import Services
@@ -36,34 +31,6 @@ ORG, READER = ORGS["halden"], "ines@halden.example"
 SMALL_ORG, SMALL_READER = ORGS["brightwater"], "rosa@brightwater.example"
 # How much of a corpus the published rankings are of.
 SMALL = 780
-
-
-@dataclass(frozen=True)
-class Item:
-    """A document of a corpus, or a question, whose title is empty."""
-
-    id: str
-    text: str
-    title: str = ""
-    label: str | None = None
-
-
-@dataclass(frozen=True)
-class LabelledSet:
-    """`relevant`: by question and then by document, how much it tells, 1 or more. `published`: what others
-    found in the small corpus, by who they are and then by question."""
-
-    name: str
-    documents: Sequence[Item]
-    questions: Sequence[Item]
-    relevant: Mapping[str, Mapping[str, int]]
-    published: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
-
-    def judged(self, limit: int) -> list[Item]:
-        """The questions that some document answers; of many, those whose ids hash lowest."""
-        results = [item for item in self.questions if self.relevant.get(item.id)]
-        chosen = {item.id for item in sorted(results, key=lambda item: crc32(item.id.encode()))[:limit]}
-        return [item for item in results if item.id in chosen]
 
 
 @dataclass(frozen=True)
@@ -81,40 +48,11 @@ class IngestedSet:
     database_url: str = ""
 
 
-def sets_in(folder: Path) -> list[LabelledSet]:
-    """The set that a folder is, or those that it holds. Raises FileNotFoundError where there is none."""
-    folders = [folder] if (folder / "corpus.jsonl").exists() else sorted(folder.iterdir())
-    results = [read(each) for each in folders if (each / "corpus.jsonl").exists()]
-    if not results:
-        raise FileNotFoundError(f"no corpus.jsonl in {folder}, nor in its folders")
-    return results
-
-
-def read(folder: Path) -> LabelledSet:
-    relevant: dict[str, dict[str, int]] = defaultdict(dict)
-    if (judgements := folder / "qrels.tsv").exists():
-        for line in judgements.read_text().splitlines()[1:]:
-            question, document, score = line.split("\t")
-            if int(score) > 0:
-                relevant[question][document] = int(score)
-    published = folder / "published_rankings.json"
-    return LabelledSet(
-        folder.name,
-        _items(folder / "corpus.jsonl"),
-        _items(folder / "queries.jsonl"),
-        relevant,
-        json.loads(published.read_text()) if published.exists() else {},
-    )
-
-
-def _items(path: Path) -> list[Item]:
-    """A line that has neither text nor title is none: there is nothing to find."""
-    lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
-    return [
-        Item(line["id"], line["text"], line.get("title") or "", line.get("meta", {}).get("label"))
-        for line in lines
-        if line["text"].strip() or line.get("title")
-    ]
+def judged(labelled_set: LabelledSet, limit: int) -> list[Item]:
+    """The questions that some document answers; of many, those whose ids hash lowest."""
+    results = [item for item in labelled_set.questions if labelled_set.relevant.get(item.id)]
+    chosen = {item.id for item in sorted(results, key=lambda item: crc32(item.id.encode()))[:limit]}
+    return [item for item in results if item.id in chosen]
 
 
 def with_neutral_titles(labelled_set: LabelledSet) -> LabelledSet:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.labelled_sets import Item
+from shared.calibration.labelled_sets import Item
 from shared.text.language_detection import MONTHS
 from shared.text.sentences import sentences
 

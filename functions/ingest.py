@@ -1,4 +1,5 @@
-"""Function ingest: the worker for documents, webhooks, the graph and sources, called by a schedule.
+"""Function ingest: the worker for documents, webhooks, the graph, sources and calibrations, called by a
+schedule.
 
 EventBridge invokes it with an event, functions/schedule.py calls it in its own process, and Cloud Scheduler
 and pg_cron with pg_net call it over HTTP, with the worker's token.
@@ -11,11 +12,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from shared.access.token_signer import Signer
 from shared.api.app import create_app, lambda_handler
 from shared.api.authentication import worker_only
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.webhooks import message_of
 from shared.api.dependencies import Core, get_services
+from shared.calibration.first_calibration import continue_first_calibration
 from shared.documents.webhook_delivery import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
@@ -50,6 +53,15 @@ def ingest(services: Core) -> WorkReport:
     return work(services)
 
 
+def _calibrate(services: Services, signer: Signer) -> bool:
+    """Whether each model of the deployment has a calibration, or another worker fits it."""
+    done = [
+        continue_first_calibration(services.database, signer, embedder, BUDGET_SECONDS)
+        for embedder in services.embedders
+    ]
+    return all(done)
+
+
 def work(services: Services) -> WorkReport:
     """One call of the worker. Raises a RagError for a queue whose items cannot be claimed."""
     signer = services.require_signer()
@@ -70,7 +82,8 @@ def work(services: Services) -> WorkReport:
     )
     # In parallel, so that documents do not wait for slow receivers, nor these for long documents.
     finished = Event()
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(4) as pool:
+        calibration = pool.submit(_calibrate, services, signer)
         delivery, extraction, listing = (
             pool.submit(work_until, step, BUDGET_SECONDS, finished)
             for step in (sender.deliver, graph_worker.build, source_worker.work)
@@ -94,7 +107,7 @@ def work(services: Services) -> WorkReport:
         undelivered=deliveries.claimed - deliveries.completed,
         read=extractions.completed,
         sources=listings.completed,
-        idle=is_idle and all_extracted and all_listed,
+        idle=is_idle and all_extracted and all_listed and calibration.result(),
     )
 
 

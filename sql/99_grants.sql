@@ -88,7 +88,7 @@ grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted,
   failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
-grant select on rag.settings to rag_worker;
+grant select, update (calibrations, calibration_claimed_until) on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
 grant select (org_id, id, expires_at), delete on rag.request_records to rag_worker;
@@ -108,7 +108,8 @@ grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
-  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day()
+  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
+  rag.is_calibrations(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
@@ -130,6 +131,7 @@ begin
       ('unguarded', 'is_org_member(uuid)'),
       ('unguarded', 'rag_health()'),
       -- Only the worker's role calls these.
+      ('worker', 'rag_claim_calibration(text,text,integer)'),
       ('worker', 'rag_claim_deliveries(integer,integer)'),
       ('worker', 'rag_claim_jobs(text,integer,integer)'),
       ('worker', 'rag_claim_removals(integer)'),
@@ -141,6 +143,7 @@ begin
       ('worker', 'rag_remove_deleted_collections()'),
       ('worker', 'rag_remove_expired_records()'),
       ('worker', 'rag_remove_old_calls()'),
+      ('worker', 'rag_store_calibration(text,jsonb)'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),

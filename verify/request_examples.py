@@ -69,6 +69,7 @@ WITHOUT_EFFECT = {
 }
 # SQL functions that the sweep calls only as an attacker: a valid one would do the worker's work for all orgs.
 WITHOUT_CONTROL = {
+    "rag_claim_calibration",
     "rag_claim_deliveries",
     "rag_claim_jobs",
     "rag_claim_removals",
@@ -77,6 +78,7 @@ WITHOUT_CONTROL = {
     "rag_remove_deleted_collections",
     "rag_remove_expired_records",
     "rag_remove_old_calls",
+    "rag_store_calibration",
 }
 # SQL functions of the worker's role.
 OF_THE_WORKER = WITHOUT_CONTROL | {"rag_end_delivery", "rag_end_removal", "rag_end_source"}
@@ -232,6 +234,13 @@ ARGUMENTS: dict[str, Example] = {
     },
     "rag_begin_upload": lambda _: {"name": "a.pdf", "size_bytes": 10},
     "rag_claim_jobs": lambda _: {"kind": "ingestion", "max_items": 1, "lease_seconds": 60},
+    "rag_claim_calibration": lambda _: {"question_set": "another"},
+    "rag_store_calibration": lambda _: {
+        "calibration": {
+            "slope": 9, "intercept": 9, "high": 0, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0,
+            "question_set": "another",
+        },
+    },
     "rag_store_content": lambda _: {"content_hash": _digest()},
     "rag_extend_job": lambda _: {"step": "storing", "lease_seconds": 60},
     "rag_complete_job": lambda values: {"document": _document(values), "chunks": [_chunk(values, QUESTION)]},

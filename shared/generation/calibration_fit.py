@@ -108,7 +108,8 @@ def fit(
             for item, weight, total in zip(answerable.items, answerable.weights, of_answerable, strict=True)
             if total >= least and not (least == high and item.has_gap)
         ]
-        return _quantile(*zip(*reached, strict=True), HELD_DOWN) if reached else 0.0
+        means, weights = [mean for mean, _ in reached], [weight for _, weight in reached]
+        return _quantile(means, weights, HELD_DOWN) if reached else 0.0
 
     def score(total: float) -> float:
         return round(logistic(slope * total + intercept), 3)

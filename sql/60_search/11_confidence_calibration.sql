@@ -1,5 +1,5 @@
 -- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes
--- the calibration; the functions read it once a minute.
+-- it, or else the worker, fitted to the questions that the product ships; the functions read it once a minute.
 
 create function public.rag_get_calibration(model text)
 returns jsonb
@@ -10,7 +10,7 @@ begin
   return (
     select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
       'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
-      'relevance', fit -> 'relevance', 'coverage_weight', fit -> 'coverage_weight')
+      'relevance', fit -> 'relevance', 'coverage_weight', fit -> 'coverage_weight', 'source', fit -> 'source')
     from rag.settings
     cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
     where fit is not null);
@@ -19,3 +19,60 @@ $$;
 
 comment on function public.rag_get_calibration is
   'The deployment''s calibration of confidence for an embedding model, or "MODEL + RERANKER", or null.';
+
+create policy "the worker writes calibrations" on rag.settings
+  for update to rag_worker using (true) with check (true);
+
+create function rag.needs_calibration(settings rag.settings, model text, question_set text)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select model = any (settings.embedding_model || settings.other_embedding_models)
+    and (not settings.calibrations ? model or coalesce(
+      settings.calibrations -> model ->> 'source' = 'shipped_questions'
+        and settings.calibrations -> model ->> 'question_set' <> question_set, false))
+$$;
+
+comment on function rag.needs_calibration is
+  'Whether the model is one of the deployment''s and has no calibration, or one that is fitted to another set of shipped '
+  'questions. The deployer''s own calibrations stay.';
+
+create function public.rag_claim_calibration(model text, question_set text, lease_seconds integer default 1800)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_claim(1, lease_seconds);
+  update rag.settings
+  set calibration_claimed_until = clock_timestamp() + interval '1 second' * lease_seconds
+  where rag.needs_calibration(settings, rag_claim_calibration.model, question_set)
+    and coalesce(calibration_claimed_until < clock_timestamp(), true);
+  return found;
+end;
+$$;
+
+comment on function public.rag_claim_calibration is
+  'For the worker: whether the caller is the one that fits a calibration of the model to the shipped questions. No other caller '
+  'is, for as long as the lease.';
+
+create function public.rag_store_calibration(model text, calibration jsonb)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if (octet_length(calibration::text) <= 10000 and jsonb_typeof(calibration -> 'question_set') = 'string'
+    and rag.is_calibrations(jsonb_build_object(coalesce(rag_store_calibration.model, ''), calibration))) is not true
+  then
+    raise exception 'calibration must be that of shipped questions' using errcode = 'PT400', detail = 'invalid_calibration';
+  end if;
+  update rag.settings
+  set calibrations = calibrations || jsonb_build_object(rag_store_calibration.model,
+      calibration || '{"source": "shipped_questions"}'),
+    calibration_claimed_until = null
+  where rag.needs_calibration(settings, rag_store_calibration.model, calibration ->> 'question_set');
+  return found;
+end;
+$$;
+
+comment on function public.rag_store_calibration is
+  'For the worker: store a calibration of the model, fitted to the shipped questions. Returns whether the model still needs one.';

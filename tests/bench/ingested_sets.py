@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from bench.labelled_sets import IngestedSet, LabelledSet
+from bench.labelled_sets import IngestedSet
+from shared.calibration.labelled_sets import LabelledSet
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.conftest import People

@@ -5,10 +5,10 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 from bench import calibrate, eval_confidence
-from bench.labelled_sets import Item, LabelledSet
 from local.seed_demo import make_services
 from local.stack import Stack
 from shared import pipeline
+from shared.calibration.labelled_sets import Item, LabelledSet
 from shared.generation import calibration_fit
 from shared.generation.confidence import Calibration
 from shared.services import Services

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from bench import eval_graph
 from bench.eval_graph import AUTO, GRAPH, HYBRID, SMALL, WHOLE, CorpusRuns, Run
-from bench.labelled_sets import Item, LabelledSet
 from bench.ranking import recalls
+from shared.calibration.labelled_sets import Item, LabelledSet
 
 RELEVANT = {"q1": {"a": 1, "b": 1}, "q2": {"c": 1}}
 QUESTIONS = [Item("q1", "Who?"), Item("q2", "What?"), Item("q3", "Nobody knows?")]

@@ -8,9 +8,10 @@ import pytest
 from rich.console import Console
 
 from bench import eval_quality
-from bench.labelled_sets import IngestedSet, Item, LabelledSet
+from bench.labelled_sets import IngestedSet
 from local.seed_demo import make_services
 from local.stack import Stack
+from shared.calibration.labelled_sets import Item, LabelledSet
 from shared.services import Services
 from tests.bench.ingested_sets import ingested
 from tests.conftest import People

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from bench import compare, labelled_records
-from bench.labelled_sets import Item, LabelledSet, read
+from shared.calibration.labelled_sets import Item, LabelledSet, read
 from shared.services import Services
 from shared.types import Mode
 from tests.actors import World

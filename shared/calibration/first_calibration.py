@@ -1,0 +1,90 @@
+"""A model's first calibration, fitted to the questions that the product ships: the adopter labels none.
+
+The worker fits it when a deployment first has a model without one: it embeds the shipped documents and
+questions once, in slices of time, and stores the fit in rag.settings. A calibration of the adopter's own
+questions takes its place.
+"""
+
+import logging
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from shared.access.token_signer import Signer, worker_principal
+from shared.calibration.labelled_sets import sets_in
+from shared.calibration.memory_search import MemorySearch
+from shared.clients.postgrest import Database
+from shared.errors import RagError
+from shared.generation.calibration_fit import report
+from shared.generation.confidence import CALIBRATIONS, SCALED_COVERAGE_WEIGHT
+from shared.models.embeddings import Embedder
+from shared.models.similarity_scale import measure_scale
+
+log = logging.getLogger("rag")
+SHIPPED = Path(__file__).with_name("questions")
+# A worker of a release with other questions fits again.
+QUESTION_SET = "2026-11"
+
+
+def shipped_search(embedder: Embedder) -> MemorySearch:
+    """Raises ConfigurationError where the embedder cannot be loaded."""
+    return MemorySearch(embedder, sets_in(SHIPPED))
+
+
+def fitted(search: MemorySearch, embedder: Embedder) -> dict[str, Any]:
+    """The calibration as rag.settings has it, with its date and its errors: each set's, if there are
+    several, by a fit of the others. Raises EmbeddingFailed, and ValueError for a model that does not tell
+    the questions apart."""
+    scale = measure_scale(embedder)
+    if scale is None:
+        raise ValueError("the model does not tell questions with an answer from others")
+    weight = round(SCALED_COVERAGE_WEIGHT * scale.width, 4)
+    summary = report(search.observations(weight), embedder.model, coverage_weight=weight)
+    return {**stored(summary), "question_set": QUESTION_SET}
+
+
+def stored(summary: dict[str, Any]) -> dict[str, Any]:
+    """The row of rag.settings for the report of a fit."""
+    about = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "budget": summary["budget"], "sets": summary["sets"]}
+    return {**summary["calibration"], **about}
+
+
+_searches: WeakKeyDictionary[Embedder, MemorySearch] = WeakKeyDictionary()
+
+
+def continue_first_calibration(
+    database: Database, signer: Signer, embedder: Embedder, seconds: float
+) -> bool:
+    """For the worker: fit the model's first calibration, where the database has none and no other worker does
+    so, or continue for so many seconds. Returns whether nothing remains. A failure is logged; the claim
+    expires, and then a worker begins again."""
+    if embedder.model in CALIBRATIONS:
+        return True
+
+    def call(function: str, **arguments: Any) -> Any:
+        return database.call(worker_principal(signer), function, {"model": embedder.model, **arguments})
+
+    end = time.monotonic() + seconds
+    search = _searches.pop(embedder, None)
+    try:
+        if search is None:
+            if not call("rag_claim_calibration", question_set=QUESTION_SET):
+                return True
+            log.info(
+                "%s has no calibration of confidence: it is fitted to the shipped questions", embedder.model
+            )
+            search = shipped_search(embedder)
+        if not search.embed_until(end):
+            _searches[embedder] = search
+            return False
+        call("rag_store_calibration", calibration=fitted(search, embedder))
+        log.info("the calibration of %s is in rag.settings", embedder.model)
+    except RagError as error:
+        log.warning(
+            "%s could not be calibrated (%s); the worker tries again", embedder.model, error.log_reason
+        )
+    except ValueError as error:
+        log.warning("%s: no calibration: %s; see make calibrate", embedder.model, error)
+    return True
