@@ -38,7 +38,7 @@ help:
 	@echo "                hybrid ingest embed work put post capacity bulk index request peers search graph change chat cost sdk playground)"
 	@echo "make eval DATA=dir      quality of retrieval and accuracy of confidence, on labelled sets"
 	@echo "make compare DATA=dir CHANGE='similarity_share=0.5'    the effect of a change, with intervals"
-	@echo "make calibrate DATA=dir DATABASE=url    fits confidence to your own questions, and writes rag.settings"
+	@echo "make calibrate [DATA=dir] [DATABASE=url]  fits confidence to your questions, or to the product's"
 
 demo: .venv/ready node_modules/ready
 	@$(BIN)/python -m local demo
@@ -122,8 +122,7 @@ bench: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)
 
 calibrate: .venv/ready-dev node_modules/ready
-	@test -n "$(DATA)" || { echo "make calibrate DATA=folder [DATABASE=url] [BUDGET=0.04]"; exit 2; }
-	@$(BIN)/python -m bench.calibrate $(DATA) $(BUDGET:%=--budget %) $(DATABASE:%=--database "%")
+	@$(BIN)/python -m local calibrate $(DATA) $(BUDGET:%=--budget %) $(DATABASE:%=--database "%")
 
 eval: .venv/ready-dev node_modules/ready
 	@test -n "$(DATA)" || { echo "make eval DATA=folder; the folder's format: bench/labelled_sets.py"; exit 2; }

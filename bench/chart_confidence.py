@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from bench.bar_chart import text
-from bench.eval_confidence import RESULTS
+from bench.confidence_tables import RESULTS
 from local import ROOT
 
 CHART = ROOT / "docs" / "images" / "confidence.svg"

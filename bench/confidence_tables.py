@@ -6,10 +6,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bench import eval_answers, eval_confidence
+from bench import eval_answers
 from bench.figures import Figure
 from shared.generation import calibration_fit
 
+# Of the built-in calibration, by set.
+RESULTS = Path(__file__).parent / "results" / "confidence.json"
 CONFIDENCE_HEAD = (
     "| set | answered | high | no answer, high | hidden, high | foreign, answered | foreign, high "
     "| AUROC hidden | foreign | calibration error |",
@@ -35,7 +37,7 @@ def errors() -> list[str]:
 
 
 def _confidence_by_set() -> dict[str, dict[str, Any]]:
-    by_set: dict[str, dict[str, Any]] = json.loads(eval_confidence.RESULTS.read_text())["sets"]
+    by_set: dict[str, dict[str, Any]] = json.loads(RESULTS.read_text())["sets"]
     return by_set
 
 

@@ -1,10 +1,11 @@
 """Answers and confidence over the demo's documents and a handbook: bench/datasets/confidence.
 
-    python -m bench.eval_answers [--write FILE] [--dataset bench/datasets/confidence_cases]
+    python -m bench.eval_answers [--write FILE] [--dataset shared/calibration/questions/clinics]
 
 Each of the questions is asked over HTTP as its asker, without a model. The report has the level by kind of
-question and whether an answer has the evidence, for the rag API, and how often all five APIs agree. The sets
-fit nothing.
+question and whether an answer has the evidence, for the rag API, and how often all five APIs agree.
+The questions on the handbooks are among those that fit a model's first calibration; the others fit
+nothing.
 """
 
 import argparse
@@ -26,12 +27,15 @@ from bench.labelled_sets import temporary_services
 from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, principals_of
 from local.stack import Stack
+from shared.calibration.first_calibration import SHIPPED
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 
 Line = dict[str, Any]
 DATASETS = Path(__file__).parent / "datasets"
-DATASET, CASES = DATASETS / "confidence", DATASETS / "confidence_cases"
+DATASET = DATASETS / "confidence"
+# The handbook of the first and its questions; another handbook with its questions.
+BIKES, CASES = SHIPPED / "cargo_bikes", SHIPPED / "clinics"
 READINGS = DATASET / "readings.tsv"
 RESULTS = Path(__file__).parent / "results" / "answers.json"
 RESULTS_OF_CASES = RESULTS.with_name("confidence_cases.json")
@@ -54,17 +58,19 @@ def main() -> int:
     parser.add_argument("--dataset", type=Path, default=DATASET)
     arguments = parser.parse_args()
     console = Console()
-    questions = _lines(arguments.dataset / "queries.jsonl")
+    dataset = arguments.dataset.resolve()
+    handbook = BIKES if dataset == DATASET else dataset
+    questions = [line for folder in {dataset: 0, handbook: 0} for line in _lines(folder / "queries.jsonl")]
     with temporary_services() as (stack, services):
         _add_merrow(stack)
         principal = principals_of(stack)
         ingest_files(services, demo_files(), principal, console)
-        _ingest_handbook(services, principal, arguments.dataset)
+        _ingest_handbook(services, principal, handbook)
         lines = list(ask(stack, principal, questions))
     if arguments.write:
         arguments.write.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     summary = summarize(lines)
-    results = {DATASET: RESULTS, CASES: RESULTS_OF_CASES}.get(arguments.dataset.resolve())
+    results = {DATASET: RESULTS, CASES: RESULTS_OF_CASES}.get(dataset)
     if results:
         results.write_text(json.dumps(summary, indent=1) + "\n")
     console.print_json(data=summary)

@@ -16,11 +16,11 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import eval_confidence
 from bench.labelled_sets import IngestedSet, ingest_set
 from local.demo_corpus import CORPUS, read_file
 from shared import pipeline
 from shared.calibration.labelled_sets import Item, LabelledSet
+from shared.calibration.stored_search import calibration_name_of, observe_stored
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, Observation, fit
 from shared.types import Confidence, Filters, Mode, Query
 
@@ -68,7 +68,9 @@ def labelled_set(language: str) -> LabelledSet:
 def measure(ingested: IngestedSet, sets: dict[str, LabelledSet]) -> list[Line]:
     """A line for each language."""
     halves = {
-        language: [eval_confidence.observe(ingested, half_of(labelled, half), ()) for half in range(2)]
+        language: [
+            observe_stored(ingested.services, ingested.reader, half_of(labelled, half)) for half in range(2)
+        ]
         for language, labelled in sets.items()
     }
     calibrations = [fit([of[half] for of in halves.values()]) for half in range(2)]
@@ -81,7 +83,7 @@ def measure(ingested: IngestedSet, sets: dict[str, LabelledSet]) -> list[Line]:
         ]
         shares = {**hits(ingested, labelled), **judged(ingested, labelled), **calibrated(answered)}
         line = {
-            "model": eval_confidence.model_of(ingested),
+            "model": calibration_name_of(ingested.services),
             "language": language,
             "questions": len(labelled.questions),
         }

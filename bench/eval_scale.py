@@ -18,8 +18,8 @@ from zlib import crc32
 
 from rich.console import Console
 
-from bench import eval_confidence
 from bench.labelled_sets import ingest_set
+from shared.calibration import stored_search
 from shared.calibration.labelled_sets import LabelledSet, sets_in
 from shared.config import LOCAL_MODEL, MULTILINGUAL_MODEL
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, errors, fit
@@ -41,7 +41,7 @@ def main() -> None:
     )
     parser.add_argument("folders", type=Path, nargs="+")
     sets = [part_of(each) for folder in parser.parse_args().folders for each in sets_in(folder)]
-    eval_confidence.QUESTIONS, eval_confidence.FOREIGN_QUESTIONS = QUESTIONS, FOREIGN_QUESTIONS
+    stored_search.QUESTIONS, stored_search.FOREIGN_QUESTIONS = QUESTIONS, FOREIGN_QUESTIONS
     console = Console()
     observed = {model: observe(model, sets, console) for model in MODELS}
     lines = [
@@ -80,7 +80,9 @@ def observe(model: str, sets: Sequence[LabelledSet], console: Console) -> dict[s
     for labelled_set in sets:
         others = [each for each in sets if each is not labelled_set]
         with ingest_set(labelled_set, console) as ingested:
-            own = eval_confidence.observe(ingested, labelled_set, others, weight)
+            own = stored_search.observe_stored(
+                ingested.services, ingested.reader, labelled_set, weight, others
+            )
         results[labelled_set.name] = [_on_scale(each, scale) for each in own]
     return results
 

@@ -5,7 +5,7 @@
 FOLDER is a labelled set or has several (bench/labelled_sets.py). Each corpus goes through the real ingestion
 path into a temporary stack. bench/eval_quality.py measures retrieval, bench/eval_keyword.py keyword search
 beside BM25 by the length of questions, bench/eval_graph.py the effect of the graph,
-bench/eval_confidence.py the confidence. bench/eval_support.py, the grounding check, needs only the
+bench/confidence_tables.py the confidence. bench/eval_support.py, the grounding check, needs only the
 sets.
 """
 
@@ -20,7 +20,7 @@ from rich.console import Console
 from bench import (
     chart_confidence,
     chart_quality,
-    eval_confidence,
+    confidence_tables,
     eval_graph,
     eval_keyword,
     eval_quality,
@@ -29,6 +29,7 @@ from bench import (
 )
 from bench.labelled_sets import IngestedSet, ingest_set, with_neutral_titles
 from shared.calibration.labelled_sets import LabelledSet, sets_in
+from shared.calibration.stored_search import calibration_name_of, observe_stored
 from shared.generation import calibration_fit
 
 # All of Cranfield's questions, and a sample of SQuAD's 1,000.
@@ -80,8 +81,10 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
                 graphs += eval_graph.measure(ingested, labelled_set, limit, console)
             if CONFIDENCE in parts:
                 others = [other for other in sets if other is not labelled_set]
-                observations[labelled_set.name] = eval_confidence.observe(ingested, labelled_set, others)
-                model = eval_confidence.model_of(ingested)
+                observations[labelled_set.name] = observe_stored(
+                    ingested.services, ingested.reader, labelled_set, others=others
+                )
+                model = calibration_name_of(ingested.services)
     if qualities:
         _record(QUALITY, about, eval_quality.goals(qualities), list(qualities), console)
         chart_quality.write()
@@ -89,9 +92,9 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
         summary = calibration_fit.report(observations, model)
         console.print_json(data=summary)
         # Figures of another set or reranker are not the built-in calibration's.
-        recorded = json.loads(eval_confidence.RESULTS.read_text())
+        recorded = json.loads(confidence_tables.RESULTS.read_text())
         if (model, set(observations)) == (recorded["model"], set(recorded["sets"])):
-            eval_confidence.RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
+            confidence_tables.RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
             chart_confidence.write()
     if graphs:
         eval_graph.write(graphs)

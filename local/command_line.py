@@ -5,7 +5,14 @@ from pathlib import Path
 
 from local import search_command, stack_commands, verify_command
 from local.command_targets import Command, on_api, on_database, on_database_with_settings
-from local.operations import bulk_load, change_model, ingest_command, keys_command, mcp_command
+from local.operations import (
+    bulk_load,
+    calibrate_command,
+    change_model,
+    ingest_command,
+    keys_command,
+    mcp_command,
+)
 from local.operations.org_data import erase_command, export_command, import_command
 from local.postgres import VERSIONS
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS
@@ -83,6 +90,12 @@ def parser() -> argparse.ArgumentParser:
             change_model,
             on_database_with_settings(change_model.run),
             "embed all chunks by another model, while the deployment is in use",
+        ),
+        (
+            "calibrate",
+            calibrate_command,
+            on_database_with_settings(calibrate_command.run),
+            "fit confidence to labelled questions, or without FOLDER to those of the product",
         ),
         ("export", export_command, on_database(export_command.run), "write an org's data to a file"),
         ("import", import_command, on_database(import_command.run), "read a file that export wrote"),

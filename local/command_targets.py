@@ -21,10 +21,13 @@ def on_database(run: Callable[[str, Namespace], None]) -> Command:
 
 
 def on_database_with_settings(run: Callable[[str, Settings, Namespace], None]) -> Command:
-    """A command that also embeds: with the settings of the environment, or the stack's."""
+    """A command that also embeds: with the settings of the environment, or the stack's; as --user, if it has
+    that option."""
 
     def command(stack: Stack, options: Namespace) -> None:
         url = _database_url(stack, options)
+        if getattr(options, "user", None):
+            options.token = stack.token(options.user)
         run(url, read_settings() if options.database else settings_of(stack), options)
 
     return command

@@ -3,7 +3,9 @@
 A set is a folder of three files: corpus.jsonl, {"id", "title", "text"} a line; queries.jsonl, {"id",
 "text", "meta"} a line; and qrels.tsv, a heading and then "query-id corpus-id score" a line, separated by
 tabs, for the questions that the corpus answers. meta.label may say of all questions whether they are
-"answerable", "out_of_corpus" (on another subject) or "on_topic" (on the subject, but without an answer).
+"answerable", "out_of_corpus" (on another subject) or "on_topic" (on the subject, but without an answer), or
+meta.answerable whether they are true or false. Without corpus.jsonl, the questions are about documents that
+are stored already, whose ids are the names that the caller gave them.
 """
 
 import json
@@ -54,20 +56,21 @@ def sets_in(folder: Path) -> list[LabelledSet]:
     """The set that a folder is, or those that it holds. Raises InvalidSet, OSError."""
     if not folder.is_dir():
         raise InvalidSet(f"{folder} is no folder")
-    folders = [folder] if (folder / CORPUS).exists() else sorted(folder.iterdir())
-    results = [read(each) for each in folders if (each / CORPUS).exists()]
+    folders = [folder] if (folder / QUESTIONS).exists() else sorted(folder.iterdir())
+    results = [read(each) for each in folders if (each / QUESTIONS).exists()]
     if not results:
-        raise InvalidSet(f"no {CORPUS} in {folder}, nor in its folders")
+        raise InvalidSet(f"no {QUESTIONS} in {folder}, nor in its folders")
     return results
 
 
 def read(folder: Path) -> LabelledSet:
     """Raises InvalidSet, OSError."""
     published = folder / "published_rankings.json"
-    documents, questions = _items(folder / CORPUS), _items(folder / QUESTIONS)
+    documents = _items(folder / CORPUS) if (folder / CORPUS).exists() else None
+    questions = _items(folder / QUESTIONS)
     return LabelledSet(
         folder.name,
-        [item for item in documents if item.text.strip() or item.title],
+        [item for item in documents or () if item.text.strip() or item.title],
         [item for item in questions if item.text.strip()],
         _judgements(folder / JUDGEMENTS, questions, documents),
         json.loads(published.read_text()) if published.exists() else {},
@@ -88,14 +91,18 @@ def _items(path: Path) -> list[Item]:
             raise InvalidSet(f'{where}: "text" and "title" are texts, and "meta" is an object')
         if fields["id"] in items:
             raise InvalidSet(f'{where}: the id "{fields["id"]}" stands twice')
-        items[fields["id"]] = Item(fields["id"], text, title, meta.get("label"))
+        label = meta.get("label")
+        if label is None and isinstance(meta.get("answerable"), bool):
+            label = ANSWERABLE if meta["answerable"] else ON_TOPIC
+        items[fields["id"]] = Item(fields["id"], text, title, label)
     return list(items.values())
 
 
 def _judgements(
-    path: Path, questions: Sequence[Item], documents: Sequence[Item]
+    path: Path, questions: Sequence[Item], documents: Sequence[Item] | None
 ) -> Mapping[str, Mapping[str, int]]:
-    ids_of_questions, ids_of_documents = ({item.id for item in items} for items in (questions, documents))
+    ids_of_questions = {item.id for item in questions}
+    ids_of_documents = None if documents is None else {item.id for item in documents}
     relevant: dict[str, dict[str, int]] = defaultdict(dict)
     for where, line in list(_lines(path))[1:] if path.exists() else ():
         fields = line.split("\t")
@@ -106,7 +113,7 @@ def _judgements(
             (question, ids_of_questions, QUESTIONS),
             (document, ids_of_documents, CORPUS),
         ):
-            if name not in ids:
+            if ids is not None and name not in ids:
                 raise InvalidSet(f'{where}: {file} has no "{name}"')
         if int(score) > 0:
             relevant[question][document] = int(score)

@@ -13,7 +13,7 @@ from itertools import islice
 from operator import mul
 
 from shared.calibration.labelled_sets import Item, LabelledSet
-from shared.generation.calibration_fit import ANSWERABLE, HIDDEN, Observation, observe
+from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, observe
 from shared.generation.confidence import JUDGED_MATCHES
 from shared.ingestion.chunking.chunk_packer import Chunk
 from shared.ingestion.chunking.chunked_document import chunk_document
@@ -95,7 +95,8 @@ class MemorySearch:
         return len(self._vectors) == len(self._texts)
 
     def observations(self, coverage_weight: float) -> dict[str, list[Observation]]:
-        """By set. An answerable question is also observed without its documents."""
+        """By set. An answerable question is also observed without its documents, and, of several sets, over
+        the documents of the others alone."""
         observed: dict[str, list[Observation]] = {}
         count = len(self._questions)
         of_passages = self._vectors[count:]
@@ -103,22 +104,29 @@ class MemorySearch:
             nearest = _nearest(vector, of_passages)
             gold = labelled_set.relevant.get(item.id, {})
             own = observed.setdefault(labelled_set.name, [])
-            own.append(observe(kind, item.text, self._matches(nearest, {}), coverage_weight))
-            if kind == ANSWERABLE and gold:
-                own.append(observe(HIDDEN, item.text, self._matches(nearest, gold), coverage_weight))
+            own.append(observe(kind, item.text, self._matches(nearest), coverage_weight))
+            if kind != ANSWERABLE or not gold:
+                continue
+            own.append(observe(HIDDEN, item.text, self._matches(nearest, gold), coverage_weight))
+            if elsewhere := self._matches(nearest, without=labelled_set.name):
+                own.append(observe(FOREIGN, item.text, elsewhere, coverage_weight))
         return observed
 
-    def _matches(self, nearest: Sequence[tuple[float, int]], hidden: Collection[str]) -> list[Match]:
-        """The first matches of the documents that are not hidden."""
-        matches = (self._passages[index].match(similarity) for similarity, index in nearest)
-        return list(islice((match for match in matches if match.document_id not in hidden), JUDGED_MATCHES))
+    def _matches(
+        self, nearest: Sequence[tuple[float, int]], hidden: Collection[str] = (), without: str | None = None
+    ) -> list[Match]:
+        """The first matches, without these documents and that set."""
+        kept = (
+            (passage, similarity)
+            for similarity, index in nearest
+            if (passage := self._passages[index]).document.id not in hidden and passage.set_name != without
+        )
+        return [passage.match(similarity) for passage, similarity in islice(kept, JUDGED_MATCHES)]
 
 
 def _nearest(vector: "array[float]", others: Sequence["array[float]"]) -> list[tuple[float, int]]:
     """The cosine to each of the others, and its index, greatest first."""
-    return sorted(
-        ((math.fsum(map(mul, vector, other)), index) for index, other in enumerate(others)), reverse=True
-    )
+    return sorted(((sum(map(mul, vector, other)), index) for index, other in enumerate(others)), reverse=True)
 
 
 def _unit(vector: Sequence[float]) -> "array[float]":

@@ -65,10 +65,14 @@ def observe(kind: str, question: str, matches: Sequence[Match], coverage_weight:
 
 
 def fit(
-    sets: Iterable[Sequence[Observation]], budget: float = BUDGET, coverage_weight: float = COVERAGE_WEIGHT
+    sets: Iterable[Sequence[Observation]],
+    budget: float = BUDGET,
+    coverage_weight: float = COVERAGE_WEIGHT,
+    foreign_answered: float | None = None,
 ) -> Calibration:
-    """`coverage_weight`: that of the observations. Raises ValueError where a set has no answerable questions
-    or none without an answer, or the fit cannot be used."""
+    """`coverage_weight`: that of the observations; `foreign_answered`: medium answers that share of the
+    foreign questions, in place of 95 % of the answerable. Raises ValueError where a set has no answerable
+    questions or none without an answer, or the fit cannot be used."""
     answerable, wrong = _Weighted(), _Weighted()
     for observations in sets:
         of_kind = {kind: [item for item in observations if item.kind == kind] for kind in KINDS}
@@ -100,7 +104,16 @@ def fit(
         lowest if item.has_gap else total for total, item in zip(of_wrong, wrong.items, strict=True)
     ]
     high = _quantile(without_gaps, wrong.weights, 1 - budget)
-    medium = min(high, _quantile(of_answerable, answerable.weights, 1 - ANSWERED))
+    medium = _quantile(of_answerable, answerable.weights, 1 - ANSWERED)
+    if foreign_answered is not None:
+        of_foreign = [
+            (total, weight)
+            for total, weight, item in zip(of_wrong, wrong.weights, wrong.items, strict=True)
+            if item.kind == FOREIGN
+        ]
+        if of_foreign:
+            medium = _quantile(*_columns(of_foreign), 1 - foreign_answered)
+    medium = min(high, medium)
 
     def ceiling(least: float) -> float:
         reached = [
@@ -108,8 +121,7 @@ def fit(
             for item, weight, total in zip(answerable.items, answerable.weights, of_answerable, strict=True)
             if total >= least and not (least == high and item.has_gap)
         ]
-        means, weights = [mean for mean, _ in reached], [weight for _, weight in reached]
-        return _quantile(means, weights, HELD_DOWN) if reached else 0.0
+        return _quantile(*_columns(reached), HELD_DOWN) if reached else 0.0
 
     def score(total: float) -> float:
         return round(logistic(slope * total + intercept), 3)
@@ -154,14 +166,17 @@ def report(
     model: str,
     budget: float = BUDGET,
     coverage_weight: float = COVERAGE_WEIGHT,
+    foreign_answered: float | None = None,
 ) -> dict[str, Any]:
     """The calibration of all sets, and each set's errors under one that was fitted on the others. Raises as
     fit."""
-    calibration = fit(observations.values(), budget, coverage_weight)
+    calibration = fit(observations.values(), budget, coverage_weight, foreign_answered)
     by_set = {}
     for name, own in observations.items():
         others = [items for other, items in observations.items() if other != name]
-        by_set[name] = errors(own, fit(others, budget, coverage_weight) if others else calibration)
+        by_set[name] = errors(
+            own, fit(others, budget, coverage_weight, foreign_answered) if others else calibration
+        )
     return {
         "model": model,
         "budget": budget,
@@ -224,6 +239,10 @@ def _solve(matrix: list[list[float]], right: Sequence[float]) -> list[float]:
         known = math.fsum(map(mul, rows[row][row + 1 : size], solution[row + 1 :]))
         solution[row] = (rows[row][size] - known) / rows[row][row]
     return solution
+
+
+def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [first for first, _ in pairs], [second for _, second in pairs]
 
 
 def _quantile(values: Sequence[float], weights: Sequence[float], share: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions import chat, chat_completions, index_query, knowledge, rag_answer, v1_answer
-from local import ROOT
+from shared.calibration.first_calibration import SHIPPED
 from shared.config import Settings
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
@@ -70,7 +70,7 @@ def test_every_contract_has_the_same_level_and_note(
     assert refuses_words == (question == "Which medics cure ill kids?")
 
 
-HANDBOOK = ROOT / "bench" / "datasets" / "confidence"
+HANDBOOK = SHIPPED / "cargo_bikes"
 FIVE = ("rag", "index", "knowledge", "platform", "search")
 
 
@@ -102,11 +102,7 @@ def handbook(services: Services, shared_people: People) -> Actor:
 @pytest.mark.long
 def test_all_five_contracts_agree_on_questions_about_a_handbook(handbook: Actor):
     """On a third of the questions; bench/eval_answers.py asks all."""
-    questions = {
-        line["id"]: line["text"]
-        for line in lines("queries.jsonl")
-        if line["meta"]["org"] == "merrow" and int(line["id"][1:]) % 3 == 0
-    }
+    questions = {line["id"]: line["text"] for line in lines("queries.jsonl") if int(line["id"][1:]) % 3 == 0}
     levels = {
         number: {
             contract: detail["level"]

@@ -1,0 +1,83 @@
+"""Observations of labelled questions by the real search, as a user, over documents that are stored."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from zlib import crc32
+
+from shared import pipeline
+from shared.calibration.labelled_sets import Item, LabelledSet
+from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, observe
+from shared.generation.confidence import (
+    CALIBRATIONS,
+    JUDGED_MATCHES,
+    SCALED_COVERAGE_WEIGHT,
+    calibration_name,
+)
+from shared.generation.confidence_features import COVERAGE_WEIGHT
+from shared.models.embeddings import Embedder
+from shared.models.similarity_scale import measure_scale
+from shared.services import Services
+from shared.types import Filters, Match, Principal
+
+# The limit of questions of each kind and set, and of foreign questions from each other set.
+QUESTIONS, FOREIGN_QUESTIONS = 500, 40
+MAX_CHARACTERS = 500
+
+
+def observe_stored(
+    services: Services,
+    caller: Principal,
+    labelled_set: LabelledSet,
+    coverage_weight: float = COVERAGE_WEIGHT,
+    others: Sequence[LabelledSet] = (),
+) -> list[Observation]:
+    """A question of another set counts as foreign. The ids of the set's documents are the names that the
+    caller gave them, or their ids. Raises a RagError."""
+
+    def matches_of(question: str) -> tuple[Match, ...]:
+        # More than are judged: hidden questions need others in the place of removed ones.
+        query = replace(
+            pipeline.confidence_query(question[:MAX_CHARACTERS], Filters(), services.reranker is not None),
+            top_k=2 * JUDGED_MATCHES,
+        )
+        return pipeline.search(services, caller, query).matches
+
+    observations: list[Observation] = []
+    for item in _sample(labelled_set.questions, QUESTIONS):
+        kind = labelled_set.kind_of(item)
+        if kind is None:
+            continue
+        matches = matches_of(item.text)
+        observations.append(observe(kind, item.text, matches, coverage_weight))
+        gold = labelled_set.relevant.get(item.id, {})
+        if kind == ANSWERABLE and gold:
+            without = [match for match in matches if match.document_name not in gold]
+            observations.append(observe(HIDDEN, item.text, without, coverage_weight))
+    for other in others:
+        answerable = (item for item in other.questions if other.kind_of(item) == ANSWERABLE)
+        observations += [
+            observe(FOREIGN, item.text, matches_of(item.text), coverage_weight)
+            for item in _sample(answerable, FOREIGN_QUESTIONS)
+        ]
+    return observations
+
+
+def coverage_weight_of(embedder: Embedder) -> float:
+    """The weight of a model's calibration: in proportion to the scale of its similarities, but that of the
+    built-in calibrations as they were fitted. Raises EmbeddingFailed."""
+    scale = None if embedder.model in CALIBRATIONS else measure_scale(embedder)
+    return round(SCALED_COVERAGE_WEIGHT * scale.width, 4) if scale else COVERAGE_WEIGHT
+
+
+def calibration_name_of(services: Services) -> str:
+    """The name of the calibration that fits the observations."""
+    reranker = services.reranker
+    return calibration_name(services.embedder.model, reranker.model if reranker else None)
+
+
+def _sample(items: Iterable[Item], limit: int) -> list[Item]:
+    """Of each label at most so many, those whose ids hash lowest."""
+    by_label: dict[str | None, list[Item]] = {}
+    for item in sorted(items, key=lambda item: crc32(item.id.encode())):
+        by_label.setdefault(item.label, []).append(item)
+    return [item for group in by_label.values() for item in group[:limit]]
