@@ -1,14 +1,16 @@
-"""Confidence of models that nothing is fitted to: the fit on the scale of similarities, and its errors.
+"""Confidence without a label of the adopter: on the scale of similarities, and by the shipped questions.
 
     python -m bench.eval_scale FOLDER...
 
 Each folder is a labelled set, or holds some (labelled_sets.py). Each local model embeds a part of each set. A
-similarity counts by its position on the model's scale (shared/models/similarity_scale.py). The table has the
-errors of each set under a fit on the other sets, by one of the models or by both. The last line is the fit on
-all sets, whose numbers shared/generation/confidence.py contains.
+similarity counts by its position on the model's scale (shared/models/similarity_scale.py). The first table
+has the errors of each set under a fit on the other sets, by one of the models or by both; the next line is the
+fit on all sets, whose numbers shared/generation/confidence.py contains. The second table has the errors under
+the model's first calibration (shared/calibration/first_calibration.py).
 """
 
 import argparse
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +22,8 @@ from rich.console import Console
 
 from bench.labelled_sets import ingest_set
 from shared.calibration import stored_search
+from shared.calibration.first_calibration import fitted as first_calibration
+from shared.calibration.first_calibration import shipped_search
 from shared.calibration.labelled_sets import LabelledSet, sets_in
 from shared.config import LOCAL_MODEL, MULTILINGUAL_MODEL
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, errors, fit
@@ -43,16 +47,40 @@ def main() -> None:
     sets = [part_of(each) for folder in parser.parse_args().folders for each in sets_in(folder)]
     stored_search.QUESTIONS, stored_search.FOREIGN_QUESTIONS = QUESTIONS, FOREIGN_QUESTIONS
     console = Console()
-    observed = {model: observe(model, sets, console) for model in MODELS}
-    lines = [
-        "| fitted to | model | set | answered | high | hidden high | foreign answered | AUROC, foreign |"
-    ]
-    lines.append("|---" * 8 + "|")
-    for fitted_to in ((each,) for each in MODELS):
-        lines += table(observed, fitted_to)
-    lines += table(observed, MODELS)
-    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
-    console.print(fitted(chain.from_iterable(observed[model].values() for model in MODELS)), soft_wrap=True)
+    scales = {model: _scale(model) for model in MODELS}
+    observed = {model: observe(model, sets, scales[model], console) for model in MODELS}
+    positions = {
+        model: {name: [_on_scale(each, scales[model]) for each in own] for name, own in of_model.items()}
+        for model, of_model in observed.items()
+    }
+    lines = []
+    for fitted_to in (*((each,) for each in MODELS), MODELS):
+        lines += table(positions, fitted_to)
+    _print(console, lines)
+    console.print(fitted(chain.from_iterable(of.values() for of in positions.values())), soft_wrap=True)
+    lines = []
+    for model in MODELS:
+        embedder = local_embedder(model)
+        search = shipped_search(embedder)
+        search.embed_until(math.inf)
+        first = Calibration.of(first_calibration(search, embedder))
+        console.print(first, soft_wrap=True)
+        lines += [
+            _line("shipped questions", model, name, own, first) for name, own in observed[model].items()
+        ]
+    _print(console, lines)
+
+
+def _print(console: Console, lines: Sequence[str]) -> None:
+    head = "| fitted to | model | set | answered | high | hidden high | foreign answered | AUROC, foreign |"
+    rows = [head, "|---" * 8 + "|", *lines]
+    console.print("\n".join(rows), markup=False, highlight=False, soft_wrap=True)
+
+
+def _scale(model: str) -> SimilarityScale:
+    scale = measure_scale(local_embedder(model))
+    assert scale  # the local models tell the pairs apart
+    return scale
 
 
 def part_of(labelled_set: LabelledSet) -> LabelledSet:
@@ -68,22 +96,24 @@ def part_of(labelled_set: LabelledSet) -> LabelledSet:
     return replace(labelled_set, documents=documents[:count], questions=questions, published={})
 
 
-def observe(model: str, sets: Sequence[LabelledSet], console: Console) -> dict[str, list[Observation]]:
-    """By set, with positions on the model's scale as similarities."""
-    scale = measure_scale(local_embedder(model))
-    assert scale  # the local models tell the pairs apart
+def observe(
+    model: str, sets: Sequence[LabelledSet], scale: SimilarityScale, console: Console
+) -> dict[str, list[Observation]]:
+    """By set."""
     console.print(f"{model}: {scale}")
-    weight = SCALED_COVERAGE_WEIGHT * scale.width
     # A stack has the model of the environment.
     os.environ["RAG_EMBEDDING_MODEL"] = model
     results = {}
     for labelled_set in sets:
         others = [each for each in sets if each is not labelled_set]
         with ingest_set(labelled_set, console) as ingested:
-            own = stored_search.observe_stored(
-                ingested.services, ingested.reader, labelled_set, weight, others
+            results[labelled_set.name] = stored_search.observe_stored(
+                ingested.services,
+                ingested.reader,
+                labelled_set,
+                SCALED_COVERAGE_WEIGHT * scale.width,
+                others,
             )
-        results[labelled_set.name] = [_on_scale(each, scale) for each in own]
     return results
 
 
@@ -101,15 +131,20 @@ def table(observed: Observed, fitted_to: Sequence[str]) -> list[str]:
     """A line for each model and set, whose observations are not among those of the fit."""
     lines = []
     for model in MODELS:
-        for name in observed[model]:
-            others = (own for each in fitted_to for other, own in observed[each].items() if other != name)
-            shares = errors(observed[model][name], fitted(chain(others)))
-            answered, high = shares["answered"], shares["high"]
-            figures = [answered[ANSWERABLE], high[ANSWERABLE], high[HIDDEN], answered[FOREIGN]]
-            percent = " | ".join(f"{100 * figure:.1f} %" for figure in figures)
-            by = " and ".join(fitted_to)
-            lines.append(f"| {by} | {model} | {name} | {percent} | {shares['auroc'][FOREIGN]:.3f} |")
+        for name, own in observed[model].items():
+            others = (each for one in fitted_to for other, each in observed[one].items() if other != name)
+            lines.append(_line(" and ".join(fitted_to), model, name, own, fitted(chain(others))))
     return lines
+
+
+def _line(
+    fitted_to: str, model: str, name: str, observations: Sequence[Observation], calibration: Calibration
+) -> str:
+    shares = errors(observations, calibration)
+    answered, high = shares["answered"], shares["high"]
+    figures = [answered[ANSWERABLE], high[ANSWERABLE], high[HIDDEN], answered[FOREIGN]]
+    percent = " | ".join(f"{100 * figure:.1f} %" for figure in figures)
+    return f"| {fitted_to} | {model} | {name} | {percent} | {shares['auroc'][FOREIGN]:.3f} |"
 
 
 if __name__ == "__main__":

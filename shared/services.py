@@ -161,12 +161,13 @@ class Services:
         return Calibration.on_scale(scale) if scale else NO_CALIBRATION
 
     def calibration_source(self, caller: Principal) -> str:
-        """The origin of the calibration of the embedder's answers: `rag.settings`, `built_in`, or `none`.
-        Raises a RagError."""
+        """The origin of the calibration of the embedder's answers: `rag.settings` for the adopter's own,
+        `shipped_questions` for the worker's, `built_in`, or `none`. Raises a RagError."""
         model = self.embedder.model
         for name in self._calibration_names(model, is_reranked=self.settings.rag_rerank_enabled):
-            if self.database.call(caller, "rag_get_calibration", {"model": name}, idempotent=True):
-                return "rag.settings"
+            row = self.database.call(caller, "rag_get_calibration", {"model": name}, idempotent=True)
+            if row:
+                return row.get("source") or "rag.settings"
         return "built_in" if model in CALIBRATIONS else "none"
 
     def _calibration_names(self, model: str, *, is_reranked: bool) -> list[str]:
@@ -249,8 +250,8 @@ class Services:
             )
         if self.embedder.model not in CALIBRATIONS:
             log.warning(
-                "%s has no built-in calibration of confidence: unless rag.settings has one, "
-                "answers are medium at most; see make calibrate in docs/evaluation.md",
+                "%s has no built-in calibration of confidence: answers are medium at most until the worker "
+                "or make calibrate has written one to rag.settings; see docs/evaluation.md",
                 self.embedder.model,
             )
         if self.settings.rag_llm_api_key is None:

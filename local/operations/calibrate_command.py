@@ -18,7 +18,7 @@ from rich.console import Console
 
 from local.errors import CommandError
 from local.operations.org_data.database import connected
-from shared.calibration.first_calibration import SHIPPED_QUESTIONS, fitted, shipped_search, stored
+from shared.calibration.first_calibration import fitted, shipped_search, stored
 from shared.calibration.labelled_sets import InvalidSet, LabelledSet, sets_in
 from shared.calibration.memory_search import MemorySearch
 from shared.calibration.stored_search import calibration_name_of, coverage_weight_of, observe_stored
@@ -129,7 +129,7 @@ def _calibration(
     if not sets:
         search = shipped_search(embedder)
         search.embed_until(math.inf)
-        return embedder.model, {**fitted(search, embedder, options.budget), "source": SHIPPED_QUESTIONS}
+        return embedder.model, fitted(search, embedder, options.budget)
     weight = coverage_weight_of(embedder)
     if sets[0].documents:
         search = MemorySearch(embedder, sets)

@@ -19,7 +19,7 @@ from shared.calibration.memory_search import MemorySearch
 from shared.clients.postgrest import Database
 from shared.errors import RagError
 from shared.generation.calibration_fit import BUDGET, HIDDEN, ON_TOPIC, report
-from shared.generation.confidence import CALIBRATIONS, SCALED_COVERAGE_WEIGHT
+from shared.generation.confidence import CALIBRATIONS, SCALED_COVERAGE_WEIGHT, SHIPPED_QUESTIONS
 from shared.models.embeddings import Embedder
 from shared.models.similarity_scale import measure_scale
 
@@ -27,8 +27,6 @@ log = logging.getLogger("rag")
 SHIPPED = Path(__file__).with_name("questions")
 # A worker of a release with other questions fits again.
 QUESTION_SET = "2026-11"
-# The source of such a calibration in rag.settings.
-SHIPPED_QUESTIONS = "shipped_questions"
 # The shipped documents are few, so that foreign questions are less similar to them than to an adopter's: of
 # six public sets, 3 % of the foreign questions are answered (docs/benchmarks.md).
 FOREIGN_ANSWERED = 0.3
@@ -52,7 +50,7 @@ def fitted(search: MemorySearch, embedder: Embedder, budget: float = BUDGET) -> 
         for name, items in search.observations(weight).items()
     }
     summary = report(observed, embedder.model, budget, weight, FOREIGN_ANSWERED)
-    return {**stored(summary), "question_set": QUESTION_SET}
+    return {**stored(summary), "question_set": QUESTION_SET, "source": SHIPPED_QUESTIONS}
 
 
 def stored(summary: dict[str, Any]) -> dict[str, Any]:

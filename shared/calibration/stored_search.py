@@ -63,9 +63,11 @@ def observe_stored(
 
 
 def coverage_weight_of(embedder: Embedder) -> float:
-    """The weight of a model's calibration: in proportion to the scale of its similarities, but that of the
-    built-in calibrations as they were fitted. Raises EmbeddingFailed."""
-    scale = None if embedder.model in CALIBRATIONS else measure_scale(embedder)
+    """The weight of a model's calibration: in proportion to the scale of its similarities, or as that of the
+    built-in one. Raises EmbeddingFailed."""
+    if built_in := CALIBRATIONS.get(embedder.model):
+        return built_in.coverage_weight
+    scale = measure_scale(embedder)
     return round(SCALED_COVERAGE_WEIGHT * scale.width, 4) if scale else COVERAGE_WEIGHT
 
 

@@ -186,6 +186,7 @@ create table rag.settings (
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
   calibrations jsonb not null default '{}' check (rag.is_calibrations(calibrations)),
+  calibration_claimed_until timestamptz,
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
@@ -227,7 +228,10 @@ comment on column rag.settings.graph_milliseconds is 'Time limit of graph expans
 comment on column rag.settings.calibrations is
   'Calibrations of confidence by embedding model, in the place of the built-in ones, or by "MODEL + RERANKER": slope, '
   'intercept, high, medium, ceiling_high, ceiling_medium, relevance, the weight of a reranker''s best score, and '
-  'coverage_weight, that of the question''s words; also date, set and expected errors. `make calibrate` writes them.';
+  'coverage_weight, that of the question''s words; also date, set and expected errors. `make calibrate` writes them. Those whose source is shipped_questions '
+  'are the worker''s.';
+comment on column rag.settings.calibration_claimed_until is
+  'Until when no other worker fits a calibration to the shipped questions.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is
@@ -6498,7 +6502,7 @@ comment on function public.rag_put_query_embedding is
   'expired vectors and the oldest above 64.';
 
 -- Calibration of confidence by embedding model, or by embedding model and reranker (rag.settings). The deployer writes
--- the calibration; the functions read it once a minute.
+-- it, or else the worker, fitted to the questions that the product ships; the functions read it once a minute.
 
 create function public.rag_get_calibration(model text)
 returns jsonb
@@ -6509,7 +6513,7 @@ begin
   return (
     select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
       'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
-      'relevance', fit -> 'relevance', 'coverage_weight', fit -> 'coverage_weight')
+      'relevance', fit -> 'relevance', 'coverage_weight', fit -> 'coverage_weight', 'source', fit -> 'source')
     from rag.settings
     cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
     where fit is not null);
@@ -6518,6 +6522,63 @@ $$;
 
 comment on function public.rag_get_calibration is
   'The deployment''s calibration of confidence for an embedding model, or "MODEL + RERANKER", or null.';
+
+create policy "the worker writes calibrations" on rag.settings
+  for update to rag_worker using (true) with check (true);
+
+create function rag.needs_calibration(settings rag.settings, model text, question_set text)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select model = any (settings.embedding_model || settings.other_embedding_models)
+    and (not settings.calibrations ? model or coalesce(
+      settings.calibrations -> model ->> 'source' = 'shipped_questions'
+        and settings.calibrations -> model ->> 'question_set' <> question_set, false))
+$$;
+
+comment on function rag.needs_calibration is
+  'Whether the model is one of the deployment''s and has no calibration, or one that is fitted to another set of shipped '
+  'questions. The deployer''s own calibrations stay.';
+
+create function public.rag_claim_calibration(model text, question_set text, lease_seconds integer default 1800)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_claim(1, lease_seconds);
+  update rag.settings
+  set calibration_claimed_until = clock_timestamp() + interval '1 second' * lease_seconds
+  where rag.needs_calibration(settings, rag_claim_calibration.model, question_set)
+    and coalesce(calibration_claimed_until < clock_timestamp(), true);
+  return found;
+end;
+$$;
+
+comment on function public.rag_claim_calibration is
+  'For the worker: whether the caller is the one that fits a calibration of the model to the shipped questions. No other caller '
+  'is, for as long as the lease.';
+
+create function public.rag_store_calibration(model text, calibration jsonb)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if (octet_length(calibration::text) <= 10000 and jsonb_typeof(calibration -> 'question_set') = 'string'
+    and rag.is_calibrations(jsonb_build_object(coalesce(rag_store_calibration.model, ''), calibration))) is not true
+  then
+    raise exception 'calibration must be that of shipped questions' using errcode = 'PT400', detail = 'invalid_calibration';
+  end if;
+  update rag.settings
+  set calibrations = calibrations || jsonb_build_object(rag_store_calibration.model,
+      calibration || '{"source": "shipped_questions"}'),
+    calibration_claimed_until = null
+  where rag.needs_calibration(settings, rag_store_calibration.model, calibration ->> 'question_set');
+  return found;
+end;
+$$;
+
+comment on function public.rag_store_calibration is
+  'For the worker: store a calibration of the model, fitted to the shipped questions. Returns whether the model still needs one.';
 
 -- Filters of metadata: for each key the value that the document's must equal, or operators, as in
 -- {"year": {"$gte": 2020}}. The names are MongoDB's, which Pinecone, Chroma, vecs and LangChain use too; the dollar
@@ -13773,7 +13834,7 @@ grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted,
   failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
-grant select on rag.settings to rag_worker;
+grant select, update (calibrations, calibration_claimed_until) on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
 grant select (org_id, id, expires_at), delete on rag.request_records to rag_worker;
@@ -13793,7 +13854,8 @@ grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
   rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
-  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day()
+  rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
+  rag.is_calibrations(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
@@ -13815,6 +13877,7 @@ begin
       ('unguarded', 'is_org_member(uuid)'),
       ('unguarded', 'rag_health()'),
       -- Only the worker's role calls these.
+      ('worker', 'rag_claim_calibration(text,text,integer)'),
       ('worker', 'rag_claim_deliveries(integer,integer)'),
       ('worker', 'rag_claim_jobs(text,integer,integer)'),
       ('worker', 'rag_claim_removals(integer)'),
@@ -13826,6 +13889,7 @@ begin
       ('worker', 'rag_remove_deleted_collections()'),
       ('worker', 'rag_remove_expired_records()'),
       ('worker', 'rag_remove_old_calls()'),
+      ('worker', 'rag_store_calibration(text,jsonb)'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),

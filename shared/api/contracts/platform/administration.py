@@ -54,14 +54,15 @@ class Embedding(BaseModel):
     """`dimensions`: those of the model, null if it is not available. `roles`: the prefix or the parameters
     with which it receives a question and a document. `models_of_orgs`: the models of the documents of the
     admin's orgs; searches find only those of `model`, and during a change those of the other. `calibration`:
-    the origin of the model's calibration of confidence; with `none`, answers are medium at most."""
+    the origin of the model's calibration of confidence: `rag.settings` for one of the adopter's questions,
+    `shipped_questions` for the worker's; with `none`, answers are medium at most."""
 
     model: str | None
     dimensions: int | None
     source: str | None
     roles: EmbeddingForms
     models_of_orgs: list[str]
-    calibration: Literal["rag.settings", "built_in", "none"] | None
+    calibration: Literal["rag.settings", "shipped_questions", "built_in", "none"] | None
 
 
 class Gateway(BaseModel):
