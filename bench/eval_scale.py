@@ -4,9 +4,9 @@
 
 Each folder is a labelled set, or holds some (labelled_sets.py). Each local model embeds a part of each set. A
 similarity counts by its position on the model's scale (shared/models/similarity_scale.py). The first table
-has the errors of each set under a fit on the other sets, by one of the models or by both; the next line is the
-fit on all sets, whose numbers shared/generation/confidence.py contains. The second table has the errors under
-the model's first calibration (shared/calibration/first_calibration.py).
+has the errors of each set under a fit on the other sets, by one of the models or by both; the next line is
+the fit on all sets, whose numbers shared/generation/confidence.py contains. The second table has the errors
+under the model's first calibration (shared/calibration/first_calibration.py).
 """
 
 import argparse

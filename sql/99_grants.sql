@@ -109,7 +109,7 @@ grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag
   rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
-  rag.is_calibrations(jsonb), rag.needs_calibration(rag.settings, text, text)
+  rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
   to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,

@@ -114,7 +114,7 @@ def _compile(folder: Path) -> None:
 
 def _copy(package: str, folder: Path, *excluded: str) -> None:
     for path in (ROOT / package).rglob("*"):
-        if path.suffix in {".py", ".toml", ".tsv"} and path.name not in excluded:
+        if path.suffix in {".py", ".toml", ".tsv", ".jsonl"} and path.name not in excluded:
             target = folder / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)

@@ -67,7 +67,7 @@ def test_the_zip_has_the_functions_and_shared_and_no_other_project_files(package
     assert {path.name for path in packaged.root.iterdir()} & ours == {"functions", "shared"}
     assert not list(packaged.root.rglob("*.sql"))
     for folder in ("functions", "shared"):
-        for suffix in ("py", "toml", "tsv"):
+        for suffix in ("py", "toml", "tsv", "jsonl"):
             held = {path.relative_to(packaged.root) for path in (packaged.root / folder).rglob(f"*.{suffix}")}
             written = {path.relative_to(ROOT) for path in (ROOT / folder).rglob(f"*.{suffix}")}
             assert held == written - {Path("functions/server.py"), Path("functions/schedule.py")}

@@ -27,7 +27,7 @@ def test_a_folder_is_a_set_or_holds_several(tmp_path: Path):
 
 
 def test_a_folder_without_a_set_is_an_error(tmp_path: Path):
-    with pytest.raises(InvalidSet, match=r"no corpus\.jsonl"):
+    with pytest.raises(InvalidSet, match=r"no queries\.jsonl"):
         sets_in(tmp_path)
 
 
