@@ -21,7 +21,7 @@ CORPUS, QUESTIONS, JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels.tsv"
 
 
 class InvalidSet(Exception):
-    """The message names the file, the line, and what is wrong with it."""
+    """The message names file, line and fault."""
 
 
 @dataclass(frozen=True, slots=True)
