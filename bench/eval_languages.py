@@ -1,4 +1,4 @@
-"""Questions in English, German and French over English documents, with the embedder of the environment.
+"""Questions in four languages over English documents, with the embedder of the environment.
 
     python -m bench.eval_languages
 
@@ -21,12 +21,12 @@ from local.demo_corpus import CORPUS, read_file
 from shared import pipeline
 from shared.calibration.labelled_sets import Item, LabelledSet
 from shared.calibration.stored_search import calibration_name_of, observe_stored
-from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, Observation, fit
+from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, Observation, fit_languages
 from shared.types import Confidence, Filters, Mode, Query
 
 QUESTIONS = Path(__file__).parent / "datasets" / "multilingual" / "questions.tsv"
 RESULTS = Path(__file__).parent / "results" / "languages.jsonl"
-LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
+LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish"}
 DEPTHS = 1, 5
 # Passages of one document can fill the first places.
 PASSAGES = 30
@@ -73,7 +73,7 @@ def measure(ingested: IngestedSet, sets: dict[str, LabelledSet]) -> list[Line]:
         ]
         for language, labelled in sets.items()
     }
-    calibrations = [fit([of[half] for of in halves.values()]) for half in range(2)]
+    calibrations = [fit_languages([of[half] for of in halves.values()]) for half in range(2)]
     lines = []
     for language, labelled in sets.items():
         answered = [

@@ -96,7 +96,7 @@ class MemorySearch:
 
     def observations(self, coverage_weight: float) -> dict[str, list[Observation]]:
         """By set. An answerable question is also observed without its documents, and, of several sets, over
-        the documents of the others alone."""
+        the documents of the other sets alone."""
         observed: dict[str, list[Observation]] = {}
         count = len(self._questions)
         of_passages = self._vectors[count:]
@@ -108,18 +108,23 @@ class MemorySearch:
             if kind != ANSWERABLE or not gold:
                 continue
             own.append(observe(HIDDEN, item.text, self._matches(nearest, gold), coverage_weight))
-            if elsewhere := self._matches(nearest, without=labelled_set.name):
+            sets = {passage.set_name for passage in self._passages if passage.document.id in gold}
+            if elsewhere := self._matches(nearest, without=sets):
                 own.append(observe(FOREIGN, item.text, elsewhere, coverage_weight))
         return observed
 
     def _matches(
-        self, nearest: Sequence[tuple[float, int]], hidden: Collection[str] = (), without: str | None = None
+        self,
+        nearest: Sequence[tuple[float, int]],
+        hidden: Collection[str] = (),
+        without: Collection[str] = (),
     ) -> list[Match]:
-        """The first matches, without these documents and that set."""
+        """The first matches, without these documents and sets."""
         kept = (
             (passage, similarity)
             for similarity, index in nearest
-            if (passage := self._passages[index]).document.id not in hidden and passage.set_name != without
+            if (passage := self._passages[index]).document.id not in hidden
+            and passage.set_name not in without
         )
         return [passage.match(similarity) for passage, similarity in islice(kept, JUDGED_MATCHES)]
 

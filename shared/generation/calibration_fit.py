@@ -17,7 +17,8 @@ with one passage on the subject. Each set has the same weight.
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from operator import mul
 from typing import Any
@@ -35,6 +36,9 @@ from shared.types import Match, Thresholds
 ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC = "answerable", "hidden", "foreign", "on_topic"
 KINDS = ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC
 BUDGET, ANSWERED, HELD_DOWN, HIDDEN_SHARE = 0.04, 0.95, 0.01, 0.75
+# For questions in another language than the best passage: how many of each side a fit needs, and the share of
+# foreign ones that may be answered.
+MIN_OTHER_LANGUAGES, OTHER_LANGUAGES_FOREIGN = 20, 0.1
 # The limit of rag.is_calibrations.
 MAX_SLOPE = 1000
 # Newton's method ends with a step below the first, or after so many.
@@ -139,22 +143,52 @@ def fit(
     )
 
 
+def fit_languages(
+    sets: Iterable[Sequence[Observation]],
+    budget: float = BUDGET,
+    coverage_weight: float = COVERAGE_WEIGHT,
+    foreign_answered: float | None = None,
+) -> Calibration:
+    """As fit, with a calibration of its own for questions in another language than the best passage, where
+    there are enough of them: by the similarity alone."""
+    sets = list(sets)
+    other = [item for items in sets for item in items if item.features.is_other_language]
+    own = [
+        [item for item in items if not item.features.is_other_language]
+        for items in sets
+        if _has_own_language(items)
+    ]
+    calibration = fit(own, budget, coverage_weight, foreign_answered)
+    answerable = sum(item.kind == ANSWERABLE for item in other)
+    if min(answerable, len(other) - answerable) < MIN_OTHER_LANGUAGES:
+        return calibration
+    of_other = fit([other], budget, 0.0, OTHER_LANGUAGES_FOREIGN)
+    return replace(calibration, other_languages=replace(of_other, ceiling=Thresholds(0.0, 0.0)))
+
+
+def _has_own_language(observations: Sequence[Observation]) -> bool:
+    """Whether most are of questions in the language of the best passage."""
+    return 2 * sum(item.features.is_other_language for item in observations) < len(observations)
+
+
 def errors(observations: Sequence[Observation], calibration: Calibration) -> dict[str, Any]:
     """What the calibration gives for these questions: by kind the shares called high and answered, AUROC of
     answerable questions against each other kind, the calibration error in ten bins, and the shares answered
     wrongly by the share of answerable questions answered (risk and coverage, as the threshold falls)."""
     scores: dict[str, list[float]] = {}
     is_high: dict[str, list[bool]] = {}
-    high, medium = calibration.thresholds.high, calibration.thresholds.medium
+    is_answered: dict[str, list[bool]] = {}
     for item in observations:
-        score = calibration.score(item.features)
+        applied = calibration.of_language(item.features)
+        score, thresholds = applied.score(item.features), applied.thresholds
         scores.setdefault(item.kind, []).append(score)
-        is_high.setdefault(item.kind, []).append(score >= high and not item.has_gap)
+        is_high.setdefault(item.kind, []).append(score >= thresholds.high and not item.has_gap)
+        is_answered.setdefault(item.kind, []).append(score >= thresholds.medium)
     present = [kind for kind in KINDS if kind in scores]
     return {
         "questions": {kind: len(scores[kind]) for kind in present},
         "high": {kind: _share(is_high[kind]) for kind in present},
-        "answered": {kind: _share([score >= medium for score in scores[kind]]) for kind in present},
+        "answered": {kind: _share(is_answered[kind]) for kind in present},
         "auroc": {kind: _auroc(scores[ANSWERABLE], scores[kind]) for kind in present if kind != ANSWERABLE},
         "calibration_error": _calibration_error(scores),
         "risk_coverage": _risk_coverage(scores),
@@ -170,13 +204,14 @@ def report(
 ) -> dict[str, Any]:
     """The calibration of all sets, and each set's errors under one that was fitted on the others. Raises as
     fit."""
-    calibration = fit(observations.values(), budget, coverage_weight, foreign_answered)
+    fitted = partial(
+        fit_languages, budget=budget, coverage_weight=coverage_weight, foreign_answered=foreign_answered
+    )
+    calibration = fitted(observations.values())
     by_set = {}
     for name, own in observations.items():
         others = [items for other, items in observations.items() if other != name]
-        by_set[name] = errors(
-            own, fit(others, budget, coverage_weight, foreign_answered) if others else calibration
-        )
+        by_set[name] = errors(own, fitted(others) if any(map(_has_own_language, others)) else calibration)
     return {
         "model": model,
         "budget": budget,

@@ -35,7 +35,8 @@ class Calibration:
     similarity below which the rag contract holds a level down; `relevance`: the weight of the log-odds of a
     reranker's best score, 0 for a search without a reranker; `is_fitted`: to the embedding model itself;
     `coverage_weight`: that of the coverage beside the similarity; `by_shipped_questions`: not by the
-    adopter's."""
+    adopter's; `other_languages`: for questions in another language than the best passage, whose words they
+    do not share."""
 
     slope: float
     intercept: float
@@ -45,6 +46,11 @@ class Calibration:
     coverage_weight: float = COVERAGE_WEIGHT
     is_fitted: bool = True
     by_shipped_questions: bool = False
+    other_languages: "Calibration | None" = None
+
+    def of_language(self, features: ConfidenceFeatures) -> "Calibration":
+        """The calibration that applies to the features."""
+        return self.other_languages if features.is_other_language and self.other_languages else self
 
     def score(self, features: ConfidenceFeatures) -> float:
         """The score, 0..1."""
@@ -62,9 +68,10 @@ class Calibration:
             row.get("relevance") or 0.0,
             COVERAGE_WEIGHT if (weight := row.get("coverage_weight")) is None else weight,
             by_shipped_questions=row.get("source") == SHIPPED_QUESTIONS,
+            other_languages=cls.of(row["other_languages"]) if row.get("other_languages") else None,
         )
 
-    def row(self) -> dict[str, float]:
+    def row(self) -> dict[str, Any]:
         """The calibration as rag.settings has it."""
         return {
             "slope": self.slope,
@@ -75,6 +82,7 @@ class Calibration:
             "ceiling_medium": self.ceiling.medium,
             **({"relevance": self.relevance} if self.relevance else {}),
             **({} if self.coverage_weight == COVERAGE_WEIGHT else {"coverage_weight": self.coverage_weight}),
+            **({"other_languages": self.other_languages.row()} if self.other_languages else {}),
         }
 
     @classmethod
@@ -103,6 +111,7 @@ NOT_CALIBRATED = (
 BY_SHIPPED_QUESTIONS = (
     "Confidence is calibrated by questions of the product, not by questions on these documents."
 )
+OTHER_LANGUAGE = "The best passage is in another language than the question."
 NOT_MEASURED = "The embedding model could not be measured yet, so no answer is withheld."
 # The first is fitted on the sets that bench/results/confidence.json names, with their errors; the second on
 # the shipped questions (shared/calibration), with its errors on public sets in docs/benchmarks.md.
@@ -136,6 +145,7 @@ def judge(features: ConfidenceFeatures, matches: Sequence[Match], calibration: C
     """The level by the score, at most medium where the matches lack a name, number, date, identifier or
     negation of the question, or one withdraws the value of another. By a calibration of other models
     it is medium at most, and by NO_CALIBRATION medium."""
+    is_by_shipped_questions, calibration = calibration.by_shipped_questions, calibration.of_language(features)
     score, thresholds, ceiling = calibration.score(features), calibration.thresholds, calibration.ceiling
     level = level_of(score, thresholds) if matches else Confidence.LOW
     because = [
@@ -146,7 +156,9 @@ def judge(features: ConfidenceFeatures, matches: Sequence[Match], calibration: C
     ]
     if calibration.relevance and features.relevance is not None:
         because.append(f"The reranker's best score is {features.relevance:.2f}.")
-    if matches and calibration.by_shipped_questions:
+    if features.is_other_language:
+        because.append(OTHER_LANGUAGE)
+    if matches and is_by_shipped_questions:
         because.append(BY_SHIPPED_QUESTIONS)
     against = []
     if matches and not calibration.is_fitted:

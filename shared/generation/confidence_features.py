@@ -20,12 +20,14 @@ from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.sentence_support import assertion_of
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
 from shared.text.function_words import FUNCTION_WORDS
-from shared.text.language_detection import language_of
+from shared.text.language_detection import clear_language_of, language_of
 from shared.text.stemming import WORDS, content_words, stems
 from shared.types import Match
 
 # Of a calibration that does not name another.
 COVERAGE_WEIGHT = 0.5
+# A passage with fewer function words of a language may be a table or code.
+WORDS_OF_LANGUAGE = 4
 # The line between the header of a table and its rows.
 BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
 
@@ -36,8 +38,8 @@ class ConfidenceFeatures:
     question's content words in one of its sentences, 0..1; `missing`: names, numbers, dates and identifiers
     of the question that no match contains, as the question writes them; `lacks_negation`: the question
     negates a word that no match negates; `has_withdrawal`: a newer match withdraws a quantity of an older
-    one, and one of the two is the best; `relevance`: a reranker's best score, 0..1; `best`: the best
-    match."""
+    one, and one of the two is the best; `relevance`: a reranker's best score, 0..1; `is_other_language`:
+    the best match is clearly not in the question's language; `best`: the best match."""
 
     similarity: float
     coverage: float
@@ -45,6 +47,7 @@ class ConfidenceFeatures:
     lacks_negation: bool = False
     has_withdrawal: bool = False
     relevance: float | None = None
+    is_other_language: bool = False
     best: Match | None = field(default=None, compare=False, repr=False)
 
     def total(self, coverage_weight: float) -> float:
@@ -76,7 +79,14 @@ def features_of(
         lacks_negation=_lacks_negation(question, passages),
         has_withdrawal=_has_withdrawal(_content_words(question), best.best, passages),
         relevance=max((match.relevance for match in matches if match.relevance is not None), default=None),
+        is_other_language=_is_other_language(question, best.best),
     )
+
+
+def _is_other_language(question: str, best: Match | None) -> bool:
+    own = clear_language_of(question)
+    other = clear_language_of(best.text, WORDS_OF_LANGUAGE) if best and own else None
+    return other is not None and other != own
 
 
 def missing_names(question: str, matches: Sequence[Match]) -> tuple[str, ...]:

@@ -30,13 +30,27 @@ _LETTERS: dict[Language, re.Pattern[str]] = {
 
 def language_of(question: str) -> Language:
     """The language of most of the question's function words; letters decide between equals."""
-    text = question[:MAX_CHARACTERS].casefold()
+    counts = _counts(question)
+    # The first of equal languages: English.
+    return max(counts, key=counts.__getitem__)
+
+
+def clear_language_of(text: str, words: int = 1) -> Language | None:
+    """The language that has more of the text's function words than each other one, and at least so many."""
+    (language, (count, _)), (_, (second, _)) = sorted(_counts(text).items(), key=lambda item: item[1])[:-3:-1]
+    return language if count >= words and count > second else None
+
+
+def _counts(text: str) -> dict[Language, tuple[int, bool]]:
+    """By language: the number of its function words, and whether the text has a letter of it."""
+    text = text[:MAX_CHARACTERS].casefold()
     words = _WORD.findall(text)
 
-    def word_and_letter_counts(language: Language) -> tuple[int, bool]:
-        count = sum(map(FUNCTION_WORDS[language].__contains__, words))
+    def has_letter(language: Language) -> bool:
         letters = _LETTERS.get(language)
-        return count, bool(letters and letters.search(text))
+        return bool(letters and letters.search(text))
 
-    # The first of equal languages: English.
-    return max(get_args(Language), key=word_and_letter_counts)
+    return {
+        language: (sum(map(FUNCTION_WORDS[language].__contains__, words)), has_letter(language))
+        for language in get_args(Language)
+    }

@@ -8,8 +8,11 @@ language sql immutable security invoker set search_path = ''
 as $$
   select jsonb_typeof(value) = 'object' and not exists (
     select
-    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as model (name, fit)
-    where coalesce(not (
+    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as model (name, calibration)
+    cross join lateral (
+      values (model.calibration), (model.calibration -> 'other_languages')
+    ) as part (fit)
+    where fit is not null and coalesce(not (
       jsonb_typeof(fit) = 'object'
       and jsonb_typeof(fit -> 'slope') = 'number' and jsonb_typeof(fit -> 'intercept') = 'number'
       and fit -> 'slope' between '-1000' and '1000' and fit -> 'intercept' between '-1000' and '1000'
@@ -99,7 +102,8 @@ comment on column rag.settings.graph_milliseconds is 'Time limit of graph expans
 comment on column rag.settings.calibrations is
   'Calibrations of confidence by embedding model, in the place of the built-in ones, or by "MODEL + RERANKER": slope, '
   'intercept, high, medium, ceiling_high, ceiling_medium, relevance, the weight of a reranker''s best score, and '
-  'coverage_weight, that of the question''s words; also date, set and expected errors. `make calibrate` writes them. Those whose source is shipped_questions '
+  'coverage_weight, that of the question''s words; other_languages, the same for questions in another language than '
+  'the best passage; also date, set and expected errors. `make calibrate` writes them. Those whose source is shipped_questions '
   'are the worker''s.';
 comment on column rag.settings.calibration_claimed_until is
   'Until when no other worker fits a calibration to the shipped questions.';

@@ -10,7 +10,8 @@ begin
   return (
     select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
       'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium',
-      'relevance', fit -> 'relevance', 'coverage_weight', fit -> 'coverage_weight', 'source', fit -> 'source')
+      'relevance', fit -> 'relevance', 'coverage_weight', fit -> 'coverage_weight', 'source', fit -> 'source',
+      'other_languages', fit -> 'other_languages')
     from rag.settings
     cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
     where fit is not null);
