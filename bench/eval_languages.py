@@ -22,6 +22,7 @@ from shared import pipeline
 from shared.calibration.labelled_sets import Item, LabelledSet
 from shared.calibration.stored_search import calibration_name_of, observe_stored
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, Observation, fit_languages
+from shared.generation.confidence import Calibration
 from shared.types import Confidence, Filters, Mode, Query
 
 QUESTIONS = Path(__file__).parent / "datasets" / "multilingual" / "questions.tsv"
@@ -77,7 +78,7 @@ def measure(ingested: IngestedSet, sets: dict[str, LabelledSet]) -> list[Line]:
     lines = []
     for language, labelled in sets.items():
         answered = [
-            (item, calibration.score(item.features) >= calibration.thresholds.medium)
+            (item, _is_answered(calibration, item))
             for calibration, items in zip(reversed(calibrations), halves[language], strict=True)
             for item in items
         ]
@@ -89,6 +90,11 @@ def measure(ingested: IngestedSet, sets: dict[str, LabelledSet]) -> list[Line]:
         }
         lines.append({**line, **{name: round(share, 3) for name, share in shares.items()}})
     return lines
+
+
+def _is_answered(calibration: Calibration, item: Observation) -> bool:
+    applied = calibration.of_language(item.features)
+    return applied.score(item.features) >= applied.thresholds.medium
 
 
 def half_of(labelled: LabelledSet, half: int) -> LabelledSet:

@@ -36,9 +36,8 @@ from shared.types import Match, Thresholds
 ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC = "answerable", "hidden", "foreign", "on_topic"
 KINDS = ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC
 BUDGET, ANSWERED, HELD_DOWN, HIDDEN_SHARE = 0.04, 0.95, 0.01, 0.75
-# For questions in another language than the best passage: how many of each side a fit needs, and the share of
-# foreign ones that may be answered.
-MIN_OTHER_LANGUAGES, OTHER_LANGUAGES_FOREIGN = 20, 0.1
+# How many questions in another language than the best passage a fit needs, with and without an answer.
+MIN_OTHER_LANGUAGES = 20
 # The limit of rag.is_calibrations.
 MAX_SLOPE = 1000
 # Newton's method ends with a step below the first, or after so many.
@@ -150,7 +149,8 @@ def fit_languages(
     foreign_answered: float | None = None,
 ) -> Calibration:
     """As fit, with a calibration of its own for questions in another language than the best passage, where
-    there are enough of them: by the similarity alone."""
+    there are enough of them: by the similarity alone, and medium at most, since a similar passage without the
+    answer is hardly less similar."""
     sets = list(sets)
     other = [item for items in sets for item in items if item.features.is_other_language]
     own = [
@@ -162,8 +162,10 @@ def fit_languages(
     answerable = sum(item.kind == ANSWERABLE for item in other)
     if min(answerable, len(other) - answerable) < MIN_OTHER_LANGUAGES:
         return calibration
-    of_other = fit([other], budget, 0.0, OTHER_LANGUAGES_FOREIGN)
-    return replace(calibration, other_languages=replace(of_other, ceiling=Thresholds(0.0, 0.0)))
+    of_other = fit([other], budget, 0.0, foreign_answered)
+    never_high = Thresholds(1.0, of_other.thresholds.medium)
+    of_other = replace(of_other, thresholds=never_high, ceiling=Thresholds(0.0, 0.0))
+    return replace(calibration, other_languages=of_other)
 
 
 def _has_own_language(observations: Sequence[Observation]) -> bool:

@@ -118,7 +118,14 @@ NOT_MEASURED = "The embedding model could not be measured yet, so no answer is w
 CALIBRATIONS = {
     "all-MiniLM-L6-v2": Calibration(7.371, -5.394, Thresholds(0.829, 0.284), Thresholds(0.095, 0.082)),
     "multilingual-e5-small": Calibration(
-        25.894, -23.055, Thresholds(0.774, 0.297), Thresholds(0.17, 0.165), coverage_weight=0.1012
+        25.562,
+        -22.769,
+        Thresholds(0.77, 0.304),
+        Thresholds(0.17, 0.165),
+        coverage_weight=0.1012,
+        other_languages=Calibration(
+            29.51, -23.936, Thresholds(1.0, 0.491), Thresholds(0.0, 0.0), coverage_weight=0.0
+        ),
     ),
 }
 

@@ -135,7 +135,20 @@ def test_after_a_failure_the_claim_expires_and_the_next_worker_begins_again(
     assert row_of(world) is None
 
 
-@pytest.mark.parametrize("calibration", ["null", "{}", '{"slope": 1}', '{"question_set": "x"}'])
+FIT = (
+    '"slope": 1, "intercept": 1, "high": 1, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0, '
+    '"question_set": "x"'
+)
+
+
+@pytest.mark.parametrize(
+    "calibration",
+    [
+        "null", "{}", '{"slope": 1}', '{"question_set": "x"}', f'{{{FIT}, "medium": 2}}',
+        f'{{{FIT}, "other_languages": {{}}}}', f'{{{FIT}, "other_languages": {{{FIT}, "slope": 1e9}}}}',
+        f'{{{FIT}, "sets": "{"x" * 10_000}"}}',
+    ],
+)  # fmt: skip
 def test_a_calibration_that_is_none_is_refused(world: World, calibration: str):
     statement = "select public.rag_store_calibration('uncalibrated', %s::jsonb)"
     with pytest.raises(psycopg.Error, match="calibration must be that of shipped questions"):

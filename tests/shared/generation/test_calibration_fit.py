@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, errors, fit, report
+from shared.generation.calibration_fit import (
+    ANSWERABLE,
+    FOREIGN,
+    HIDDEN,
+    Observation,
+    errors,
+    fit,
+    fit_languages,
+    report,
+)
 from shared.generation.confidence_features import ConfidenceFeatures
 
 
@@ -63,3 +72,22 @@ def test_a_set_of_one_kind_cannot_be_fitted(kinds: tuple[str, ...]):
     some = [item for item in observations(1) if item.kind in kinds]
     with pytest.raises(ValueError, match="needs answerable questions"):
         fit([some])
+
+
+def test_questions_in_another_language_have_a_fit_of_their_own_if_they_are_enough():
+    own = observations(1)
+    other = [
+        replace(
+            item,
+            features=replace(item.features, similarity=item.features.similarity / 2, is_other_language=True),
+        )
+        for item in observations(2)
+    ]
+    calibration = fit_languages([own, other])
+    assert replace(calibration, other_languages=None) == fit([own])
+    shares = errors(other, calibration)["answered"]
+    assert shares[ANSWERABLE] == pytest.approx(0.95, abs=0.01)
+    assert set(errors(other, calibration)["high"].values()) == {0.0}
+    assert errors(other, replace(calibration, other_languages=None))["answered"][ANSWERABLE] < 0.3
+    few = [item for item in other if item.kind == ANSWERABLE][:10] + other[-20:]
+    assert fit_languages([own, few]).other_languages is None

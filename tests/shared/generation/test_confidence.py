@@ -8,11 +8,13 @@ import pytest
 
 from local import ROOT
 from shared.generation.confidence import (
+    BY_SHIPPED_QUESTIONS,
     CALIBRATIONS,
     CONTRACT_THRESHOLDS,
     NO_CALIBRATION,
     NOT_CALIBRATED,
     NOT_MEASURED,
+    OTHER_LANGUAGE,
     Calibration,
     after_abstention,
     after_check,
@@ -216,3 +218,20 @@ def test_each_calibration_allows_three_levels():
     for calibration in CALIBRATIONS.values():
         for thresholds in (calibration.thresholds, calibration.ceiling):
             assert 0 < thresholds.medium < thresholds.high < 1
+
+
+def test_another_language_than_the_passage_s_has_its_own_calibration_where_there_is_one():
+    of_other = Calibration(10.0, -5.0, Thresholds(0.9, 0.5), Thresholds(0.0, 0.0), coverage_weight=0.0)
+    calibration = Calibration(
+        10.0, -9.0, Thresholds(0.8, 0.6), Thresholds(0.0, 0.0), other_languages=of_other
+    )
+    row = {**calibration.row(), "source": "shipped_questions"}
+    assert Calibration.of(row) == replace(calibration, by_shipped_questions=True)
+    features = ConfidenceFeatures(0.55, 0.1, is_other_language=True)
+    judgement = judge(features, [match()], Calibration.of(row))
+    assert (judgement.confidence, judgement.thresholds) == (Confidence.MEDIUM, of_other.thresholds)
+    assert {OTHER_LANGUAGE, BY_SHIPPED_QUESTIONS} <= {*judgement.because}
+    same = judge(replace(features, is_other_language=False), [match()], calibration)
+    assert (same.confidence, same.thresholds) == (Confidence.LOW, calibration.thresholds)
+    without = judge(features, [match()], replace(calibration, other_languages=None))
+    assert (without.confidence, OTHER_LANGUAGE in without.because) == (Confidence.LOW, True)

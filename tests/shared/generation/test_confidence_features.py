@@ -148,3 +148,23 @@ def test_the_relevance_is_the_reranker_s_best():
     matches = [match(relevance=relevance) for relevance in (0.2, 0.7)]
     assert features_of("Where is it?", matches).relevance == 0.7
     assert features_of("Where is it?", [match()]).relevance is None
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "expected"),
+    [
+        ("Wie schwer ist das Gerät mit seinem Akku?", MANUAL.text, True),
+        ("¿Cuánto pesa el aparato con la batería?", MANUAL.text, True),
+        ("How heavy is it?", MANUAL.text, False),
+        (
+            "Wie schwer ist das Gerät?",
+            "Das Gerät wiegt mit dem Akku 118 g, und Wind misst es nicht.",
+            False,
+        ),
+        # A table and a question of names have no clear language.
+        ("Wie schwer ist das Gerät?", "| Modell | g |\n|---|---|\n| FL-300 | 118 |", False),
+        ("FL-300 Akku", MANUAL.text, False),
+    ],
+)
+def test_a_match_is_in_another_language_where_both_are_clear(question: str, text: str, expected: bool):
+    assert features_of(question, [match(text, similarity=0.6)]).is_other_language is expected
