@@ -129,7 +129,7 @@ Dimensions = Annotated[int, Field(ge=256, le=3072)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 Share = Annotated[float, Field(ge=0, le=1)]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
-RerankProvider = Literal["cohere", "jina", "voyage", "mixedbread"]
+RerankProvider = Literal["cohere", "jina", "voyage", "mixedbread", "local"]
 
 
 # A prefix of the text, or parameters of the request.
@@ -206,7 +206,7 @@ class Settings(AppSettings):
     # set it.
     rag_rerank_enabled: bool = False
     rag_rerank_provider: RerankProvider | None = None
-    # Unset: the provider's default (hosted_rerankers.py).
+    # Unset: the provider's default (hosted_rerankers.py). Of local: a folder (local_reader.py).
     rag_rerank_model: str | None = None
     rag_rerank_api_key: SecretStr | None = None
     rag_rerank_url: Address | None = None

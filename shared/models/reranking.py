@@ -6,6 +6,7 @@ If a reranker fails, the matches keep their order, and the response says so. A w
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from shared.types import Match, SearchResult
 log = logging.getLogger("rag")
 # Time-out of reranking, retries included.
 RERANK_SECONDS = 5.0
+# The provider of a folder's model.
+LOCAL = "local"
 # Settings without effect unless there is a provider.
 SETTINGS_OF_A_PROVIDER = ("rag_rerank_enabled", "rag_rerank_model", "rag_rerank_api_key", "rag_rerank_url")
 
@@ -70,9 +73,11 @@ def reranker_for(settings: Settings) -> Reranker | None:
             if getattr(settings, name):
                 raise ConfigurationError(
                     f"{name.upper()}: set, but RAG_RERANK_PROVIDER is not; set RAG_RERANK_PROVIDER to one of "
-                    f"{', '.join(APIS)}, or remove {name.upper()}"
+                    f"{', '.join((*APIS, LOCAL))}, or remove {name.upper()}"
                 )
         return None
+    if provider == LOCAL:
+        return _local_reader(settings.rag_rerank_model)
     if key is None:
         raise ConfigurationError(
             f"RAG_RERANK_API_KEY: not set, but RAG_RERANK_PROVIDER is {provider}; set it; "
@@ -83,12 +88,32 @@ def reranker_for(settings: Settings) -> Reranker | None:
     return HostedReranker(api, url, key.get_secret_value(), model, RERANK_SECONDS)
 
 
+def _local_reader(folder: str | None) -> Reranker:
+    if folder is None:
+        raise ConfigurationError(
+            f"RAG_RERANK_MODEL: not set, but RAG_RERANK_PROVIDER is {LOCAL}; set it to a folder with "
+            "model.onnx and tokenizer.json"
+        )
+    try:
+        from shared.models.local_reader import LocalReader
+
+        return LocalReader(Path(folder), RERANK_SECONDS)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"RAG_RERANK_PROVIDER: {LOCAL} needs {error.name}: pip install -r requirements-local.txt"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"RAG_RERANK_MODEL: {error}") from error
+
+
 def reranker_details(settings: Settings) -> dict[str, str | None]:
     """Provider, model and host of the reranker, all None without one. Needs no key, which the function health
     does not have."""
     provider = settings.rag_rerank_provider
     if provider is None:
         return dict.fromkeys(("provider", "model", "source"))
+    if provider == LOCAL:
+        return {"provider": provider, "model": Path(settings.rag_rerank_model or "").name, "source": LOCAL}
     api = APIS[provider]
     host = urlsplit(settings.rag_rerank_url or api.url).hostname
     return {"provider": provider, "model": settings.rag_rerank_model or api.model, "source": host}

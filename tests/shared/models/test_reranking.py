@@ -135,7 +135,7 @@ def test_settings_without_effect_are_refused(subtests: pytest.Subtests):
             message = refusal(**{name: value})
             assert message == (
                 f"{name.upper()}: set, but RAG_RERANK_PROVIDER is not; set RAG_RERANK_PROVIDER to one of "
-                f"cohere, jina, voyage, mixedbread, or remove {name.upper()}"
+                f"cohere, jina, voyage, mixedbread, local, or remove {name.upper()}"
             )
 
 
