@@ -17,6 +17,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from shared.access.token_signer import call_with_claims_only, worker_principal
+from shared.generation.confidence import CALIBRATIONS
 from shared.services import Services
 
 Row = dict[str, Any]
@@ -102,6 +103,15 @@ class _Rows(Collector):
             for row in self._of(name):
                 gauge.add_metric([row["labels"]["label"]], row["value"])
             yield gauge
+        calibrated = GaugeMetricFamily(
+            "rag_confidence_calibrated",
+            "Whether confidence has a calibration for the deployment's embedding model; 0: medium at most.",
+            labels=["model"],
+        )
+        for row in self._of("rag_confidence_calibrated"):
+            model = row["labels"]["label"]
+            calibrated.add_metric([model], max(row["value"], model in CALIBRATIONS))
+        yield calibrated
         items = GaugeMetricFamily("rag_queue_items", "Items of the worker's queues.", labels=QUEUE_LABELS)
         oldest = GaugeMetricFamily(
             "rag_queue_oldest_due_seconds", "How long the oldest item has been due.", labels=["queue"]

@@ -12063,7 +12063,13 @@ begin
     where (select rag.reads_metrics())
     group by api_metrics.name, api_metrics.label
     union all
-    select quotas.* from rag.quota_metrics() as quotas;
+    select quotas.* from rag.quota_metrics() as quotas
+    union all
+    select 'rag_confidence_calibrated', jsonb_build_object('label', settings.embedding_model),
+      (settings.calibrations ? settings.embedding_model)::integer::double precision, 1::bigint, '{}'::double precision[],
+      '{}'::bigint[]
+    from rag.settings
+    where (select rag.reads_metrics());
 end;
 $$;
 

@@ -14,6 +14,7 @@ from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
 from tests.functions.app_server import app_with, client_of, services_with
 from tests.functions.test_administration import put_jobs
+from tests.sql.passages import deployed_with
 
 TOKEN = "a token of the operator's"
 
@@ -190,3 +191,16 @@ def gauges(client: TestClient, name: str) -> dict[tuple[str, ...], float]:
     """By the values of its labels."""
     (family,) = [each for each in text_string_to_metric_families(read(client)) if each.name == name]
     return {tuple(sample.labels.values()): sample.value for sample in family.samples}
+
+
+def test_a_model_without_a_calibration_is_a_gauge_of_zero(operated: TestClient, world: World):
+    calibration = {
+        "slope": 8, "intercept": -3, "high": 0.6, "medium": 0.3, "ceiling_high": 0, "ceiling_medium": 0,
+    }  # fmt: skip
+    for model, calibrations, value in (
+        ("all-MiniLM-L6-v2", {}, "1.0"),
+        ("another", {}, "0.0"),
+        ("another", {"another": calibration}, "1.0"),
+    ):
+        with deployed_with(world, embedding_model=model, calibrations=calibrations):
+            assert f'rag_confidence_calibrated{{model="{model}"}} {value}' in read(operated)
