@@ -10,7 +10,6 @@ under the model's first calibration (shared/calibration/first_calibration.py).
 """
 
 import argparse
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -62,8 +61,8 @@ def main() -> None:
     for model in MODELS:
         embedder = local_embedder(model)
         search = shipped_search(embedder)
-        search.embed_until(math.inf)
-        first = Calibration.of(first_calibration(search, embedder))
+        search.run_until()
+        first = Calibration.of(first_calibration(search, model))
         console.print(first, soft_wrap=True)
         lines += [
             _line("shipped questions", model, name, own, first) for name, own in observed[model].items()

@@ -30,6 +30,8 @@ from shared.services import Services
 
 # How long a call claims jobs. Afterwards the call finishes the claimed ones.
 BUDGET_SECONDS = 45.0
+# How long a call continues a calibration, for which the next documents wait.
+CALIBRATION_SECONDS = 5.0
 
 app = create_app(error_format, "ingest", searches=False, errors=(401, 404, 500, 503))
 
@@ -56,7 +58,7 @@ def ingest(services: Core) -> WorkReport:
 def _calibrate(services: Services, signer: Signer) -> bool:
     """Whether each model of the deployment has a calibration, or another worker fits it."""
     done = [
-        continue_first_calibration(services.database, signer, embedder, BUDGET_SECONDS)
+        continue_first_calibration(services.database, signer, embedder, CALIBRATION_SECONDS)
         for embedder in services.embedders
     ]
     return all(done)

@@ -6,7 +6,6 @@ finds. Without FOLDER, the questions are those that the product ships.
 """
 
 import argparse
-import math
 import os
 from contextlib import closing
 from pathlib import Path
@@ -128,13 +127,13 @@ def _calibration(
     embedder = services.embedder
     if not sets:
         search = shipped_search(embedder)
-        search.embed_until(math.inf)
-        return embedder.model, fitted(search, embedder, options.budget)
+        search.run_until()
+        return embedder.model, fitted(search, embedder.model, options.budget)
     weight = coverage_weight_of(embedder)
     if sets[0].documents:
-        search = MemorySearch(embedder, sets)
-        search.embed_until(math.inf)
-        name, observed = embedder.model, search.observations(weight)
+        search = MemorySearch(embedder, sets, weight)
+        search.run_until()
+        name, observed = embedder.model, search.observations
     else:
         caller = _caller(services, options)
         name, observed = (

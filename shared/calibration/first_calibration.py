@@ -33,23 +33,22 @@ FOREIGN_ANSWERED = 0.3
 
 
 def shipped_search(embedder: Embedder) -> MemorySearch:
-    """Raises ConfigurationError where the embedder cannot be loaded."""
-    return MemorySearch(embedder, sets_in(SHIPPED))
-
-
-def fitted(search: MemorySearch, embedder: Embedder, budget: float = BUDGET) -> dict[str, Any]:
-    """The calibration as rag.settings has it, with its date and its errors: each set's, if there are
-    several, by a fit of the others. Raises EmbeddingFailed, and ValueError for a model that does not tell
-    the questions apart."""
+    """Raises EmbeddingFailed, and ValueError for a model that does not tell the questions apart."""
     scale = measure_scale(embedder)
     if scale is None:
         raise ValueError("the model does not tell questions with an answer from others")
-    weight = round(SCALED_COVERAGE_WEIGHT * scale.width, 4)
+    return MemorySearch(embedder, sets_in(SHIPPED), round(SCALED_COVERAGE_WEIGHT * scale.width, 4))
+
+
+def fitted(search: MemorySearch, model: str, budget: float = BUDGET) -> dict[str, Any]:
+    """The calibration as rag.settings has it, with its date and its errors: each set's, if there are
+    several, by a fit of the others. Raises ValueError for a model that does not tell the questions
+    apart."""
     observed = {
         name: [replace(item, kind=HIDDEN) if item.kind == ON_TOPIC else item for item in items]
-        for name, items in search.observations(weight).items()
+        for name, items in search.observations.items()
     }
-    summary = report(observed, embedder.model, budget, weight, FOREIGN_ANSWERED)
+    summary = report(observed, model, budget, search.coverage_weight, FOREIGN_ANSWERED)
     return {**stored(summary), "question_set": QUESTION_SET, "source": SHIPPED_QUESTIONS}
 
 
@@ -84,10 +83,10 @@ def continue_first_calibration(
                 "%s has no calibration of confidence: it is fitted to the shipped questions", embedder.model
             )
             search = shipped_search(embedder)
-        if not search.embed_until(end):
+        if not search.run_until(end):
             _searches[embedder] = search
             return False
-        call("rag_store_calibration", calibration=fitted(search, embedder))
+        call("rag_store_calibration", calibration=fitted(search, embedder.model))
         log.info("the calibration of %s is in rag.settings", embedder.model)
     except RagError as error:
         log.warning(

@@ -58,9 +58,13 @@ class _Passage:
 
 
 class MemorySearch:
-    """Labelled sets and their vectors, which `embed_until` makes in slices of time."""
+    """Labelled sets that are embedded and searched in slices of time. `observations`: by set. An answerable
+    question is also observed without its documents, and, of several sets, over the documents of the other
+    sets alone."""
 
-    def __init__(self, embedder: Embedder, sets: Sequence[LabelledSet]) -> None:
+    def __init__(self, embedder: Embedder, sets: Sequence[LabelledSet], coverage_weight: float) -> None:
+        self.coverage_weight = coverage_weight
+        self.observations: dict[str, list[Observation]] = {}
         self._embedder = embedder
         self._questions = [
             (labelled_set, item, kind)
@@ -72,46 +76,48 @@ class MemorySearch:
         self._texts = [item.text for _, item, _ in self._questions]
         for labelled_set in sets:
             for document in labelled_set.documents:
-                chunked = chunk_document(embedder, document.title or document.id, document.text, None)
+                text = document.text or document.title
+                chunked = chunk_document(embedder, document.title or document.id, text, None)
                 self._texts += chunked.passages
                 self._passages += [
                     _Passage(labelled_set.name, document, ordinal, chunk)
                     for ordinal, chunk in enumerate(chunked.chunks)
                 ]
         self._vectors: list[array[float]] = []
+        self._observed = 0
 
-    def embed_until(self, end: float) -> bool:
-        """Embed texts until that time of time.monotonic, at least one batch. Returns whether all are
-        embedded. Raises EmbeddingFailed; a later call continues."""
-        while len(self._vectors) < len(self._texts):
-            first = len(self._vectors)
-            is_question = first < len(self._questions)
-            last = min(first + EMBEDDED_AT_ONCE, len(self._questions) if is_question else len(self._texts))
-            role = Role.QUESTION if is_question else Role.DOCUMENT
-            vectors = embed(self._embedder, self._texts[first:last], role, background=True)
-            self._vectors += map(_unit, vectors)
+    def run_until(self, end: float = math.inf) -> bool:
+        """Embed texts, and then observe questions, until that time of time.monotonic, at least one batch or
+        one question. Returns whether all are observed. Raises EmbeddingFailed; a later call continues."""
+        while self._observed < len(self._questions):
+            if len(self._vectors) < len(self._texts):
+                self._embed_batch()
+            else:
+                self._observe()
             if time.monotonic() >= end:
                 break
-        return len(self._vectors) == len(self._texts)
+        return self._observed == len(self._questions)
 
-    def observations(self, coverage_weight: float) -> dict[str, list[Observation]]:
-        """By set. An answerable question is also observed without its documents, and, of several sets, over
-        the documents of the other sets alone."""
-        observed: dict[str, list[Observation]] = {}
-        count = len(self._questions)
-        of_passages = self._vectors[count:]
-        for (labelled_set, item, kind), vector in zip(self._questions, self._vectors[:count], strict=True):
-            nearest = _nearest(vector, of_passages)
-            gold = labelled_set.relevant.get(item.id, {})
-            own = observed.setdefault(labelled_set.name, [])
-            own.append(observe(kind, item.text, self._matches(nearest), coverage_weight))
-            if kind != ANSWERABLE or not gold:
-                continue
-            own.append(observe(HIDDEN, item.text, self._matches(nearest, gold), coverage_weight))
+    def _embed_batch(self) -> None:
+        first, count = len(self._vectors), len(self._questions)
+        is_question = first < count
+        last = min(first + EMBEDDED_AT_ONCE, count if is_question else len(self._texts))
+        role = Role.QUESTION if is_question else Role.DOCUMENT
+        vectors = embed(self._embedder, self._texts[first:last], role, background=True)
+        self._vectors += map(_unit, vectors)
+
+    def _observe(self) -> None:
+        labelled_set, item, kind = self._questions[self._observed]
+        nearest = _nearest(self._vectors[self._observed], self._vectors[len(self._questions) :])
+        gold = labelled_set.relevant.get(item.id, {})
+        own = self.observations.setdefault(labelled_set.name, [])
+        own.append(observe(kind, item.text, self._matches(nearest), self.coverage_weight))
+        if kind == ANSWERABLE and gold:
+            own.append(observe(HIDDEN, item.text, self._matches(nearest, gold), self.coverage_weight))
             sets = {passage.set_name for passage in self._passages if passage.document.id in gold}
             if elsewhere := self._matches(nearest, without=sets):
-                own.append(observe(FOREIGN, item.text, elsewhere, coverage_weight))
-        return observed
+                own.append(observe(FOREIGN, item.text, elsewhere, self.coverage_weight))
+        self._observed += 1
 
     def _matches(
         self,
