@@ -26,8 +26,7 @@ def on_database_with_settings(run: Callable[[str, Settings, Namespace], None]) -
 
     def command(stack: Stack, options: Namespace) -> None:
         url = _database_url(stack, options)
-        if getattr(options, "user", None):
-            options.token = stack.token(options.user)
+        options.token = stack.token(options.user) if getattr(options, "user", None) else None
         run(url, read_settings() if options.database else settings_of(stack), options)
 
     return command

@@ -30,7 +30,7 @@ from shared.types import Principal
 FEW_QUESTIONS = 50
 KIND_WORDS = {
     ANSWERABLE: "answerable questions",
-    HIDDEN: "questions whose documents were hidden",
+    HIDDEN: "questions whose documents were hidden or do not exist",
     FOREIGN: "questions on other subjects",
     ON_TOPIC: "questions on the subject without an answer",
 }
@@ -63,6 +63,8 @@ def run(database_url: str, settings: Settings, options: argparse.Namespace) -> N
         except ValueError as error:
             raise CommandError(str(error)) from None
         connection.execute("update rag.settings set calibrations = calibrations || %s", [Jsonb({name: row})])
+    if len(row["sets"]) > 1:
+        console.print("Each set by a calibration that is fitted to the other sets:")
     for set_name, errors in row["sets"].items():
         console.print(sentences(set_name, errors))
     console.print(f"rag.settings has the calibration of {name}; the functions read it within a minute.")

@@ -32,7 +32,7 @@ def observe_stored(
     others: Sequence[LabelledSet] = (),
 ) -> list[Observation]:
     """A question of another set counts as foreign. The ids of the set's documents are the names that the
-    caller gave them, or their ids. Raises a RagError."""
+    caller gave them, or their ids. Raises a RagError, and ValueError where no search finds any of them."""
 
     def matches_of(question: str) -> tuple[Match, ...]:
         # More than are judged: hidden questions need others in the place of removed ones.
@@ -43,6 +43,7 @@ def observe_stored(
         return pipeline.search(services, caller, query).matches
 
     observations: list[Observation] = []
+    is_any_found = not labelled_set.relevant
     for item in _sample(labelled_set.questions, QUESTIONS):
         kind = labelled_set.kind_of(item)
         if kind is None:
@@ -50,9 +51,15 @@ def observe_stored(
         matches = matches_of(item.text)
         observations.append(observe(kind, item.text, matches, coverage_weight))
         gold = labelled_set.relevant.get(item.id, {})
+        is_any_found |= any(match.document_name in gold for match in matches)
         if kind == ANSWERABLE and gold:
             without = [match for match in matches if match.document_name not in gold]
             observations.append(observe(HIDDEN, item.text, without, coverage_weight))
+    if not is_any_found:
+        raise ValueError(
+            f"{labelled_set.name}: no document of qrels.tsv was found; its ids are the names that the user "
+            "gave the documents, or their ids"
+        )
     for other in others:
         answerable = (item for item in other.questions if other.kind_of(item) == ANSWERABLE)
         observations += [

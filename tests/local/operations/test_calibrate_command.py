@@ -125,7 +125,7 @@ def test_without_a_folder_the_shipped_questions_are_fitted(
 
 
 def test_nothing_is_embedded_before_folder_labels_and_database_are_checked(
-    stack: Stack, settings: Settings, calibrations: World, questions: Path, tmp_path: Path
+    stack: Stack, settings: Settings, people: People, calibrations: World, questions: Path, tmp_path: Path
 ):
     unlabelled = tmp_path / "unlabelled"
     unlabelled.mkdir()
@@ -155,6 +155,8 @@ def test_nothing_is_embedded_before_folder_labels_and_database_are_checked(
         calibrate(stack, settings, questions)
     with pytest.raises(RagError):
         calibrate(stack, settings, questions, token="no token")
+    with pytest.raises(CommandError, match=r"no document of qrels\.tsv was found"):
+        calibrate(stack, settings, questions, token=people.bob.token())
     assert of(calibrations) == {}
 
 
