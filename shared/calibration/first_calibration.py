@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from shared.access.token_signer import Signer, worker_principal
 from shared.calibration.labelled_sets import sets_in
@@ -59,6 +59,8 @@ def stored(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 _searches: WeakKeyDictionary[Embedder, MemorySearch] = WeakKeyDictionary()
+# Models that no calibration fits: they are not embedded again by this process.
+_unfit: WeakSet[Embedder] = WeakSet()
 
 
 def continue_first_calibration(
@@ -67,7 +69,7 @@ def continue_first_calibration(
     """For the worker: fit the model's first calibration, where the database has none and no other worker does
     so, or continue for so many seconds. Returns whether nothing remains. A failure is logged; the claim
     expires, and then a worker begins again."""
-    if embedder.model in CALIBRATIONS:
+    if embedder.model in CALIBRATIONS or embedder in _unfit:
         return True
 
     def call(function: str, **arguments: Any) -> Any:
@@ -93,5 +95,6 @@ def continue_first_calibration(
             "%s could not be calibrated (%s); the worker tries again", embedder.model, error.log_reason
         )
     except ValueError as error:
+        _unfit.add(embedder)
         log.warning("%s: no calibration: %s; see make calibrate", embedder.model, error)
     return True

@@ -20,6 +20,7 @@ from shared.calibration.first_calibration import (
 )
 from shared.config import MULTILINGUAL_MODEL, Settings
 from shared.generation.confidence import BY_SHIPPED_QUESTIONS, CALIBRATIONS, NOT_CALIBRATED, Calibration
+from shared.models.embedding_roles import Role
 from shared.models.embeddings import local_embedder
 from shared.services import Services
 from tests.actors import World
@@ -29,7 +30,7 @@ from tests.functions.search_workspace import put
 from tests.functions.test_answers_without_a_model import HOME
 from tests.functions.test_uncalibrated_model import TEXTS, deployed, details
 from tests.sql.passages import deployed_with
-from tests.stand_in_server import Reply
+from tests.stand_in_server import Reply, Request
 
 pytestmark = pytest.mark.usefixtures("unlimited_wait_for_scales", "no_jobs")
 QUESTION = "At how many degrees does the kettle switch off?"
@@ -170,3 +171,24 @@ def test_the_built_in_calibration_of_e5_is_that_of_the_shipped_questions():
     assert row.slope == pytest.approx(built_in.slope, rel=0.02)
     assert row.thresholds.medium == pytest.approx(built_in.thresholds.medium, abs=0.02)
     assert row.thresholds.high == pytest.approx(built_in.thresholds.high, abs=0.02)
+
+
+def test_a_model_that_does_not_tell_the_questions_apart_is_not_embedded_again(
+    endpoint_of_model: Any, world: World, caplog: pytest.LogCaptureFixture
+):
+    deployment, endpoint = endpoint_of_model
+
+    def alike(request: Request) -> Any:
+        return {
+            "data": [{"index": index, "embedding": [1.0, 0.5]} for index in range(len(request.json["input"]))]
+        }
+
+    # The first reply is still the local model's.
+    endpoint.replies(Reply(json=alike))
+    deployment.embedder.embed(["a text"], Role.DOCUMENT)
+    assert calibrate(deployment)
+    assert "does not tell questions with an answer from others" in caplog.text
+    done = len(endpoint.requests)
+    world.sql("update rag.settings set calibration_claimed_until = null")
+    assert calibrate(deployment)
+    assert len(endpoint.requests) == done
