@@ -125,7 +125,7 @@ calibrate: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m local calibrate $(DATA) $(BUDGET:%=--budget %) $(DATABASE:%=--database "%")
 
 eval: .venv/ready-dev node_modules/ready
-	@test -n "$(DATA)" || { echo "make eval DATA=folder; the folder's format: bench/labelled_sets.py"; exit 2; }
+	@test -n "$(DATA)" || { echo "make eval DATA=folder; the folder's format: shared/calibration/labelled_sets.py"; exit 2; }
 	$(BIN)/python -m bench.evaluate $(DATA)
 
 compare: .venv/ready-dev node_modules/ready

@@ -2,7 +2,7 @@
 
     python -m bench.compare FOLDER --change NAME=VALUE [--change NAME=VALUE ...]
 
-FOLDER is a labelled set or has several (bench/labelled_sets.py). The environment is compared with the same
+FOLDER is a labelled set or has several (labelled_sets.py). The environment is compared with the same
 environment after the changes. NAME is a setting of the functions in capitals (RAG_RERANK_ENABLED), a column
 of rag.settings (similarity_share), or mode: that of the searches, hybrid by default. A change of the
 embedding model or of chunks needs another ingestion and is not possible here. Each difference has the 95 %

@@ -2,7 +2,7 @@
 
     python -m bench.evaluate FOLDER [--questions 225] [--parts graph] [--neutral-titles]
 
-FOLDER is a labelled set or has several (bench/labelled_sets.py). Each corpus goes through the real ingestion
+FOLDER is a labelled set or has several (labelled_sets.py). Each corpus goes through the real ingestion
 path into a temporary stack. bench/eval_quality.py measures retrieval, bench/eval_keyword.py keyword search
 beside BM25 by the length of questions, bench/eval_graph.py the effect of the graph,
 bench/confidence_tables.py the confidence. bench/eval_support.py, the grounding check, needs only the

@@ -2,7 +2,7 @@
 
     python -m bench.labelled_records URL ORG FOLDER [--private]
 
-URL is that of the database, whose role must see all rows. FOLDER gets the files of bench/labelled_sets.py:
+URL is that of the database, whose role must see all rows. FOLDER gets the files of labelled_sets.py:
 the org's shared documents, and the questions that its admins have labelled (docs/records.md), each once with
 the label of its latest labelled record: the text of the search, or of the question if there were several
 searches. A question is left out if none of its documents is exported. Private documents only with --private:

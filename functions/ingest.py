@@ -98,6 +98,7 @@ def work(services: Services) -> WorkReport:
     extend_hnsw(services.database, signer)
     if services.storage:
         remove_due(services.database, signer, services.storage)
+    is_calibrated = calibration.result()
     deliveries, _ = delivery.result()
     extractions, all_extracted = extraction.result()
     listings, all_listed = listing.result()
@@ -109,7 +110,7 @@ def work(services: Services) -> WorkReport:
         undelivered=deliveries.claimed - deliveries.completed,
         read=extractions.completed,
         sources=listings.completed,
-        idle=is_idle and all_extracted and all_listed and calibration.result(),
+        idle=is_idle and all_extracted and all_listed and is_calibrated,
     )
 
 

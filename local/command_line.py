@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from local import search_command, stack_commands, verify_command
-from local.command_targets import Command, on_api, on_database, on_database_with_settings
+from local.command_targets import Command, on_api, on_database, on_database_as_user, on_database_with_settings
 from local.operations import (
     bulk_load,
     calibrate_command,
@@ -94,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
         (
             "calibrate",
             calibrate_command,
-            on_database_with_settings(calibrate_command.run),
+            on_database_as_user(calibrate_command.run),
             "fit confidence to labelled questions, or without FOLDER to those of the product",
         ),
         ("export", export_command, on_database(export_command.run), "write an org's data to a file"),

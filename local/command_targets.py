@@ -21,13 +21,23 @@ def on_database(run: Callable[[str, Namespace], None]) -> Command:
 
 
 def on_database_with_settings(run: Callable[[str, Settings, Namespace], None]) -> Command:
-    """A command that also embeds: with the settings of the environment, or the stack's; as --user, if it has
-    that option."""
+    """A command that also embeds: with the settings of the environment, or the stack's."""
 
     def command(stack: Stack, options: Namespace) -> None:
         url = _database_url(stack, options)
-        options.token = stack.token(options.user) if getattr(options, "user", None) else None
         run(url, read_settings() if options.database else settings_of(stack), options)
+
+    return command
+
+
+def on_database_as_user(run: Callable[[str, Settings, Namespace], None]) -> Command:
+    """A command that also searches as --user of the stack, whose token it has as an option."""
+
+    def command(stack: Stack, options: Namespace) -> None:
+        if options.user and options.database:
+            raise CommandError("--user is of the local stack: with --database, set RAG_TOKEN")
+        options.token = stack.token(options.user) if options.user else None
+        on_database_with_settings(run)(stack, options)
 
     return command
 

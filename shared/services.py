@@ -34,7 +34,13 @@ from shared.errors import (
     SnapshotsOff,
     StorageOff,
 )
-from shared.generation.confidence import CALIBRATIONS, NO_CALIBRATION, Calibration, calibration_name
+from shared.generation.confidence import (
+    CALIBRATIONS,
+    NO_CALIBRATION,
+    SHIPPED_QUESTIONS,
+    Calibration,
+    calibration_name,
+)
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.chunk_size_and_window import EmbedderLimits
@@ -167,7 +173,7 @@ class Services:
         for name in self._calibration_names(model, is_reranked=self.settings.rag_rerank_enabled):
             row = self.database.call(caller, "rag_get_calibration", {"model": name}, idempotent=True)
             if row:
-                return row.get("source") or "rag.settings"
+                return SHIPPED_QUESTIONS if row.get("source") == SHIPPED_QUESTIONS else "rag.settings"
         return "built_in" if model in CALIBRATIONS else "none"
 
     def _calibration_names(self, model: str, *, is_reranked: bool) -> list[str]:

@@ -23,6 +23,7 @@ from shared.calibration.memory_search import MemorySearch
 from shared.calibration.stored_search import calibration_name_of, coverage_weight_of, observe_stored
 from shared.config import Settings
 from shared.generation.calibration_fit import ANSWERABLE, BUDGET, FOREIGN, HIDDEN, ON_TOPIC, report
+from shared.generation.confidence import SHIPPED_QUESTIONS
 from shared.services import Services
 from shared.types import Principal
 
@@ -58,6 +59,8 @@ def run(database_url: str, settings: Settings, options: argparse.Namespace) -> N
     with connected(database_url, autocommit=True) as connection, closing(Services(settings)) as services:
         model = services.embedder.model
         _check_model(connection, model)
+        if not sets:
+            _check_no_own_calibration(connection, model)
         try:
             name, row = _calibration(services, sets, options)
         except ValueError as error:
@@ -122,6 +125,19 @@ def _check_model(connection: psycopg.Connection[Any], model: str) -> None:
         )
 
 
+def _check_no_own_calibration(connection: psycopg.Connection[Any], model: str) -> None:
+    """Raises CommandError where the shipped questions would replace a fit to the deployer's."""
+    row = connection.execute(
+        "select calibrations -> %(model)s ->> 'source' from rag.settings where calibrations ? %(model)s",
+        {"model": model},
+    ).fetchone()
+    if row and row[0] != SHIPPED_QUESTIONS:
+        raise CommandError(
+            f"rag.settings has a calibration of {model} by questions of yours, which those of the product do not "
+            "replace: name a FOLDER, or remove it with: update rag.settings set calibrations = '{}'"
+        )
+
+
 def _calibration(
     services: Services, sets: list[LabelledSet], options: argparse.Namespace
 ) -> tuple[str, dict[str, Any]]:
@@ -131,13 +147,13 @@ def _calibration(
         search = shipped_search(embedder)
         search.run_until()
         return embedder.model, fitted(search, embedder.model, options.budget)
+    caller = None if sets[0].documents else _caller(services, options)
     weight = coverage_weight_of(embedder)
-    if sets[0].documents:
+    if caller is None:
         search = MemorySearch(embedder, sets, weight)
         search.run_until()
         name, observed = embedder.model, search.observations
     else:
-        caller = _caller(services, options)
         name, observed = (
             calibration_name_of(services),
             {each.name: observe_stored(services, caller, each, weight) for each in sets},

@@ -59,8 +59,15 @@ def stored(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 _searches: WeakKeyDictionary[Embedder, MemorySearch] = WeakKeyDictionary()
+# Those whose claim this process has.
+_claimed: WeakSet[Embedder] = WeakSet()
 # Models that no calibration fits: they are not embedded again by this process.
 _unfit: WeakSet[Embedder] = WeakSet()
+
+
+def _end(embedder: Embedder) -> None:
+    _searches.pop(embedder, None)
+    _claimed.discard(embedder)
 
 
 def continue_first_calibration(
@@ -76,25 +83,30 @@ def continue_first_calibration(
         return database.call(worker_principal(signer), function, {"model": embedder.model, **arguments})
 
     end = time.monotonic() + seconds
-    search = _searches.pop(embedder, None)
+    search = _searches.get(embedder)
     try:
-        if search is None:
+        if embedder not in _claimed:
             if not call("rag_claim_calibration", question_set=QUESTION_SET):
                 return True
+            _claimed.add(embedder)
+        if search is None:
             log.info(
                 "%s has no calibration of confidence: it is fitted to the shipped questions", embedder.model
             )
-            search = shipped_search(embedder)
+            search = _searches[embedder] = shipped_search(embedder)
         if not search.run_until(end):
-            _searches[embedder] = search
             return False
         call("rag_store_calibration", calibration=fitted(search, embedder.model))
         log.info("the calibration of %s is in rag.settings", embedder.model)
+        _end(embedder)
     except RagError as error:
+        # The search stays: the next claim continues it.
+        _claimed.discard(embedder)
         log.warning(
             "%s could not be calibrated (%s); the worker tries again", embedder.model, error.log_reason
         )
     except ValueError as error:
         _unfit.add(embedder)
+        _end(embedder)
         log.warning("%s: no calibration: %s; see make calibrate", embedder.model, error)
     return True

@@ -6,6 +6,7 @@ from zlib import crc32
 
 from shared import pipeline
 from shared.calibration.labelled_sets import Item, LabelledSet
+from shared.errors import RerankFailed
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, observe
 from shared.generation.confidence import (
     CALIBRATIONS,
@@ -40,7 +41,10 @@ def observe_stored(
             pipeline.confidence_query(question[:MAX_CHARACTERS], Filters(), services.reranker is not None),
             top_k=2 * JUDGED_MATCHES,
         )
-        return pipeline.search(services, caller, query).matches
+        result = pipeline.search(services, caller, query)
+        if result.rerank_failed:
+            raise RerankFailed(log_reason="a search of the calibration was not reranked")
+        return result.matches
 
     observations: list[Observation] = []
     is_any_found = not labelled_set.relevant

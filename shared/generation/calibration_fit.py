@@ -158,11 +158,17 @@ def fit_languages(
         for items in sets
         if _has_own_language(items)
     ]
+    if not own:
+        raise ValueError("a calibration needs questions in the language of the documents")
     calibration = fit(own, budget, coverage_weight, foreign_answered)
     answerable = sum(item.kind == ANSWERABLE for item in other)
-    if min(answerable, len(other) - answerable) < MIN_OTHER_LANGUAGES:
+    without = sum(item.kind in (HIDDEN, FOREIGN) for item in other)
+    if min(answerable, without) < MIN_OTHER_LANGUAGES:
         return calibration
-    of_other = fit([other], budget, 0.0, foreign_answered)
+    try:
+        of_other = fit([other], budget, 0.0, foreign_answered)
+    except ValueError:
+        return calibration
     never_high = Thresholds(1.0, of_other.thresholds.medium)
     of_other = replace(of_other, thresholds=never_high, ceiling=Thresholds(0.0, 0.0))
     return replace(calibration, other_languages=of_other)

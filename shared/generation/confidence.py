@@ -123,6 +123,7 @@ CALIBRATIONS = {
         Thresholds(0.77, 0.304),
         Thresholds(0.17, 0.165),
         coverage_weight=0.1012,
+        by_shipped_questions=True,
         other_languages=Calibration(
             29.51, -23.936, Thresholds(1.0, 0.491), Thresholds(0.0, 0.0), coverage_weight=0.0
         ),
@@ -152,7 +153,9 @@ def judge(features: ConfidenceFeatures, matches: Sequence[Match], calibration: C
     """The level by the score, at most medium where the matches lack a name, number, date, identifier or
     negation of the question, or one withdraws the value of another. By a calibration of other models
     it is medium at most, and by NO_CALIBRATION medium."""
-    is_by_shipped_questions, calibration = calibration.by_shipped_questions, calibration.of_language(features)
+    is_by_shipped_questions, general = calibration.by_shipped_questions, calibration
+    calibration = general.of_language(features)
+    is_of_language = calibration is not general
     score, thresholds, ceiling = calibration.score(features), calibration.thresholds, calibration.ceiling
     level = level_of(score, thresholds) if matches else Confidence.LOW
     because = [
@@ -163,11 +166,11 @@ def judge(features: ConfidenceFeatures, matches: Sequence[Match], calibration: C
     ]
     if calibration.relevance and features.relevance is not None:
         because.append(f"The reranker's best score is {features.relevance:.2f}.")
-    if features.is_other_language:
+    if features.is_other_language and not is_of_language:
         because.append(OTHER_LANGUAGE)
     if matches and is_by_shipped_questions:
         because.append(BY_SHIPPED_QUESTIONS)
-    against = []
+    against = [OTHER_LANGUAGE] if is_of_language else []
     if matches and not calibration.is_fitted:
         against.append(NOT_MEASURED if calibration is NO_CALIBRATION else NOT_CALIBRATED)
     if features.missing:

@@ -26,8 +26,9 @@ from shared.types import Match
 
 # Of a calibration that does not name another.
 COVERAGE_WEIGHT = 0.5
-# A passage with fewer function words of a language may be a table or code.
-WORDS_OF_LANGUAGE = 4
+# A passage with fewer function words of a language may be a table or code, and a question with one may be
+# "die cast tolerance".
+WORDS_OF_LANGUAGE, WORDS_OF_QUESTION = 4, 2
 # The line between the header of a table and its rows.
 BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
 
@@ -84,7 +85,7 @@ def features_of(
 
 
 def _is_other_language(question: str, best: Match | None) -> bool:
-    own = clear_language_of(question)
+    own = clear_language_of(question, WORDS_OF_QUESTION)
     other = clear_language_of(best.text, WORDS_OF_LANGUAGE) if best and own else None
     return other is not None and other != own
 

@@ -34,7 +34,7 @@ class LocalReader:
 
     def __init__(self, folder: Path, timeout_seconds: float) -> None:
         """Raises FileNotFoundError, and ValueError for files that are not of such a model."""
-        self.model = folder.name
+        self.model = folder.resolve().name
         self._seconds = timeout_seconds
         network = next(
             (path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None
@@ -98,7 +98,7 @@ class LocalReader:
                 yield _logistic(_best_answer(pair, start, end) - float(start[0] + end[0]))
         else:
             (logits,) = self._session.run([LOGITS], feed)
-            for logit in np.asarray(logits).reshape(len(pairs), -1)[:, -1]:
+            for logit in np.asarray(logits).reshape(len(pairs)):
                 yield _logistic(float(logit))
 
 
@@ -117,4 +117,6 @@ def _best_answer(pair: Encoding, start: Floats, end: Floats) -> float:
 
 
 def _logistic(value: float) -> float:
+    if not np.isfinite(value):
+        raise RerankFailed(log_reason="a score that is no number")
     return float((1 + np.tanh(value / 2)) / 2)

@@ -46,7 +46,7 @@ def rerank(reranker: Reranker, query_text: str, result: SearchResult) -> SearchR
         scores = reranker.score(query_text, [*texts.values()]) if texts else []
     except RerankFailed as error:
         log.warning(
-            "reranking failed (%s): the matches keep their order; check RAG_RERANK_URL and its key",
+            "reranking failed (%s): the matches keep their order; check the settings RAG_RERANK_…",
             error.log_reason,
         )
         return replace(result, rerank_failed=True)
@@ -113,7 +113,11 @@ def reranker_details(settings: Settings) -> dict[str, str | None]:
     if provider is None:
         return dict.fromkeys(("provider", "model", "source"))
     if provider == LOCAL:
-        return {"provider": provider, "model": Path(settings.rag_rerank_model or "").name, "source": LOCAL}
+        return {
+            "provider": provider,
+            "model": Path(settings.rag_rerank_model or "").resolve().name,
+            "source": LOCAL,
+        }
     api = APIS[provider]
     host = urlsplit(settings.rag_rerank_url or api.url).hostname
     return {"provider": provider, "model": settings.rag_rerank_model or api.model, "source": host}

@@ -35,7 +35,7 @@ def language_of(question: str) -> Language:
     return max(counts, key=counts.__getitem__)
 
 
-def clear_language_of(text: str, words: int = 1) -> Language | None:
+def clear_language_of(text: str, words: int) -> Language | None:
     """The language that has more of the text's function words than each other one, and at least so many."""
     (language, (count, _)), (_, (second, _)) = sorted(_counts(text).items(), key=lambda item: item[1])[:-3:-1]
     return language if count >= words and count > second else None

@@ -76,4 +76,4 @@ end;
 $$;
 
 comment on function public.rag_store_calibration is
-  'For the worker: store a calibration of the model, fitted to the shipped questions. Returns whether the model still needs one.';
+  'For the worker: store a calibration of the model, fitted to the shipped questions. Returns whether it was stored.';

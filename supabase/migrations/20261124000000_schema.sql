@@ -6583,7 +6583,7 @@ end;
 $$;
 
 comment on function public.rag_store_calibration is
-  'For the worker: store a calibration of the model, fitted to the shipped questions. Returns whether the model still needs one.';
+  'For the worker: store a calibration of the model, fitted to the shipped questions. Returns whether it was stored.';
 
 -- Filters of metadata: for each key the value that the document's must equal, or operators, as in
 -- {"year": {"$gte": 2020}}. The names are MongoDB's, which Pinecone, Chroma, vecs and LangChain use too; the dollar

@@ -122,6 +122,10 @@ def test_without_a_folder_the_shipped_questions_are_fitted(
     monkeypatch.setattr(first_calibration, "SHIPPED", tmp_path)
     calibrate(stack, settings, None)
     assert of(calibrations)[LOCAL_MODEL]["source"] == "shipped_questions"
+    calibrate(stack, settings, None)
+    calibrations.sql("update rag.settings set calibrations = calibrations #- %s", [LOCAL_MODEL, "source"])
+    with pytest.raises(CommandError, match="a calibration of all-MiniLM-L6-v2 by questions of yours"):
+        calibrate(stack, settings, None)
 
 
 def test_nothing_is_embedded_before_folder_labels_and_database_are_checked(

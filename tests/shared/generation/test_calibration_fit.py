@@ -89,5 +89,7 @@ def test_questions_in_another_language_have_a_fit_of_their_own_if_they_are_enoug
     assert shares[ANSWERABLE] == pytest.approx(0.95, abs=0.01)
     assert set(errors(other, calibration)["high"].values()) == {0.0}
     assert errors(other, replace(calibration, other_languages=None))["answered"][ANSWERABLE] < 0.3
+    with pytest.raises(ValueError, match="in the language of the documents"):
+        fit_languages([other])
     few = [item for item in other if item.kind == ANSWERABLE][:10] + other[-20:]
     assert fit_languages([own, few]).other_languages is None

@@ -164,6 +164,9 @@ def test_the_relevance_is_the_reranker_s_best():
         # A table and a question of names have no clear language.
         ("Wie schwer ist das Gerät?", "| Modell | g |\n|---|---|\n| FL-300 | 118 |", False),
         ("FL-300 Akku", MANUAL.text, False),
+        # One word of another language is none.
+        ("die cast tolerance", MANUAL.text, False),
+        ("Los Angeles office", MANUAL.text, False),
     ],
 )
 def test_a_match_is_in_another_language_where_both_are_clear(question: str, text: str, expected: bool):
