@@ -133,8 +133,8 @@ def _check_no_own_calibration(connection: psycopg.Connection[Any], model: str) -
     ).fetchone()
     if row and row[0] != SHIPPED_QUESTIONS:
         raise CommandError(
-            f"rag.settings has a calibration of {model} by questions of yours, which those of the product do not "
-            "replace: name a FOLDER, or remove it with: update rag.settings set calibrations = '{}'"
+            f"rag.settings has a calibration of {model} by questions of yours, which those of the product do "
+            "not replace: name a FOLDER, or remove it first (docs/evaluation.md)"
         )
 
 
