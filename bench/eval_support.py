@@ -27,7 +27,7 @@ from rich.console import Console
 
 from bench.baseline_bm25 import bm25
 from bench.perturbed_sentences import VERBATIM, Case, QuestionAnswer, claims_about
-from shared.calibration.labelled_sets import Item, LabelledSet, sets_in
+from shared.calibration.labelled_sets import LabelledSet, match_of, sets_in
 from shared.generation.grounding.sentence_checker import Checker
 from shared.generation.grounding.sentence_support import LIMITS, SupportThresholds
 from shared.generation.grounding.types import CheckResult, Verdict
@@ -77,35 +77,8 @@ def subjects_of(
         far = chosen[place - len(chosen) // 2]
         draw = random.Random(item.id)  # noqa: S311  # chooses words
         cases = claims_about(context, unseen, far, request.get(item.id, ()), draw)
-        results.append(Subject(item.id, [match_of(each) for each in context], cases))
+        results.append(Subject(item.id, [match_of(each, each.text, lang="en") for each in context], cases))
     return results
-
-
-def match_of(item: Item) -> Match:
-    return Match(
-        chunk_id=item.id,
-        document_id=item.id,
-        org_id="",
-        ordinal=0,
-        text=item.text,
-        span=(0, len(item.text)),
-        similarity=None,
-        score=0.0,
-        source_type="doc",
-        title=item.title,
-        uri=None,
-        lang="en",
-        occurred_at=None,
-        metadata={},
-        collection_id="",
-        origin=None,
-        author=None,
-        state=None,
-        labels=(),
-        document_name=item.id,
-        location={},
-        created_by="",
-    )
 
 
 def accuracies(subjects: Iterable[Subject], limits: SupportThresholds) -> dict[str, tuple[float, int]]:

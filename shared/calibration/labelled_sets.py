@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, ON_TOPIC
+from shared.types import Match
 
 CORPUS, QUESTIONS, JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels.tsv"
 
@@ -50,6 +51,41 @@ class LabelledSet:
         if question.label is None:
             return ANSWERABLE if self.relevant.get(question.id) else None
         return {ANSWERABLE: ANSWERABLE, "out_of_corpus": FOREIGN}.get(question.label, ON_TOPIC)
+
+
+def match_of(
+    document: Item,
+    text: str,
+    ordinal: int = 0,
+    start: int = 0,
+    similarity: float | None = None,
+    lang: str | None = None,
+) -> Match:
+    """The document's passage of that text as a match of a search without a database."""
+    return Match(
+        chunk_id=f"{document.id} {ordinal}",
+        document_id=document.id,
+        org_id="",
+        ordinal=ordinal,
+        text=text,
+        span=(start, start + len(text)),
+        similarity=similarity,
+        score=similarity or 0.0,
+        source_type="doc",
+        title=document.title,
+        uri=None,
+        lang=lang,
+        occurred_at=None,
+        metadata={},
+        collection_id="",
+        origin=None,
+        author=None,
+        state=None,
+        labels=(),
+        document_name=document.id,
+        location={},
+        created_by="",
+    )
 
 
 def sets_in(folder: Path) -> list[LabelledSet]:

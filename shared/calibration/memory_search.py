@@ -1,7 +1,7 @@
 """Observations of labelled questions by a search in memory, which needs no database.
 
-The documents of all sets are one corpus, as those of an org would be. The nearest passages are judged: a
-hybrid search has nearly the same, and in the same order where the calibration looks (docs/benchmarks.md).
+The documents of all sets are one corpus, as those of an org would be. The nearest passages are judged,
+without keyword search: docs/benchmarks.md has the errors of such a fit in hybrid searches.
 """
 
 import math
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import mul
 
-from shared.calibration.labelled_sets import Item, LabelledSet
+from shared.calibration.labelled_sets import Item, LabelledSet, match_of
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, observe
 from shared.generation.confidence import JUDGED_MATCHES
 from shared.ingestion.chunking.chunk_packer import Chunk
@@ -30,31 +30,8 @@ class _Passage:
     chunk: Chunk
 
     def match(self, similarity: float) -> Match:
-        similarity = max(0.0, similarity)
-        return Match(
-            chunk_id=f"{self.document.id} {self.ordinal}",
-            document_id=self.document.id,
-            org_id="",
-            ordinal=self.ordinal,
-            text=self.chunk.text,
-            span=(self.chunk.start, self.chunk.end),
-            similarity=similarity,
-            score=similarity,
-            source_type="doc",
-            title=self.document.title,
-            uri=None,
-            lang=None,
-            occurred_at=None,
-            metadata={},
-            collection_id="",
-            origin=None,
-            author=None,
-            state=None,
-            labels=(),
-            document_name=self.document.id,
-            location={},
-            created_by="",
-        )
+        chunk = self.chunk
+        return match_of(self.document, chunk.text, self.ordinal, chunk.start, max(0.0, similarity))
 
 
 class MemorySearch:
@@ -73,6 +50,7 @@ class MemorySearch:
             if (kind := labelled_set.kind_of(item))
         ]
         self._passages: list[_Passage] = []
+        self._set_names = {document.id: each.name for each in sets for document in each.documents}
         self._texts = [item.text for _, item, _ in self._questions]
         for labelled_set in sets:
             for document in labelled_set.documents:
@@ -114,7 +92,7 @@ class MemorySearch:
         own.append(observe(kind, item.text, self._matches(nearest), self.coverage_weight))
         if kind == ANSWERABLE and gold:
             own.append(observe(HIDDEN, item.text, self._matches(nearest, gold), self.coverage_weight))
-            sets = {passage.set_name for passage in self._passages if passage.document.id in gold}
+            sets = {self._set_names[name] for name in gold if name in self._set_names}
             if elsewhere := self._matches(nearest, without=sets):
                 own.append(observe(FOREIGN, item.text, elsewhere, self.coverage_weight))
         self._observed += 1
@@ -126,13 +104,13 @@ class MemorySearch:
         without: Collection[str] = (),
     ) -> list[Match]:
         """The first matches, without these documents and sets."""
-        kept = (
+        candidates = (
             (passage, similarity)
             for similarity, index in nearest
             if (passage := self._passages[index]).document.id not in hidden
             and passage.set_name not in without
         )
-        return [passage.match(similarity) for passage, similarity in islice(kept, JUDGED_MATCHES)]
+        return [passage.match(similarity) for passage, similarity in islice(candidates, JUDGED_MATCHES)]
 
 
 def _nearest(vector: "array[float]", others: Sequence["array[float]"]) -> list[tuple[float, int]]:

@@ -1,6 +1,6 @@
 """A calibration fitted to observations of labelled questions, and its errors.
 
-Four kinds of questions are told apart:
+There are four kinds of questions:
 
 - answerable;
 - hidden: the same questions with their documents removed from the results, so that passages on the subject
@@ -279,8 +279,8 @@ def _solve(matrix: list[list[float]], right: Sequence[float]) -> list[float]:
             ]
     solution = [0.0] * size
     for row in reversed(range(size)):
-        known = math.fsum(map(mul, rows[row][row + 1 : size], solution[row + 1 :]))
-        solution[row] = (rows[row][size] - known) / rows[row][row]
+        rest = math.fsum(map(mul, rows[row][row + 1 : size], solution[row + 1 :]))
+        solution[row] = (rows[row][size] - rest) / rows[row][row]
     return solution
 
 

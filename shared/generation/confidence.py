@@ -153,10 +153,8 @@ def judge(features: ConfidenceFeatures, matches: Sequence[Match], calibration: C
     """The level by the score, at most medium where the matches lack a name, number, date, identifier or
     negation of the question, or one withdraws the value of another. By a calibration of other models
     it is medium at most, and by NO_CALIBRATION medium."""
-    is_by_shipped_questions, general = calibration.by_shipped_questions, calibration
-    calibration = general.of_language(features)
-    is_of_language = calibration is not general
-    score, thresholds, ceiling = calibration.score(features), calibration.thresholds, calibration.ceiling
+    applied = calibration.of_language(features)
+    score, thresholds, ceiling = applied.score(features), applied.thresholds, applied.ceiling
     level = level_of(score, thresholds) if matches else Confidence.LOW
     because = [
         f"The best passage has a similarity of {features.similarity:.2f}, and its best sentence has "
@@ -164,14 +162,14 @@ def judge(features: ConfidenceFeatures, matches: Sequence[Match], calibration: C
         if matches
         else "No passage was found."
     ]
-    if calibration.relevance and features.relevance is not None:
+    if applied.relevance and features.relevance is not None:
         because.append(f"The reranker's best score is {features.relevance:.2f}.")
-    if features.is_other_language and not is_of_language:
+    if features.is_other_language and applied is calibration:
         because.append(OTHER_LANGUAGE)
-    if matches and is_by_shipped_questions:
+    if matches and calibration.by_shipped_questions:
         because.append(BY_SHIPPED_QUESTIONS)
-    against = [OTHER_LANGUAGE] if is_of_language else []
-    if matches and not calibration.is_fitted:
+    against = [] if applied is calibration else [OTHER_LANGUAGE]
+    if matches and not applied.is_fitted:
         against.append(NOT_MEASURED if calibration is NO_CALIBRATION else NOT_CALIBRATED)
     if features.missing:
         against.append(f"None of the passages judged mentions {', '.join(features.missing)}.")

@@ -91,10 +91,10 @@ def test_a_cross_encoder_s_score_is_its_logit(tmp_path: Path):
 
 
 def test_the_matches_are_reranked_and_have_the_score_as_relevance(reader: Path):
-    found = reranker_for(settings(rag_rerank_provider="local", rag_rerank_model=str(reader)))
-    assert found
+    chosen = reranker_for(settings(rag_rerank_provider="local", rag_rerank_model=str(reader)))
+    assert chosen
     first, second = match(OTHER, chunk_id="1", title="the"), match(ANSWER, chunk_id="2", title="the")
-    result = rerank(found, QUESTION, SearchResult((first, second), True, 2))
+    result = rerank(chosen, QUESTION, SearchResult((first, second), True, 2))
     assert [one.chunk_id for one in result.matches] == ["2", "1"]
     assert result.matches[0].relevance == pytest.approx(0.999, abs=0.001)
     assert result.reranked_by == "tiny-reader"
