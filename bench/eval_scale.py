@@ -44,7 +44,7 @@ def main() -> None:
     )
     parser.add_argument("folders", type=Path, nargs="+")
     sets = [part_of(each) for folder in parser.parse_args().folders for each in sets_in(folder)]
-    stored_search.QUESTIONS, stored_search.FOREIGN_QUESTIONS = QUESTIONS, FOREIGN_QUESTIONS
+    stored_search.FOREIGN_QUESTIONS = FOREIGN_QUESTIONS
     console = Console()
     scales = {model: _scale(model) for model in MODELS}
     observed = {model: observe(model, sets, scales[model], console) for model in MODELS}

@@ -88,7 +88,7 @@ grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted,
   failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
-grant select, update (calibrations, calibration_claimed_until) on rag.settings to rag_worker;
+grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
 grant select (org_id, id, expires_at), delete on rag.request_records to rag_worker;
@@ -143,7 +143,7 @@ begin
       ('worker', 'rag_remove_deleted_collections()'),
       ('worker', 'rag_remove_expired_records()'),
       ('worker', 'rag_remove_old_calls()'),
-      ('worker', 'rag_store_calibration(text,jsonb)'),
+      ('worker', 'rag_store_calibration(text,text,jsonb)'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),

@@ -236,9 +236,9 @@ ARGUMENTS: dict[str, Example] = {
     "rag_claim_jobs": lambda _: {"kind": "ingestion", "max_items": 1, "lease_seconds": 60},
     "rag_claim_calibration": lambda _: {"question_set": "another"},
     "rag_store_calibration": lambda _: {
+        "question_set": "another",
         "calibration": {
             "slope": 9, "intercept": 9, "high": 0, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0,
-            "question_set": "another",
         },
     },
     "rag_store_content": lambda _: {"content_hash": _digest()},

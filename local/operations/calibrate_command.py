@@ -6,7 +6,9 @@ finds. Without FOLDER, the questions are those that the product ships.
 """
 
 import argparse
+import json
 import os
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from shared.types import Principal
 
 # With fewer, a share may be wrong by a tenth and more.
 FEW_QUESTIONS = 50
+PROGRESS_SECONDS = 10
 KIND_WORDS = {
     ANSWERABLE: "answerable questions",
     HIDDEN: "questions whose documents were hidden or do not exist",
@@ -56,16 +59,29 @@ def run(database_url: str, settings: Settings, options: argparse.Namespace) -> N
         raise CommandError(str(error)) from None
     _check(sets)
     console = Console(soft_wrap=True, highlight=False)
-    with connected(database_url, autocommit=True) as connection, closing(Services(settings)) as services:
+    with closing(Services(settings)) as services:
         model = services.embedder.model
-        _check_model(connection, model)
-        if not sets:
-            _check_no_own_calibration(connection, model)
+        with connected(database_url) as connection:
+            _check_model(connection, model)
+            # A role without the right, or a replica, is an error before texts are embedded.
+            connection.execute("update rag.settings set calibrations = calibrations")
+            connection.rollback()
+            if not sets:
+                _check_no_own_calibration(connection, model)
         try:
-            name, row = _calibration(services, sets, options)
+            name, row = _calibration(services, sets, options, console)
         except ValueError as error:
             raise CommandError(str(error)) from None
-        connection.execute("update rag.settings set calibrations = calibrations || %s", [Jsonb({name: row})])
+    # A connection of its own: one that waited while texts were embedded may be closed.
+    try:
+        with connected(database_url) as connection:
+            statement = "update rag.settings set calibrations = calibrations || %s"
+            connection.execute(statement, [Jsonb({name: row})])
+    except CommandError as error:
+        raise CommandError(
+            f"the calibration is not stored ({error}); to store it yourself, add this to calibrations in "
+            f"rag.settings: {json.dumps({name: row})}"
+        ) from None
     if len(row["sets"]) > 1:
         console.print("Each set by a calibration that is fitted to the other sets:")
     for set_name, errors in row["sets"].items():
@@ -139,19 +155,19 @@ def _check_no_own_calibration(connection: psycopg.Connection[Any], model: str) -
 
 
 def _calibration(
-    services: Services, sets: list[LabelledSet], options: argparse.Namespace
+    services: Services, sets: list[LabelledSet], options: argparse.Namespace, console: Console
 ) -> tuple[str, dict[str, Any]]:
     """The name of a calibration, and its row. Raises ValueError, CommandError, a RagError."""
     embedder = services.embedder
     if not sets:
         search = shipped_search(embedder)
-        search.run_until()
+        _run(search, console)
         return embedder.model, fitted(search, embedder.model, options.budget)
     caller = None if sets[0].documents else _caller(services, options)
     weight = coverage_weight_of(embedder)
     if caller is None:
         search = MemorySearch(embedder, sets, weight)
-        search.run_until()
+        _run(search, console)
         name, observed = embedder.model, search.observations
     else:
         name, observed = (
@@ -159,6 +175,12 @@ def _calibration(
             {each.name: observe_stored(services, caller, each, weight) for each in sets},
         )
     return name, stored(report(observed, name, options.budget, weight))
+
+
+def _run(search: MemorySearch, console: Console) -> None:
+    while not search.run_until(time.monotonic() + PROGRESS_SECONDS):
+        done, count = search.progress
+        console.print(f"{done:,} of {count:,} texts and questions", style="dim")
 
 
 def _caller(services: Services, options: argparse.Namespace) -> Principal:

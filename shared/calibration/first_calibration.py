@@ -61,13 +61,6 @@ def stored(summary: dict[str, Any]) -> dict[str, Any]:
 _searches: WeakKeyDictionary[Embedder, MemorySearch] = WeakKeyDictionary()
 # Those whose claim this process has.
 _claimed: WeakSet[Embedder] = WeakSet()
-# Models that no calibration fits: they are not embedded again by this process.
-_unfit: WeakSet[Embedder] = WeakSet()
-
-
-def _end(embedder: Embedder) -> None:
-    _searches.pop(embedder, None)
-    _claimed.discard(embedder)
 
 
 def continue_first_calibration(
@@ -75,38 +68,35 @@ def continue_first_calibration(
 ) -> bool:
     """For the worker: fit the model's first calibration, where the database has none and no other worker does
     so, or continue for so many seconds. Returns whether nothing remains. A failure is logged; the claim
-    expires, and then a worker begins again."""
-    if embedder.model in CALIBRATIONS or embedder in _unfit:
+    expires, and then a worker begins again. No worker does for a model that no calibration fits."""
+    model = embedder.model
+    if model in CALIBRATIONS:
         return True
 
     def call(function: str, **arguments: Any) -> Any:
-        return database.call(worker_principal(signer), function, {"model": embedder.model, **arguments})
+        arguments |= {"model": model, "question_set": QUESTION_SET}
+        return database.call(worker_principal(signer), function, arguments)
 
     end = time.monotonic() + seconds
-    search = _searches.get(embedder)
     try:
         if embedder not in _claimed:
-            if not call("rag_claim_calibration", question_set=QUESTION_SET):
+            if not call("rag_claim_calibration"):
                 return True
             _claimed.add(embedder)
-        if search is None:
-            log.info(
-                "%s has no calibration of confidence: it is fitted to the shipped questions", embedder.model
-            )
-            search = _searches[embedder] = shipped_search(embedder)
-        if not search.run_until(end):
-            return False
-        call("rag_store_calibration", calibration=fitted(search, embedder.model))
-        log.info("the calibration of %s is in rag.settings", embedder.model)
-        _end(embedder)
+            log.info("%s has no calibration of confidence: it is fitted to the shipped questions", model)
+        try:
+            if embedder not in _searches:
+                _searches[embedder] = shipped_search(embedder)
+            if not _searches[embedder].run_until(end):
+                return False
+            calibration = fitted(_searches[embedder], model)
+        except ValueError as error:
+            calibration = None
+            log.warning("%s: no calibration: %s; see make calibrate", model, error)
+        call("rag_store_calibration", calibration=calibration)
+        _searches.pop(embedder, None)
     except RagError as error:
         # The search stays: the next claim continues it.
-        _claimed.discard(embedder)
-        log.warning(
-            "%s could not be calibrated (%s); the worker tries again", embedder.model, error.log_reason
-        )
-    except ValueError as error:
-        _unfit.add(embedder)
-        _end(embedder)
-        log.warning("%s: no calibration: %s; see make calibrate", embedder.model, error)
+        log.warning("%s could not be calibrated (%s); the worker tries again", model, error.log_reason)
+    _claimed.discard(embedder)
     return True

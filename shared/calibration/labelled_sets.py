@@ -10,14 +10,17 @@ are stored already, whose ids are the names that the caller gave them.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, ON_TOPIC
 from shared.types import Match
 
+# A calibration asks no more of a set.
+QUESTIONS_OF_A_KIND = 500
 CORPUS, QUESTIONS, JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels.tsv"
 
 
@@ -51,6 +54,14 @@ class LabelledSet:
         if question.label is None:
             return ANSWERABLE if self.relevant.get(question.id) else None
         return {ANSWERABLE: ANSWERABLE, "out_of_corpus": FOREIGN}.get(question.label, ON_TOPIC)
+
+
+def sample(questions: Iterable[Item], limit: int) -> list[Item]:
+    """Of each label at most so many, those whose ids hash lowest."""
+    by_label: dict[str | None, list[Item]] = {}
+    for item in sorted(questions, key=lambda item: crc32(item.id.encode())):
+        by_label.setdefault(item.label, []).append(item)
+    return [item for group in by_label.values() for item in group[:limit]]
 
 
 def match_of(

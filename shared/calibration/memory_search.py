@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import mul
 
-from shared.calibration.labelled_sets import Item, LabelledSet, match_of
+from shared.calibration.labelled_sets import QUESTIONS_OF_A_KIND, Item, LabelledSet, match_of, sample
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, observe
 from shared.generation.confidence import JUDGED_MATCHES
 from shared.ingestion.chunking.chunk_packer import Chunk
@@ -28,6 +28,11 @@ class _Passage:
     document: Item
     ordinal: int
     chunk: Chunk
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Two sets may have documents of one id."""
+        return self.set_name, self.document.id
 
     def match(self, similarity: float) -> Match:
         chunk = self.chunk
@@ -46,11 +51,10 @@ class MemorySearch:
         self._questions = [
             (labelled_set, item, kind)
             for labelled_set in sets
-            for item in labelled_set.questions
+            for item in sample(labelled_set.questions, QUESTIONS_OF_A_KIND)
             if (kind := labelled_set.kind_of(item))
         ]
         self._passages: list[_Passage] = []
-        self._set_names = {document.id: each.name for each in sets for document in each.documents}
         self._texts = [item.text for _, item, _ in self._questions]
         for labelled_set in sets:
             for document in labelled_set.documents:
@@ -63,6 +67,11 @@ class MemorySearch:
                 ]
         self._vectors: list[array[float]] = []
         self._observed = 0
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many texts are embedded and questions observed, and of how many."""
+        return len(self._vectors) + self._observed, len(self._texts) + len(self._questions)
 
     def run_until(self, end: float = math.inf) -> bool:
         """Embed texts, and then observe questions, until that time of time.monotonic, at least one batch or
@@ -87,12 +96,18 @@ class MemorySearch:
     def _observe(self) -> None:
         labelled_set, item, kind = self._questions[self._observed]
         nearest = _nearest(self._vectors[self._observed], self._vectors[len(self._questions) :])
-        gold = labelled_set.relevant.get(item.id, {})
         own = self.observations.setdefault(labelled_set.name, [])
         own.append(observe(kind, item.text, self._matches(nearest), self.coverage_weight))
-        if kind == ANSWERABLE and gold:
+        names = labelled_set.relevant.get(item.id, {})
+        if kind == ANSWERABLE and names:
+            gold = {
+                place
+                for passage in self._passages
+                if (place := passage.place)[1] in names
+                and (place[0] == labelled_set.name or not labelled_set.documents)
+            }
             own.append(observe(HIDDEN, item.text, self._matches(nearest, gold), self.coverage_weight))
-            sets = {self._set_names[name] for name in gold if name in self._set_names}
+            sets = {set_name for set_name, _ in gold}
             if elsewhere := self._matches(nearest, without=sets):
                 own.append(observe(FOREIGN, item.text, elsewhere, self.coverage_weight))
         self._observed += 1
@@ -100,15 +115,14 @@ class MemorySearch:
     def _matches(
         self,
         nearest: Sequence[tuple[float, int]],
-        hidden: Collection[str] = (),
+        hidden: Collection[tuple[str, str]] = (),
         without: Collection[str] = (),
     ) -> list[Match]:
         """The first matches, without these documents and sets."""
         candidates = (
             (passage, similarity)
             for similarity, index in nearest
-            if (passage := self._passages[index]).document.id not in hidden
-            and passage.set_name not in without
+            if (passage := self._passages[index]).place not in hidden and passage.set_name not in without
         )
         return [passage.match(similarity) for passage, similarity in islice(candidates, JUDGED_MATCHES)]
 

@@ -1,11 +1,10 @@
 """Observations of labelled questions by the real search, as a user, over documents that are stored."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from zlib import crc32
 
 from shared import pipeline
-from shared.calibration.labelled_sets import Item, LabelledSet
+from shared.calibration.labelled_sets import QUESTIONS_OF_A_KIND, LabelledSet, sample
 from shared.errors import RerankFailed
 from shared.generation.calibration_fit import ANSWERABLE, FOREIGN, HIDDEN, Observation, observe
 from shared.generation.confidence import (
@@ -20,8 +19,8 @@ from shared.models.similarity_scale import measure_scale
 from shared.services import Services
 from shared.types import Filters, Match, Principal
 
-# The limit of questions of each kind and set, and of foreign questions from each other set.
-QUESTIONS, FOREIGN_QUESTIONS = 500, 40
+# Of each other set.
+FOREIGN_QUESTIONS = 40
 MAX_CHARACTERS = 500
 
 
@@ -48,7 +47,7 @@ def observe_stored(
 
     observations: list[Observation] = []
     is_any_found = not labelled_set.relevant
-    for item in _sample(labelled_set.questions, QUESTIONS):
+    for item in sample(labelled_set.questions, QUESTIONS_OF_A_KIND):
         kind = labelled_set.kind_of(item)
         if kind is None:
             continue
@@ -68,7 +67,7 @@ def observe_stored(
         answerable = (item for item in other.questions if other.kind_of(item) == ANSWERABLE)
         observations += [
             observe(FOREIGN, item.text, matches_of(item.text), coverage_weight)
-            for item in _sample(answerable, FOREIGN_QUESTIONS)
+            for item in sample(answerable, FOREIGN_QUESTIONS)
         ]
     return observations
 
@@ -86,11 +85,3 @@ def calibration_name_of(services: Services) -> str:
     """The name of the calibration that fits the observations."""
     reranker = services.reranker
     return calibration_name(services.embedder.model, reranker.model if reranker else None)
-
-
-def _sample(items: Iterable[Item], limit: int) -> list[Item]:
-    """Of each label at most so many, those whose ids hash lowest."""
-    by_label: dict[str | None, list[Item]] = {}
-    for item in sorted(items, key=lambda item: crc32(item.id.encode())):
-        by_label.setdefault(item.label, []).append(item)
-    return [item for group in by_label.values() for item in group[:limit]]

@@ -60,7 +60,7 @@ create table rag.settings (
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
   calibrations jsonb not null default '{}' check (rag.is_calibrations(calibrations)),
-  calibration_claimed_until timestamptz,
+  calibration_claims jsonb not null default '{}',
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
@@ -105,8 +105,9 @@ comment on column rag.settings.calibrations is
   'coverage_weight, that of the question''s words; other_languages, the same for questions in another language than '
   'the best passage; also date, set and expected errors. `make calibrate` writes them. Those whose source is shipped_questions '
   'are the worker''s.';
-comment on column rag.settings.calibration_claimed_until is
-  'Until when no other worker fits a calibration to the shipped questions.';
+comment on column rag.settings.calibration_claims is
+  'By model: question_set, and until when no other worker fits a calibration to these shipped questions; infinity for a model '
+  'that none fits.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is

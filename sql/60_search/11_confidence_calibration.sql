@@ -45,9 +45,12 @@ as $$
 begin
   perform rag.check_claim(1, lease_seconds);
   update rag.settings
-  set calibration_claimed_until = clock_timestamp() + interval '1 second' * lease_seconds
+  set calibration_claims = calibration_claims || jsonb_build_object(rag_claim_calibration.model, jsonb_build_object(
+    'question_set', question_set, 'until', clock_timestamp() + interval '1 second' * lease_seconds))
   where rag.needs_calibration(settings, rag_claim_calibration.model, question_set)
-    and coalesce(calibration_claimed_until < clock_timestamp(), true);
+    and not coalesce(
+      calibration_claims -> rag_claim_calibration.model ->> 'question_set' = question_set
+        and (calibration_claims -> rag_claim_calibration.model ->> 'until')::timestamptz >= clock_timestamp(), false);
   return found;
 end;
 $$;
@@ -56,24 +59,32 @@ comment on function public.rag_claim_calibration is
   'For the worker: whether the caller is the one that fits a calibration of the model to the shipped questions. No other caller '
   'is, for as long as the lease.';
 
-create function public.rag_store_calibration(model text, calibration jsonb)
+create function public.rag_store_calibration(model text, question_set text, calibration jsonb)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if (octet_length(calibration::text) <= 10000 and jsonb_typeof(calibration -> 'question_set') = 'string'
-    and rag.is_calibrations(jsonb_build_object(coalesce(rag_store_calibration.model, ''), calibration))) is not true
+  if (octet_length(question_set) <= 100 and (calibration is null or octet_length(calibration::text) <= 10000
+    and rag.is_calibrations(jsonb_build_object(coalesce(rag_store_calibration.model, ''), calibration)))) is not true
   then
     raise exception 'calibration must be that of shipped questions' using errcode = 'PT400', detail = 'invalid_calibration';
   end if;
-  update rag.settings
-  set calibrations = calibrations || jsonb_build_object(rag_store_calibration.model,
-      calibration || '{"source": "shipped_questions"}'),
-    calibration_claimed_until = null
-  where rag.needs_calibration(settings, rag_store_calibration.model, calibration ->> 'question_set');
+  if calibration is null then
+    update rag.settings
+    set calibration_claims = calibration_claims || jsonb_build_object(rag_store_calibration.model,
+      jsonb_build_object('question_set', question_set, 'until', 'infinity'))
+    where rag.needs_calibration(settings, rag_store_calibration.model, question_set);
+  else
+    update rag.settings
+    set calibrations = calibrations || jsonb_build_object(rag_store_calibration.model, calibration
+        || jsonb_build_object('source', 'shipped_questions', 'question_set', question_set)),
+      calibration_claims = calibration_claims - rag_store_calibration.model
+    where rag.needs_calibration(settings, rag_store_calibration.model, question_set);
+  end if;
   return found;
 end;
 $$;
 
 comment on function public.rag_store_calibration is
-  'For the worker: store a calibration of the model, fitted to the shipped questions. Returns whether it was stored.';
+  'For the worker: store a calibration of the model, fitted to the shipped questions; null, if none fits, so that no worker tries '
+  'again with these questions. Returns whether it was stored.';

@@ -189,7 +189,7 @@ create table rag.settings (
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
   calibrations jsonb not null default '{}' check (rag.is_calibrations(calibrations)),
-  calibration_claimed_until timestamptz,
+  calibration_claims jsonb not null default '{}',
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
@@ -234,8 +234,9 @@ comment on column rag.settings.calibrations is
   'coverage_weight, that of the question''s words; other_languages, the same for questions in another language than '
   'the best passage; also date, set and expected errors. `make calibrate` writes them. Those whose source is shipped_questions '
   'are the worker''s.';
-comment on column rag.settings.calibration_claimed_until is
-  'Until when no other worker fits a calibration to the shipped questions.';
+comment on column rag.settings.calibration_claims is
+  'By model: question_set, and until when no other worker fits a calibration to these shipped questions; infinity for a model '
+  'that none fits.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is
@@ -6552,9 +6553,12 @@ as $$
 begin
   perform rag.check_claim(1, lease_seconds);
   update rag.settings
-  set calibration_claimed_until = clock_timestamp() + interval '1 second' * lease_seconds
+  set calibration_claims = calibration_claims || jsonb_build_object(rag_claim_calibration.model, jsonb_build_object(
+    'question_set', question_set, 'until', clock_timestamp() + interval '1 second' * lease_seconds))
   where rag.needs_calibration(settings, rag_claim_calibration.model, question_set)
-    and coalesce(calibration_claimed_until < clock_timestamp(), true);
+    and not coalesce(
+      calibration_claims -> rag_claim_calibration.model ->> 'question_set' = question_set
+        and (calibration_claims -> rag_claim_calibration.model ->> 'until')::timestamptz >= clock_timestamp(), false);
   return found;
 end;
 $$;
@@ -6563,27 +6567,35 @@ comment on function public.rag_claim_calibration is
   'For the worker: whether the caller is the one that fits a calibration of the model to the shipped questions. No other caller '
   'is, for as long as the lease.';
 
-create function public.rag_store_calibration(model text, calibration jsonb)
+create function public.rag_store_calibration(model text, question_set text, calibration jsonb)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if (octet_length(calibration::text) <= 10000 and jsonb_typeof(calibration -> 'question_set') = 'string'
-    and rag.is_calibrations(jsonb_build_object(coalesce(rag_store_calibration.model, ''), calibration))) is not true
+  if (octet_length(question_set) <= 100 and (calibration is null or octet_length(calibration::text) <= 10000
+    and rag.is_calibrations(jsonb_build_object(coalesce(rag_store_calibration.model, ''), calibration)))) is not true
   then
     raise exception 'calibration must be that of shipped questions' using errcode = 'PT400', detail = 'invalid_calibration';
   end if;
-  update rag.settings
-  set calibrations = calibrations || jsonb_build_object(rag_store_calibration.model,
-      calibration || '{"source": "shipped_questions"}'),
-    calibration_claimed_until = null
-  where rag.needs_calibration(settings, rag_store_calibration.model, calibration ->> 'question_set');
+  if calibration is null then
+    update rag.settings
+    set calibration_claims = calibration_claims || jsonb_build_object(rag_store_calibration.model,
+      jsonb_build_object('question_set', question_set, 'until', 'infinity'))
+    where rag.needs_calibration(settings, rag_store_calibration.model, question_set);
+  else
+    update rag.settings
+    set calibrations = calibrations || jsonb_build_object(rag_store_calibration.model, calibration
+        || jsonb_build_object('source', 'shipped_questions', 'question_set', question_set)),
+      calibration_claims = calibration_claims - rag_store_calibration.model
+    where rag.needs_calibration(settings, rag_store_calibration.model, question_set);
+  end if;
   return found;
 end;
 $$;
 
 comment on function public.rag_store_calibration is
-  'For the worker: store a calibration of the model, fitted to the shipped questions. Returns whether it was stored.';
+  'For the worker: store a calibration of the model, fitted to the shipped questions; null, if none fits, so that no worker tries '
+  'again with these questions. Returns whether it was stored.';
 
 -- Filters of metadata: for each key the value that the document's must equal, or operators, as in
 -- {"year": {"$gte": 2020}}. The names are MongoDB's, which Pinecone, Chroma, vecs and LangChain use too; the dollar
@@ -13845,7 +13857,7 @@ grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted,
   failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
-grant select, update (calibrations, calibration_claimed_until) on rag.settings to rag_worker;
+grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
 grant select (org_id, id, expires_at), delete on rag.request_records to rag_worker;
@@ -13900,7 +13912,7 @@ begin
       ('worker', 'rag_remove_deleted_collections()'),
       ('worker', 'rag_remove_expired_records()'),
       ('worker', 'rag_remove_old_calls()'),
-      ('worker', 'rag_store_calibration(text,jsonb)'),
+      ('worker', 'rag_store_calibration(text,text,jsonb)'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),

@@ -49,7 +49,7 @@ def endpoint_of_model(
 ) -> Iterator[Any]:
     with (
         deployed(settings, world, services, "uncalibrated", 0.5) as found,
-        deployed_with(world, calibrations={}, calibration_claimed_until=None),
+        deployed_with(world, calibrations={}, calibration_claims={}),
     ):
         yield found
 
@@ -130,28 +130,28 @@ def test_after_a_failure_the_claim_expires_and_the_next_worker_begins_again(
     failed = len(endpoint.requests)
     assert calibrate(deployment)
     assert len(endpoint.requests) == failed
-    world.sql("update rag.settings set calibration_claimed_until = now()")
+    world.sql(
+        "update rag.settings set calibration_claims = jsonb_set(calibration_claims, %s, to_jsonb(now()))",
+        ["uncalibrated", "until"],
+    )
     assert calibrate(deployment)
     assert len(endpoint.requests) == failed + 1
     assert row_of(world) is None
 
 
-FIT = (
-    '"slope": 1, "intercept": 1, "high": 1, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0, '
-    '"question_set": "x"'
-)
+FIT = '"slope": 1, "intercept": 1, "high": 1, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0'
 
 
 @pytest.mark.parametrize(
     "calibration",
     [
-        "null", "{}", '{"slope": 1}', '{"question_set": "x"}', f'{{{FIT}, "medium": 2}}',
+        "null", "{}", '{"slope": 1}', f'{{{FIT}, "medium": 2}}',
         f'{{{FIT}, "other_languages": {{}}}}', f'{{{FIT}, "other_languages": {{{FIT}, "slope": 1e9}}}}',
         f'{{{FIT}, "sets": "{"x" * 10_000}"}}',
     ],
 )  # fmt: skip
 def test_a_calibration_that_is_none_is_refused(world: World, calibration: str):
-    statement = "select public.rag_store_calibration('uncalibrated', %s::jsonb)"
+    statement = "select public.rag_store_calibration('uncalibrated', 'x', %s::jsonb)"
     with pytest.raises(psycopg.Error, match="calibration must be that of shipped questions"):
         world.as_role("rag_worker", statement, calibration)
 
@@ -173,6 +173,14 @@ def test_the_built_in_calibration_of_e5_is_that_of_the_shipped_questions():
     assert row.thresholds.high == pytest.approx(built_in.thresholds.high, abs=0.02)
 
 
+def test_one_model_s_claim_leaves_another_model_free(world: World):
+    claim = "select public.rag_claim_calibration(%s, 'x')"
+    names = {"embedding_model": "one", "other_embedding_models": ["two"]}
+    with deployed_with(world, **names, calibrations={}, calibration_claims={}):
+        claimed = [world.as_role("rag_worker", claim, name)[0][0] for name in ("one", "two", "one")]
+    assert claimed == [True, True, False]
+
+
 def test_a_model_that_does_not_tell_the_questions_apart_is_not_embedded_again(
     endpoint_of_model: Any, world: World, caplog: pytest.LogCaptureFixture
 ):
@@ -189,6 +197,8 @@ def test_a_model_that_does_not_tell_the_questions_apart_is_not_embedded_again(
     assert calibrate(deployment)
     assert "does not tell questions with an answer from others" in caplog.text
     done = len(endpoint.requests)
-    world.sql("update rag.settings set calibration_claimed_until = null")
-    assert calibrate(deployment)
+    with deployed_with(world, embedding_model="uncalibrated"):
+        other = Services(deployment.settings)
+        assert calibrate(other)
+        other.close()
     assert len(endpoint.requests) == done

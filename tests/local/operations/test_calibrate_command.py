@@ -74,10 +74,11 @@ def calibrations(world: World) -> Iterator[World]:
         yield world
 
 
-def calibrate(stack: Stack, settings: Settings, folder: Path | None, **options: Any) -> Any:
-    """The calibrations of the database afterwards."""
+def calibrate(
+    stack: Stack, settings: Settings, folder: Path | None, url_options: str = "", **options: Any
+) -> None:
     given = Namespace(**{"folder": folder, "budget": 0.2, "token": None, "user": None, **options})
-    calibrate_command.run(stack.database_url(), settings, given)
+    calibrate_command.run(f"{stack.database_url()}&options={url_options}", settings, given)
 
 
 def of(world: World) -> Any:
@@ -120,10 +121,12 @@ def test_without_a_folder_the_shipped_questions_are_fitted(
 ):
     (tmp_path / "clinics").symlink_to(SHIPPED / "clinics")
     monkeypatch.setattr(first_calibration, "SHIPPED", tmp_path)
-    calibrate(stack, settings, None)
-    assert of(calibrations)[LOCAL_MODEL]["source"] == "shipped_questions"
-    calibrate(stack, settings, None)
-    calibrations.sql("update rag.settings set calibrations = calibrations #- %s", [LOCAL_MODEL, "source"])
+    former = {"slope": 1, "intercept": 0, "high": 1, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0}
+    with deployed_with(calibrations, calibrations={LOCAL_MODEL: {**former, "source": "shipped_questions"}}):
+        calibrate(stack, settings, None)
+        row = of(calibrations)[LOCAL_MODEL]
+    assert (row["source"], row["slope"] > 1) == ("shipped_questions", True)
+    calibrations.sql("update rag.settings set calibrations = %s", json.dumps({LOCAL_MODEL: former}))
     with pytest.raises(CommandError, match="a calibration of all-MiniLM-L6-v2 by questions of yours"):
         calibrate(stack, settings, None)
 
@@ -155,6 +158,11 @@ def test_nothing_is_embedded_before_folder_labels_and_database_are_checked(
             calibrate(stack, offline, folder)
     with pytest.raises(CommandError, match="the database is for all-MiniLM-L6-v2"):
         calibrate(stack, offline.model_copy(update={"rag_embedding_model": "other"}), questions)
+    with pytest.raises(CommandError, match="cannot execute UPDATE in a read-only transaction"):
+        calibrate(
+            stack, offline, add_documents(questions), url_options="-cdefault_transaction_read_only%3Don"
+        )
+    (questions / "corpus.jsonl").unlink()
     with pytest.raises(CommandError, match="--user EMAIL, or set RAG_TOKEN"):
         calibrate(stack, settings, questions)
     with pytest.raises(RagError):
