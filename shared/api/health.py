@@ -187,6 +187,7 @@ def _details(
             "roles": embedding.forms.model_dump(),
             "models_of_orgs": models,
             "calibration": calibration,
+            "error": embedding.error,
         },
         "gateway": {**_generator(services.settings), "error": answer_error},
         "queue": health.queues,

@@ -15,7 +15,7 @@ from shared.clients.http_client import deadline, http_client
 from shared.clients.postgrest import DatabaseStatus
 from shared.clients.probe_cache import CachedProbe
 from shared.config import EmbeddingForms
-from shared.errors import ConfigurationError, RagError
+from shared.errors import ConfigurationError, EmbeddingFailed, RagError
 from shared.models.embedding_roles import NO_FORMS, Role
 from shared.models.embeddings import requested_dimensions
 from shared.models.model_check import error_of
@@ -46,7 +46,7 @@ class State(StrEnum):
 class Embedding:
     """`dimensions` are its own, `window` is the maximum of tokens of a text; both are None where it does not
     embed. `forms`: those in which the model receives a question and a document. `names`: the models of the
-    documents that searches find."""
+    documents that searches find. `error`: the code of its error."""
 
     state: State
     model: str | None
@@ -54,6 +54,7 @@ class Embedding:
     window: int | None
     forms: EmbeddingForms = NO_FORMS
     names: tuple[str, ...] = ()
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,9 @@ def _embedding(services: Services) -> Embedding:
             (vector,) = services.embedder.embed(["health"], Role.QUESTION)
             window = services.embedder.window
         padded(vector)
-    except (RagError, ConfigurationError, ValueError):
-        return Embedding(State.UNHEALTHY, model, None, None)
+    except (RagError, ConfigurationError, ValueError) as error:
+        code = error.code if isinstance(error, RagError) else EmbeddingFailed.code
+        return Embedding(State.UNHEALTHY, model, None, None, error=code)
     expected = requested_dimensions(model, services.settings.rag_embedding_dimensions) or len(vector)
     state = State.HEALTHY if len(vector) == expected else State.UNHEALTHY
     names = tuple(embedder.model for embedder in services.embedders)

@@ -72,7 +72,7 @@ def test_the_platform_health_serves_an_admin_s_details(people: People, no_jobs: 
     assert details["embedding"] == {
         "model": "all-MiniLM-L6-v2", "dimensions": 384, "source": "local",
         "roles": {"question": "", "document": ""}, "models_of_orgs": ["all-MiniLM-L6-v2"],
-        "calibration": "built_in",
+        "calibration": "built_in", "error": None,
     }  # fmt: skip
     assert details["database"]["migration"] == details["database"]["expected"] == SCHEMA_VERSION
     assert details["database"]["pgvector"].startswith("0.")
@@ -295,17 +295,25 @@ def test_the_gateway_probe_sends_the_key_and_hides_the_gateway_s_message(
 
 def test_the_embedder_probe_embeds_a_word(settings: Settings, people: People, no_jobs: None):
     """Degraded, since the org's documents are of another model."""
-    replies: list[tuple[list[float], str, int | None]] = [
-        ([1.0] * 1536, "degraded", 1536), ([1.0] * 8, "unhealthy", 8), ([0.0] * 1536, "unhealthy", None),
-    ]  # fmt: skip
-    for vector, state, size in replies:
+
+    def embedding_of(vector: list[float]) -> Reply:
+        return Reply(json={"data": [{"index": 0, "embedding": vector}]})
+
+    no_key = Reply(status=401, json={"error": {"message": "Incorrect API key provided"}})
+    replies: list[tuple[Reply, str, int | None, str | None]] = [
+        (embedding_of([1.0] * 1536), "degraded", 1536, None),
+        (embedding_of([1.0] * 8), "unhealthy", 8, None),
+        (embedding_of([0.0] * 1536), "unhealthy", None, "embedding_failed"),
+        (no_key, "unhealthy", None, "embedder_unauthorized"),
+    ]
+    for reply, state, size, error in replies:
         with StandIn() as api:
-            api.replies(Reply(json={"data": [{"index": 0, "embedding": vector}]}))
+            api.replies(reply)
             body = health(settings, people.ada, openai_api_key="sk-embedder", rag_embedding_url=api.url)
         assert body["services"]["embedding_service"] == state
         embedding = body["details"]["embedding"]
         assert (embedding["model"], embedding["dimensions"]) == ("text-embedding-3-small", size)
-        assert embedding["source"] == "127.0.0.1"
+        assert (embedding["source"], embedding["error"]) == ("127.0.0.1", error)
 
 
 def test_unauthenticated_requests_cannot_cause_model_costs(

@@ -55,7 +55,8 @@ class Embedding(BaseModel):
     with which it receives a question and a document. `models_of_orgs`: the models of the documents of the
     admin's orgs; searches find only those of `model`, and during a change those of the other. `calibration`:
     the origin of the model's calibration of confidence: `rag.settings` for one of the adopter's questions,
-    `shipped_questions` for the worker's; with `none`, answers are medium at most."""
+    `shipped_questions` for the worker's; with `none`, answers are medium at most. `error`: the code of the
+    error of the last request of a word to the model, null for an embedding."""
 
     model: str | None
     dimensions: int | None
@@ -63,6 +64,7 @@ class Embedding(BaseModel):
     roles: EmbeddingForms
     models_of_orgs: list[str]
     calibration: Literal["rag.settings", "shipped_questions", "built_in", "none"] | None
+    error: str | None
 
 
 class Gateway(BaseModel):
