@@ -5,7 +5,8 @@ EventBridge invokes it with an event, functions/schedule.py calls it in its own 
 and pg_cron with pg_net call it over HTTP, with the worker's token.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
 from typing import Any
@@ -22,7 +23,7 @@ from shared.calibration.first_calibration import continue_first_calibration
 from shared.documents.webhook_delivery import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
-from shared.ingestion.job_queue import Jobs, work_until
+from shared.ingestion.job_queue import BatchResult, BusyOrgs, Jobs, work_until
 from shared.ingestion.maintenance import extend_hnsw, remove_due, remove_old_rows
 from shared.ingestion.sources.open_source import open_source
 from shared.ingestion.sources.source_worker import SourceWorker
@@ -30,6 +31,8 @@ from shared.services import Services
 
 # How long a call claims jobs. Afterwards the call finishes the claimed ones.
 BUDGET_SECONDS = 45.0
+# Each is busy with one org. The parser of each may use 2 GB (serverless.yml).
+DOCUMENT_THREADS, SOURCE_THREADS = 2, 4
 # How long a call continues a calibration, for which the next documents wait.
 CALIBRATION_SECONDS = 5.0
 
@@ -64,10 +67,17 @@ def _calibrate(services: Services, signer: Signer) -> bool:
     return all(done)
 
 
+def _together(threads: Sequence[Future[tuple[BatchResult, bool]]]) -> tuple[BatchResult, bool]:
+    """The results of all, and whether nothing is due."""
+    results = [thread.result() for thread in threads]
+    return sum((batch for batch, _ in results), BatchResult()), all(is_idle for _, is_idle in results)
+
+
 def work(services: Services) -> WorkReport:
     """One call of the worker. Raises a RagError for a queue whose items cannot be claimed."""
     signer = services.require_signer()
     jobs = Jobs(services.database, signer)
+    orgs_with_documents, orgs_with_sources = BusyOrgs(), BusyOrgs()
     worker = Worker(
         jobs,
         services.embedder,
@@ -75,25 +85,36 @@ def work(services: Services) -> WorkReport:
         services.transcriber,
         services.storage,
         services.embedder_of_org,
+        orgs_with_documents,
     )
     sender = WebhookSender(services.database, signer, services.networks, message_of)
     graph_worker = GraphWorker(jobs)
     source_worker = SourceWorker(
         jobs,
         partial(open_source, networks=services.networks, endpoints=services.settings.rag_source_endpoints),
+        orgs_with_sources,
     )
-    # In parallel, so that documents do not wait for slow receivers, nor these for long documents.
+
+    def awaits(until: float) -> bool:
+        return orgs_with_documents.are_busy(until) or orgs_with_sources.are_busy(until)
+
+    # In parallel, so that documents do not wait for slow receivers or sources, nor these for long documents.
     finished = Event()
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(DOCUMENT_THREADS + SOURCE_THREADS + 3) as pool:
         calibration = pool.submit(_calibrate, services, signer)
-        delivery, extraction, listing = (
+        delivery, extraction, *listing = (
             pool.submit(work_until, step, BUDGET_SECONDS, finished)
-            for step in (sender.deliver, graph_worker.build, source_worker.work)
+            for step in (sender.deliver, graph_worker.build, *[source_worker.work] * SOURCE_THREADS)
         )
         try:
-            documents, is_idle = work_until(worker.work, BUDGET_SECONDS)
+            ingestion = [
+                pool.submit(work_until, worker.work, BUDGET_SECONDS, None, awaits)
+                for _ in range(DOCUMENT_THREADS)
+            ]
+            wait(ingestion)
         finally:
             finished.set()
+    documents, all_ingested = _together(ingestion)
     remove_old_rows(services.database, signer)
     extend_hnsw(services.database, signer)
     if services.storage:
@@ -101,7 +122,7 @@ def work(services: Services) -> WorkReport:
     is_calibrated = calibration.result()
     deliveries, _ = delivery.result()
     extractions, all_extracted = extraction.result()
-    listings, all_listed = listing.result()
+    listings, all_listed = _together(listing)
     return WorkReport(
         completed=documents.completed,
         failed=documents.failed,
@@ -110,7 +131,7 @@ def work(services: Services) -> WorkReport:
         undelivered=deliveries.claimed - deliveries.completed,
         read=extractions.completed,
         sources=listings.completed,
-        idle=is_idle and all_extracted and all_listed and is_calibrated,
+        idle=all_ingested and all_extracted and all_listed and is_calibrated,
     )
 
 

@@ -85,8 +85,8 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
 grant select on rag.sources, rag.source_credentials to rag_worker;
-grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted,
-  failed, gone, error_code, error_message) on rag.sources to rag_worker;
+grant update (state, lease, attempts, due_at, served_at, run_number, resume_after, started_at, finished_at, listed, stored,
+  deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
@@ -99,9 +99,9 @@ revoke all on all functions in schema rag from public, anon, authenticated, serv
 grant execute on all functions in schema rag to authenticated;
 -- PostgREST's pre-request function runs as every role.
 grant execute on function rag.check_request(), rag.check_direct_size() to public;
-revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer), rag.clear_deliveries(),
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
   rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer), rag.clear_deliveries(),
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
   rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
@@ -133,7 +133,7 @@ begin
       -- Only the worker's role calls these.
       ('worker', 'rag_claim_calibration(text,text,integer)'),
       ('worker', 'rag_claim_deliveries(integer,integer)'),
-      ('worker', 'rag_claim_jobs(text,integer,integer)'),
+      ('worker', 'rag_claim_jobs(text,integer,integer,uuid[])'),
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_claim_sources(integer,integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),

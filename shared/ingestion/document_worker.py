@@ -26,7 +26,16 @@ from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.file_type import language_of_file
 from shared.ingestion.filter_fields import fields_of
-from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, LeaseRenewer, Row, attempt
+from shared.ingestion.job_queue import (
+    LEASE_SECONDS,
+    BatchResult,
+    BusyOrgs,
+    Job,
+    Jobs,
+    LeaseRenewer,
+    Row,
+    attempt,
+)
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
@@ -57,7 +66,8 @@ class _LoadedDocument:
 
 
 class Worker:
-    """Has no state between rounds. Several workers at once never process a document twice."""
+    """Several workers, and several threads of one, never process a document twice. A round is of one org, so
+    that its slow documents delay no other org's; `busy` has the orgs of the other threads' rounds."""
 
     def __init__(
         self,
@@ -67,6 +77,7 @@ class Worker:
         transcriber: Transcriber | None = None,
         storage: Storage | None = None,
         embedder_of_org: Callable[[Principal], Embedder] | None = None,
+        busy: BusyOrgs | None = None,
     ) -> None:
         """`embedder_of_org`: in place of `embedder`, the embedder of a caller's org."""
         self._jobs = jobs
@@ -74,19 +85,23 @@ class Worker:
         self._networks = networks or AddressPolicy()
         self._transcriber = transcriber
         self._storage = storage
+        self._busy = busy or BusyOrgs()
 
     def work(self, count: int = 8) -> BatchResult:
-        """One round: at most `count` jobs, each completed, failed or postponed. Raises a RagError for a
-        failed claim."""
-        jobs = self._jobs.claim("ingestion", count)
+        """One round: at most `count` jobs of an org, each completed, failed or postponed. Raises a RagError
+        for a failed claim."""
+        with self._busy.claimed(partial(self._jobs.claim, "ingestion", count)) as jobs:
+            return self._process(jobs)
+
+    def _process(self, jobs: Sequence[Job]) -> BatchResult:
         total = BatchResult(claimed=len(jobs))
         ready: list[_LoadedDocument] = []
         leases = LeaseRenewer(self._jobs)
         until = time.monotonic() + READING_SECONDS
         for position, job in enumerate(jobs):
             if position and time.monotonic() > until:
-                total += BatchResult(postponed=self._postpone(jobs[position:]))
-                break
+                total += attempt(self._jobs, job, partial(self._jobs.postpone, job))
+                continue
             # A lost lease is noticed when the job's turn comes.
             leases.renew([*(item.job for item in ready), *jobs[position:]], "converting")
             total += attempt(self._jobs, job, partial(self._prepare, job, ready))
@@ -110,12 +125,6 @@ class Worker:
     def _prepare(self, job: Job, ready: list[_LoadedDocument]) -> BatchResult:
         ready.append(self._load(job))
         return BatchResult()
-
-    def _postpone(self, jobs: Sequence[Job]) -> int:
-        """Postpone jobs that have not begun. Returns their number."""
-        for job in jobs:
-            self._jobs.fail(job, "left_for_later", "Other documents took too long. This one is next.", 0)
-        return len(jobs)
 
     def _embedded_by_model(
         self, ready: list[_LoadedDocument], leases: LeaseRenewer

@@ -6,11 +6,12 @@ with a token for the job's lease. The leases of a dead worker expire, and other 
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from operator import add
-from threading import Event
-from typing import Any, Literal
+from threading import Event, Lock
+from typing import Any, Literal, Protocol, TypeVar
 
 from shared.access.token_quotas import TokenUsage, record, seconds_until_midnight
 from shared.access.token_signer import Signer, worker_principal
@@ -63,6 +64,41 @@ class BatchResult:
         return BatchResult(*map(add, astuple(self), astuple(other)))
 
 
+class OfOrg(Protocol):
+    @property
+    def org_id(self) -> str: ...
+
+
+Claimed = TypeVar("Claimed", bound=OfOrg)
+
+
+class BusyOrgs:
+    """The orgs of which threads of this process have claimed something: each has one thread at most."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._since: dict[str, float] = {}
+
+    @contextmanager
+    def claimed(self, claim: Callable[[list[str]], list[Claimed]]) -> Iterator[list[Claimed]]:
+        """What `claim` returns for the busy orgs. Their orgs are busy until the end."""
+        with self._lock:
+            claimed = claim(sorted(self._since))
+            own = {item.org_id: time.monotonic() for item in claimed}
+            self._since |= own
+        try:
+            yield claimed
+        finally:
+            with self._lock:
+                for org_id in own:
+                    del self._since[org_id]
+
+    def are_busy(self, until: float) -> bool:
+        """Whether a thread still has what it claimed by that time of time.monotonic."""
+        with self._lock:
+            return any(since <= until for since in self._since.values())
+
+
 @dataclass(frozen=True)
 class Jobs:
     """The worker's calls of the database."""
@@ -70,9 +106,14 @@ class Jobs:
     _database: Database
     _signer: Signer
 
-    def claim(self, kind: JobKind, count: int) -> list[Job]:
-        """Lease at most `count` jobs of a kind."""
-        arguments = {"kind": kind, "max_items": count, "lease_seconds": LEASE_SECONDS}
+    def claim(self, kind: JobKind, count: int, busy_orgs: Sequence[str] = ()) -> list[Job]:
+        """Lease at most `count` jobs of a kind, of one org that is not busy."""
+        arguments = {
+            "kind": kind,
+            "max_items": count,
+            "lease_seconds": LEASE_SECONDS,
+            "busy_orgs": list(busy_orgs),
+        }
         return [
             Job(row["job_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], row["as_admin"])
             for row in self.call_as_worker("rag_claim_jobs", arguments)
@@ -101,8 +142,8 @@ class Jobs:
         self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
     def postpone(self, job: Job) -> BatchResult:
-        """End the job's turn without an error: it is due again at once, and the attempt does not count.
-        Raises a RagError."""
+        """End the job's turn without an error: it keeps its place, and the attempt does not count. Raises a
+        RagError."""
         self.call(job, "rag_fail_job", {"retry_seconds": 0, "is_attempt": False})
         return BatchResult(postponed=1)
 
@@ -145,11 +186,15 @@ class LeaseRenewer:
 
 
 def work_until(
-    work: Callable[[], BatchResult], seconds: float, finished: Event | None = None
+    work: Callable[[], BatchResult],
+    seconds: float,
+    finished: Event | None = None,
+    awaits: Callable[[float], bool] = lambda _: False,
 ) -> tuple[BatchResult, bool]:
     """Repeat rounds until `finished` is set, and then until nothing is due or the seconds are over. Returns
     the results, and whether nothing is due. A failed claim is logged; once `finished` is set, its RagError is
-    raised. Without `finished` the loop behaves as if the event were set."""
+    raised. Without `finished` the loop behaves as if the event were set. `awaits`: whether the loop goes on
+    because another thread still works on what it claimed by that time of time.monotonic."""
     total, until = BatchResult(), time.monotonic() + seconds
     while True:
         is_last = finished is None or finished.is_set()
@@ -163,10 +208,10 @@ def work_until(
                 "no job could be claimed: %s (%s); the worker tries again", error.code, error.log_reason
             )
         total += batch
-        if is_last and (not batch.claimed or time.monotonic() > until):
+        if is_last and (not batch.claimed or time.monotonic() > until) and not awaits(until):
             return total, not batch.claimed
-        if finished and not batch.claimed:
-            finished.wait(PAUSE_SECONDS)
+        if not batch.claimed:
+            (finished or Event()).wait(PAUSE_SECONDS)
 
 
 def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchResult:

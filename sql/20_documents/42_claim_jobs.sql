@@ -43,7 +43,7 @@ $$;
 comment on function rag.fail_exhausted_jobs is
   'Fail the jobs whose last lease has expired after rag.max_attempts() attempts, and the documents of ingestion jobs.';
 
-create function rag.due_jobs(kind text, max_items integer)
+create function rag.due_jobs(kind text, max_items integer, busy_orgs uuid[])
 returns table (org_id uuid, id uuid, is_expired boolean, rank bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -67,8 +67,13 @@ begin
     from busy
     where busy.org_id is not null
   ), due as (
-    select job.*, row_number() over (partition by job.org_id order by job.due_at, job.id) as turn
+    select job.*, served.at as served_at, min(job.due_at) over (partition by job.org_id) as since
     from busy
+    cross join lateral (
+      select max(jobs.started_at) as at
+      from rag.jobs
+      where jobs.kind = due_jobs.kind and jobs.org_id = busy.org_id and jobs.started_at is not null
+    ) as served
     cross join lateral (
       select jobs.org_id, jobs.id, jobs.due_at, jobs.state
       from rag.jobs
@@ -77,18 +82,23 @@ begin
       order by jobs.due_at, jobs.id
       limit max_items
     ) as job
-    where busy.org_id is not null and busy.org_id <> all (array(select rag.paused_org_ids()))
+    where busy.org_id is not null and busy.org_id <> all (busy_orgs)
+      and busy.org_id <> all (array(select rag.paused_org_ids()))
   )
-  select due.org_id, due.id, due.state = 'running', row_number() over (order by due.turn, due.due_at, due.id)
+  select due.org_id, due.id, due.state = 'running',
+    row_number() over (order by due.served_at nulls first, due.since, due.org_id, due.due_at, due.id)
   from due;
 end;
 $$;
 
 comment on function rag.due_jobs is
-  'Due jobs of a kind in the order of their claim: the same number of every org that is not paused, the longest waiting '
-  'first. is_expired: the job was claimed, and its lease has expired.';
+  'Due jobs of a kind in the order of their claim, without orgs that are paused or in busy_orgs: first those of the org that '
+  'was served least recently, of each org the longest waiting first. is_expired: the job was claimed, and its lease has '
+  'expired.';
 
-create function public.rag_claim_jobs(kind text, max_items integer default 1, lease_seconds integer default 60)
+create function public.rag_claim_jobs(
+  kind text, max_items integer default 1, lease_seconds integer default 60, busy_orgs uuid[] default '{}'
+)
 returns table (
   job_id uuid, org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer
 )
@@ -104,9 +114,9 @@ begin
 
   return query
   with due as materialized (
-    select * from rag.due_jobs(rag_claim_jobs.kind, max_items)
+    select * from rag.due_jobs(rag_claim_jobs.kind, max_items, coalesce(busy_orgs, '{}'))
   ), locked as materialized (
-    select jobs.org_id, jobs.id
+    select jobs.org_id, jobs.id, due.rank
     from (
       select due.*
       from due
@@ -122,12 +132,19 @@ begin
       for update skip locked
     ) as jobs
     limit case when exists (select from due where due.is_expired) then 1 else max_items end
+  ), chosen as materialized (
+    -- Of one org, and only one while others wait, so that nobody's slow documents delay another's.
+    select locked.org_id, locked.id
+    from locked
+    where locked.org_id = (select first.org_id from locked as first order by first.rank limit 1)
+    order by locked.rank
+    limit case when (select count(distinct due.org_id) from due) > 1 then 1 else max_items end
   ), claimed as (
     update rag.jobs
     set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
       started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-    from locked
-    where jobs.org_id = locked.org_id and jobs.id = locked.id
+    from chosen
+    where jobs.org_id = chosen.org_id and jobs.id = chosen.id
     returning jobs.*
   )
   -- In that order: of two documents with the same text the one that came first is the one that stays.
@@ -140,7 +157,8 @@ end;
 $$;
 
 comment on function public.rag_claim_jobs is
-  'Lease due jobs of a kind (ingestion, extraction), for the worker, in the order of rag.due_jobs. A job whose lease has '
+  'Lease due jobs of a kind (ingestion, extraction), for the worker, in the order of rag.due_jobs: those of one org, and only '
+  'one if other orgs have due jobs. busy_orgs: orgs of which the worker has jobs already. A job whose lease has '
   'expired is claimed again, alone, because it may have crashed its worker; the old lease can finish nothing. After '
   'rag.max_attempts() attempts the job fails. as_admin: the job''s user is an admin who works on another user''s '
   'document.';

@@ -162,7 +162,9 @@ begin
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
     attempts = greatest(jobs.attempts - case when is_attempt then 0 else 1 end, 0),
-    due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
+    -- A job that was not begun, or goes on, keeps its place.
+    due_at = case when retry_seconds = 0 and not is_attempt then jobs.created_at
+      else clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)) end,
     error_code = coalesce(code, jobs.error_code), error_message = coalesce(message, jobs.error_message),
     finished_at = case when retry_seconds is null then clock_timestamp() end
   where jobs.org_id = job.org_id and jobs.id = job.id;

@@ -22,13 +22,20 @@ begin
   return query
   with due as materialized (
     select sources.org_id, sources.id, sources.due_at,
+      (select max(served.served_at) from rag.sources as served where served.org_id = sources.org_id) as served_at,
       row_number() over (partition by sources.org_id order by sources.due_at, sources.id) as turn
     from rag.sources
     where sources.enabled and sources.due_at <= clock_timestamp()
       and sources.org_id <> all (array(select rag.paused_org_ids()))
+      and not exists (
+        select
+        from rag.sources as running
+        where running.org_id = sources.org_id and running.state = 'running' and running.due_at > clock_timestamp())
   ), locked as materialized (
     select sources.org_id, sources.id
-    from (select due.* from due order by due.turn, due.due_at, due.id limit 4 * max_items) as due
+    from (select due.* from due where due.turn = 1
+      order by due.served_at nulls first, due.due_at, due.id
+      limit 4 * max_items) as due
     cross join lateral (
       select sources.org_id, sources.id
       from rag.sources
@@ -38,7 +45,7 @@ begin
     limit max_items
   ), claimed as (
     update rag.sources
-    set state = 'running', lease = gen_random_uuid(), attempts = sources.attempts + 1,
+    set state = 'running', lease = gen_random_uuid(), served_at = clock_timestamp(), attempts = sources.attempts + 1,
       due_at = clock_timestamp() + make_interval(secs => lease_seconds),
       run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
@@ -69,7 +76,8 @@ end;
 $$;
 
 comment on function public.rag_claim_sources is
-  'Lease due sources, for the worker, with their credentials: one of each org first, the longest waiting first. A '
+  'Lease due sources, for the worker, with their credentials: one of each org that has none running, first of the org '
+  'that was served least recently. A '
   'source without resume_after begins a new listing. A source whose lease has expired is claimed again and '
   'continues after resume_after; after rag.max_attempts() claims without an end its listing fails. waiting_jobs: '
   'unfinished ingestion jobs of the org, at most 1,000.';

@@ -2237,6 +2237,9 @@ create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 -- rag_claim_jobs: the orgs with jobs of a kind, and of each org those that are due.
 create index jobs_due on rag.jobs (kind, org_id, due_at, id) where state in ('waiting', 'running');
 
+-- rag.due_jobs: when an org was served last.
+create index jobs_started on rag.jobs (kind, org_id, started_at) where started_at is not null;
+
 -- rag_list_jobs
 create index jobs_failed on rag.jobs (org_id, created_at desc) where kind = 'ingestion' and state = 'failed';
 
@@ -2371,7 +2374,7 @@ $$;
 comment on function rag.fail_exhausted_jobs is
   'Fail the jobs whose last lease has expired after rag.max_attempts() attempts, and the documents of ingestion jobs.';
 
-create function rag.due_jobs(kind text, max_items integer)
+create function rag.due_jobs(kind text, max_items integer, busy_orgs uuid[])
 returns table (org_id uuid, id uuid, is_expired boolean, rank bigint)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -2395,8 +2398,13 @@ begin
     from busy
     where busy.org_id is not null
   ), due as (
-    select job.*, row_number() over (partition by job.org_id order by job.due_at, job.id) as turn
+    select job.*, served.at as served_at, min(job.due_at) over (partition by job.org_id) as since
     from busy
+    cross join lateral (
+      select max(jobs.started_at) as at
+      from rag.jobs
+      where jobs.kind = due_jobs.kind and jobs.org_id = busy.org_id and jobs.started_at is not null
+    ) as served
     cross join lateral (
       select jobs.org_id, jobs.id, jobs.due_at, jobs.state
       from rag.jobs
@@ -2405,18 +2413,23 @@ begin
       order by jobs.due_at, jobs.id
       limit max_items
     ) as job
-    where busy.org_id is not null and busy.org_id <> all (array(select rag.paused_org_ids()))
+    where busy.org_id is not null and busy.org_id <> all (busy_orgs)
+      and busy.org_id <> all (array(select rag.paused_org_ids()))
   )
-  select due.org_id, due.id, due.state = 'running', row_number() over (order by due.turn, due.due_at, due.id)
+  select due.org_id, due.id, due.state = 'running',
+    row_number() over (order by due.served_at nulls first, due.since, due.org_id, due.due_at, due.id)
   from due;
 end;
 $$;
 
 comment on function rag.due_jobs is
-  'Due jobs of a kind in the order of their claim: the same number of every org that is not paused, the longest waiting '
-  'first. is_expired: the job was claimed, and its lease has expired.';
+  'Due jobs of a kind in the order of their claim, without orgs that are paused or in busy_orgs: first those of the org that '
+  'was served least recently, of each org the longest waiting first. is_expired: the job was claimed, and its lease has '
+  'expired.';
 
-create function public.rag_claim_jobs(kind text, max_items integer default 1, lease_seconds integer default 60)
+create function public.rag_claim_jobs(
+  kind text, max_items integer default 1, lease_seconds integer default 60, busy_orgs uuid[] default '{}'
+)
 returns table (
   job_id uuid, org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer
 )
@@ -2432,9 +2445,9 @@ begin
 
   return query
   with due as materialized (
-    select * from rag.due_jobs(rag_claim_jobs.kind, max_items)
+    select * from rag.due_jobs(rag_claim_jobs.kind, max_items, coalesce(busy_orgs, '{}'))
   ), locked as materialized (
-    select jobs.org_id, jobs.id
+    select jobs.org_id, jobs.id, due.rank
     from (
       select due.*
       from due
@@ -2450,12 +2463,19 @@ begin
       for update skip locked
     ) as jobs
     limit case when exists (select from due where due.is_expired) then 1 else max_items end
+  ), chosen as materialized (
+    -- Of one org, and only one while others wait, so that nobody's slow documents delay another's.
+    select locked.org_id, locked.id
+    from locked
+    where locked.org_id = (select first.org_id from locked as first order by first.rank limit 1)
+    order by locked.rank
+    limit case when (select count(distinct due.org_id) from due) > 1 then 1 else max_items end
   ), claimed as (
     update rag.jobs
     set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
       started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-    from locked
-    where jobs.org_id = locked.org_id and jobs.id = locked.id
+    from chosen
+    where jobs.org_id = chosen.org_id and jobs.id = chosen.id
     returning jobs.*
   )
   -- In that order: of two documents with the same text the one that came first is the one that stays.
@@ -2468,7 +2488,8 @@ end;
 $$;
 
 comment on function public.rag_claim_jobs is
-  'Lease due jobs of a kind (ingestion, extraction), for the worker, in the order of rag.due_jobs. A job whose lease has '
+  'Lease due jobs of a kind (ingestion, extraction), for the worker, in the order of rag.due_jobs: those of one org, and only '
+  'one if other orgs have due jobs. busy_orgs: orgs of which the worker has jobs already. A job whose lease has '
   'expired is claimed again, alone, because it may have crashed its worker; the old lease can finish nothing. After '
   'rag.max_attempts() attempts the job fails. as_admin: the job''s user is an admin who works on another user''s '
   'document.';
@@ -2637,7 +2658,9 @@ begin
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
     attempts = greatest(jobs.attempts - case when is_attempt then 0 else 1 end, 0),
-    due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
+    -- A job that was not begun, or goes on, keeps its place.
+    due_at = case when retry_seconds = 0 and not is_attempt then jobs.created_at
+      else clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)) end,
     error_code = coalesce(code, jobs.error_code), error_message = coalesce(message, jobs.error_message),
     finished_at = case when retry_seconds is null then clock_timestamp() end
   where jobs.org_id = job.org_id and jobs.id = job.id;
@@ -5807,6 +5830,7 @@ create table rag.sources (
   state text not null default 'waiting' check (state in ('waiting', 'running')),
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
+  served_at timestamptz,
   lease uuid,
   run_number integer not null default 0,
   resume_after text check (octet_length(resume_after) <= 2000),
@@ -5850,6 +5874,8 @@ create index sources_due on rag.sources (due_at) where enabled;
 
 -- Deletion of a collection.
 create index sources_by_collection on rag.sources (org_id, collection_id);
+
+comment on column rag.sources.served_at is 'When a worker last began a time slice.';
 
 create table rag.source_credentials (
   org_id uuid not null,
@@ -6151,13 +6177,20 @@ begin
   return query
   with due as materialized (
     select sources.org_id, sources.id, sources.due_at,
+      (select max(served.served_at) from rag.sources as served where served.org_id = sources.org_id) as served_at,
       row_number() over (partition by sources.org_id order by sources.due_at, sources.id) as turn
     from rag.sources
     where sources.enabled and sources.due_at <= clock_timestamp()
       and sources.org_id <> all (array(select rag.paused_org_ids()))
+      and not exists (
+        select
+        from rag.sources as running
+        where running.org_id = sources.org_id and running.state = 'running' and running.due_at > clock_timestamp())
   ), locked as materialized (
     select sources.org_id, sources.id
-    from (select due.* from due order by due.turn, due.due_at, due.id limit 4 * max_items) as due
+    from (select due.* from due where due.turn = 1
+      order by due.served_at nulls first, due.due_at, due.id
+      limit 4 * max_items) as due
     cross join lateral (
       select sources.org_id, sources.id
       from rag.sources
@@ -6167,7 +6200,7 @@ begin
     limit max_items
   ), claimed as (
     update rag.sources
-    set state = 'running', lease = gen_random_uuid(), attempts = sources.attempts + 1,
+    set state = 'running', lease = gen_random_uuid(), served_at = clock_timestamp(), attempts = sources.attempts + 1,
       due_at = clock_timestamp() + make_interval(secs => lease_seconds),
       run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
@@ -6198,7 +6231,8 @@ end;
 $$;
 
 comment on function public.rag_claim_sources is
-  'Lease due sources, for the worker, with their credentials: one of each org first, the longest waiting first. A '
+  'Lease due sources, for the worker, with their credentials: one of each org that has none running, first of the org '
+  'that was served least recently. A '
   'source without resume_after begins a new listing. A source whose lease has expired is claimed again and '
   'continues after resume_after; after rag.max_attempts() claims without an end its listing fails. waiting_jobs: '
   'unfinished ingestion jobs of the org, at most 1,000.';
@@ -13854,8 +13888,8 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
 grant select on rag.sources, rag.source_credentials to rag_worker;
-grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored, deleted,
-  failed, gone, error_code, error_message) on rag.sources to rag_worker;
+grant update (state, lease, attempts, due_at, served_at, run_number, resume_after, started_at, finished_at, listed, stored,
+  deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
 grant select (id, tier) on rag.orgs to rag_worker;
@@ -13868,9 +13902,9 @@ revoke all on all functions in schema rag from public, anon, authenticated, serv
 grant execute on all functions in schema rag to authenticated;
 -- PostgREST's pre-request function runs as every role.
 grant execute on function rag.check_request(), rag.check_direct_size() to public;
-revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer), rag.clear_deliveries(),
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
   rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer), rag.clear_deliveries(),
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer, uuid[]), rag.clear_deliveries(),
   rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
@@ -13902,7 +13936,7 @@ begin
       -- Only the worker's role calls these.
       ('worker', 'rag_claim_calibration(text,text,integer)'),
       ('worker', 'rag_claim_deliveries(integer,integer)'),
-      ('worker', 'rag_claim_jobs(text,integer,integer)'),
+      ('worker', 'rag_claim_jobs(text,integer,integer,uuid[])'),
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_claim_sources(integer,integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),

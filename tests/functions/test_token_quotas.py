@@ -317,12 +317,12 @@ def test_the_worker_counts_each_org_s_passages_and_defers_documents_of_an_exceed
 
     add(people.ann, "A long text about kettles and about their many uses in a kitchen.")
     add(people.bob, "A short text.")
-    assert worker.work() == BatchResult(claimed=2, completed=2)
+    assert worker.work() + worker.work() == BatchResult(claimed=2, completed=2)
     ((_, long, _),), ((_, short, _),) = (world.sql(USAGE, org.id) for org in (people.acme, people.bolt))
     assert (long + short, long > short > 0) == (14, True)
     world.sql("update rag.token_usage set tokens = 10 where org_id = %s", people.acme.id)
     deferred, other = add(people.ann, "Tomorrow."), add(people.bob, "Today.")
-    assert worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
+    assert worker.work() + worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
     state = (
         "select document_id::text, state from rag.jobs where kind = 'ingestion' and document_id = any (%s)"
     )

@@ -20,7 +20,7 @@ CALLERS = exposed_functions()
 EXPOSED = set(CALLERS)
 # The worker's role alone executes these.
 WORKER_FUNCTIONS = {name for name, caller in CALLERS.items() if caller == "worker"} | {
-    "rag.clear_deliveries()", "rag.due_deliveries(integer)", "rag.due_jobs(text,integer)",
+    "rag.clear_deliveries()", "rag.due_deliveries(integer)", "rag.due_jobs(text,integer,uuid[])",
     "rag.fail_exhausted_jobs()",
 }  # fmt: skip
 # PostgREST calls the first of them before each request, as any role.

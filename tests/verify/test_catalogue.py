@@ -84,8 +84,8 @@ HOLES = [
     ),
     Hole(
         "a function of the worker that users execute",
-        "grant execute on function rag.due_jobs(text, integer) to authenticated",
-        "function rag.due_jobs(text,integer)",
+        "grant execute on function rag.due_jobs(text, integer, uuid[]) to authenticated",
+        "function rag.due_jobs(text,integer,uuid[])",
         "grants",
     ),
     Hole(

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from email import message_from_bytes, policy
+from email import message_from_bytes
 from email.message import EmailMessage, MIMEPart
+from email.policy import EmailPolicy
 from email.utils import parsedate_to_datetime
 from itertools import islice
 
@@ -15,6 +16,8 @@ from shared.ingestion.parsers.parsed_file import ParsedFile, decode_text, parser
 from shared.text.normalize import one_line
 
 MAX_MESSAGES, MAX_PARTS = 10_000, 1000
+# The library's time grows with the square of a header's length: 0.1 s for these, 100 s for a megabyte.
+MAX_HEADER = 10_000
 # Messages in messages.
 MAX_DEPTH = 5
 NOT_READ = "(This file was not read.)"
@@ -45,8 +48,17 @@ def mbox(data: bytes) -> ParsedFile:
     return ParsedFile([(None, _text(_parsed(_QUOTED.sub(rb"\1", message)))) for message in messages])
 
 
+class _BoundedHeaders(EmailPolicy):
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        if len(value) <= MAX_HEADER:
+            return name, value
+        # A list of addresses ends with a whole one.
+        return name, f"{value[:MAX_HEADER].rpartition(',')[0] or value[:MAX_HEADER]} \u2026"
+
+
 def _parsed(data: bytes) -> EmailMessage:
-    message = message_from_bytes(data, policy=policy.default)
+    message = message_from_bytes(data, policy=_BoundedHeaders())
     if not isinstance(message, EmailMessage) or not message.keys():
         raise UnreadableDocument("The file is no message: it has no headers.")
     return message
@@ -55,7 +67,7 @@ def _parsed(data: bytes) -> EmailMessage:
 def _header(message: EmailMessage, name: str) -> str | None:
     try:
         return one_line(str(message[name] or "")) or None
-    except (ValueError, IndexError, AttributeError):
+    except (ValueError, IndexError, AttributeError, RecursionError):
         # The library fails for some malformed headers.
         return None
 

@@ -10,13 +10,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shared.errors import DatabaseBusy, Forbidden, RagError, RateLimited
 from shared.ingestion.filter_fields import fields_of
-from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, Row
+from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, BusyOrgs, Job, Jobs, Row
 from shared.ingestion.sources.source import (
     Content,
     Item,
@@ -29,7 +28,6 @@ from shared.ingestion.sources.source import (
 from shared.text.normalize import clean_line
 
 log = logging.getLogger("rag")
-CLAIMED = 4
 SLICE_SECONDS = 30.0
 # A source waits while so many documents of its org wait for the worker: other documents come between.
 MAX_WAITING_JOBS = 200
@@ -56,21 +54,23 @@ class SliceEnded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SourceWorker:
-    """Has no state between rounds. Several workers at once never run a source twice. `open_source` makes the
-    source of a claimed row."""
+    """Several workers, and several threads of one, never run a source twice, nor two sources of an org at
+    once. `open_source` makes the source of a claimed row."""
 
     jobs: Jobs
     open_source: Callable[[Row], Source]
+    busy: BusyOrgs = field(default_factory=BusyOrgs)
 
     def work(self) -> BatchResult:
-        """One round: a time slice of some due sources. Raises a RagError for a failed claim."""
-        arguments = {"max_items": CLAIMED, "lease_seconds": LEASE_SECONDS}
+        """One round: a time slice of a due source. Raises a RagError for a failed claim."""
+        with self.busy.claimed(self._claim) as claimed:
+            completed = sum(self._run(item.row) for item in claimed)
+        return BatchResult(claimed=len(claimed), completed=completed)
+
+    def _claim(self, _: object) -> list["_ClaimedSource"]:
+        arguments = {"max_items": 1, "lease_seconds": LEASE_SECONDS}
         rows = self.jobs.call_as_worker("rag_claim_sources", arguments)
-        if not rows:
-            return BatchResult()
-        with ThreadPoolExecutor(CLAIMED) as pool:
-            completed = sum(pool.map(self._run, rows))
-        return BatchResult(claimed=len(rows), completed=completed)
+        return [_ClaimedSource(row["org_id"], row) for row in rows]
 
     def _run(self, row: Row) -> bool:
         """One time slice. Returns whether the listing is complete."""
@@ -121,6 +121,12 @@ class SourceWorker:
                 row["source_id"],
                 failed.log_reason,
             )
+
+
+@dataclass(frozen=True, slots=True)
+class _ClaimedSource:
+    org_id: str
+    row: Row
 
 
 class _TimeSlice:

@@ -9,12 +9,13 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import httpx
 
 from shared.clients.download import AddressGone, Download, fetch, fetch_if_changed
+from shared.clients.http_client import deadline
+from shared.clients.http_transport import remaining_seconds
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, UnreadableDocument
 from shared.ingestion.parser_sandbox import parse_in_subprocess
@@ -46,6 +47,8 @@ class Website:
         self._max_items = max_items
         self._org_id = org_id
         self._delay = 0.0
+        self._robots = ""
+        self._listed: dict[str, str | None] | None = None
 
     def items(self, after: str) -> Iterator[Sequence[Item]]:
         later = [Item(url, self._pages[url]) for url in sorted(self._pages) if url > after]
@@ -78,11 +81,17 @@ class Website:
         metadata = {"url": url, "source_type": "webpage"}
         return Content(parsed["text"].encode(), title, None, "text/markdown", metadata, version=page.version)
 
-    @cached_property
+    @property
     def _pages(self) -> dict[str, str | None]:
         """The URLs of the pages with the times of their last changes."""
-        robots = self._robots
-        pages = self._read_sitemaps(SITEMAP.findall(robots))
+        if self._listed is None:
+            with deadline(LISTING_SECONDS):
+                self._listed = self._list()
+        return self._listed
+
+    def _list(self) -> dict[str, str | None]:
+        self._robots = self._read_robots()
+        pages = self._read_sitemaps(SITEMAP.findall(self._robots))
         allowed = {url: pages[url] for url in self._allowed(pages)}
         if not allowed:
             raise ListingRefused(
@@ -99,8 +108,7 @@ class Website:
         allowed: list[str] = checked["allowed"]
         return allowed
 
-    @cached_property
-    def _robots(self) -> str:
+    def _read_robots(self) -> str:
         """robots.txt; empty if the site has none (RFC 9309). Raises a RagError if it may have one."""
         try:
             return self._download(self._address.join("/robots.txt"), ROBOTS_BYTES).data.decode(
@@ -120,13 +128,12 @@ class Website:
             waiting = [(url, False) for url in sitemaps or [self._address.join("/sitemap.xml")]]
         pages: dict[str, str | None] = {}
         read: set[httpx.URL] = set()
-        until = time.monotonic() + LISTING_SECONDS
         while waiting:
             sitemap, is_nested = waiting.pop()
             if sitemap in read:
                 continue
             read.add(sitemap)
-            if len(read) + len(waiting) > MAX_SITEMAPS or time.monotonic() > until:
+            if len(read) + len(waiting) > MAX_SITEMAPS or remaining_seconds() <= 0:
                 raise ListingRefused(
                     f"The website has more than {MAX_SITEMAPS} sitemaps, or they take too long. "
                     "Give the address of one sitemap.",
@@ -157,7 +164,7 @@ class Website:
         """Whether the URL is the address or below it."""
         return url == self._folder or url.startswith(self._folder.rstrip("/") + "/")
 
-    @cached_property
+    @property
     def _folder(self) -> str:
         """The address; the folder of an address that names a file, and the whole host of a sitemap."""
         is_file = "." in self._address.path.rpartition("/")[2]

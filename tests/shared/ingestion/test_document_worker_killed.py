@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import count
 from typing import Any
@@ -77,8 +77,8 @@ class Dying(Jobs):
         self._numbers, self._at, self._answered = count(), at, answered
         self._is_dead = False
 
-    def claim(self, kind: JobKind, count: int) -> list[Job]:
-        jobs: list[Job] = self._counted(lambda: super(Dying, self).claim(kind, count))
+    def claim(self, kind: JobKind, count: int, busy_orgs: Sequence[str] = ()) -> list[Job]:
+        jobs: list[Job] = self._counted(lambda: super(Dying, self).claim(kind, count, busy_orgs))
         return jobs
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:

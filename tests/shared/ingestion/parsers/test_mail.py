@@ -118,3 +118,13 @@ def test_malformed_headers_cost_only_themselves():
     converted = convert(data, "a.eml", "message/rfc822")
     assert "hot" in converted.text
     assert "date" not in converted.metadata
+
+
+def test_a_long_header_is_cut_and_a_malformed_one_loses_no_text():
+    """100,000 recipients took the library minutes."""
+    recipients = ", ".join(f"Person {number} <p{number}@example.org>" for number in range(100_000))
+    data = f"From: {'(' * 5_000}\nTo: {recipients}\nSubject: Kiln\n\nThe kiln is hot.\n".encode()
+    text = convert(data, "letter.eml", None).text
+    assert text.startswith("# Kiln\n\nTo: Person 0 <p0@example.org>, Person 1 <p1@example.org>")
+    assert text.endswith("> \u2026\n\nThe kiln is hot.")
+    assert len(text) < 11_000
