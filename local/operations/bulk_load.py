@@ -92,7 +92,7 @@ def run(database_url: str, settings: Settings, options: argparse.Namespace) -> N
 
 
 def _reason(error: psycopg.Error) -> str:
-    return error.diag.message_primary or one_line(str(error))
+    return one_line(error.diag.message_primary or str(error))
 
 
 def load(

@@ -76,6 +76,11 @@ class SnapshotFolder:
             entries = self._files.ls(self._path, detail=False)
         return [str(name).rsplit("/", 1)[-1] for name in entries]
 
+    def count_files(self) -> int:
+        """The number of files in it and in folders below it; 0 where it does not exist."""
+        with _translated_errors():
+            return len(self._files.find(self._path))
+
     def folders(self) -> list[str]:
         """The names of the folders in it, sorted; none where the folder does not exist."""
         try:

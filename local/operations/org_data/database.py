@@ -22,4 +22,4 @@ def connected(url: str, *, autocommit: bool = False) -> Iterator[psycopg.Connect
             connection.autocommit = autocommit
             yield connection
     except psycopg.Error as error:
-        raise CommandError(error.diag.message_primary or one_line(str(error))) from None
+        raise CommandError(one_line(error.diag.message_primary or str(error))) from None

@@ -3,7 +3,7 @@
 import argparse
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from local.demo_corpus import org_id_of
 from local.errors import CommandError
 from local.operations.org_data.database import connected
 from local.operations.org_data.tables import ID_TYPES, Table, tables_of
+from shared.clients.snapshot_store import Store
 
 # The user in whose place shared documents and audit events name an erased one.
 NO_USER = "00000000-0000-0000-0000-000000000000"
@@ -31,7 +32,9 @@ QUEUE = "object_removals"
 @dataclass(frozen=True)
 class Report:
     """Numbers of rows by table. The transaction has checked that no row names the org or the user any more.
-    `objects_in_storage`: files that the worker has yet to remove; a repeated command reports 0 in the end."""
+    `objects_in_storage`: files that the worker has yet to remove; a repeated command reports 0 in the end.
+    `files_of_snapshots`: files in the org's folder of the snapshot store, which stay there; null where no
+    store was named, and for a user."""
 
     kind: Literal["org", "user"]
     id: str
@@ -39,6 +42,7 @@ class Report:
     removed: dict[str, int]
     anonymized: dict[str, int]
     objects_in_storage: int
+    files_of_snapshots: int | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,14 +52,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="a new file for the report; default: standard output"
     )
+    parser.add_argument(
+        "--snapshots",
+        metavar="URL",
+        help="the deployment's RAG_SNAPSHOT_URL: the report then counts the org's files there",
+    )
     parser.add_argument("--database", metavar="URL", help="its owner's URL; default: the local stack")
 
 
 def run(database_url: str, options: argparse.Namespace) -> None:
-    """Raises CommandError; then nothing is removed."""
+    """Raises CommandError, SnapshotFailed and ConfigurationError; then nothing is removed."""
     kind: Literal["org", "user"] = "org" if options.org else "user"
+    subject = org_id_of(options.org or options.user)
+    files = None
+    if options.snapshots and kind == "org":
+        files = Store(options.snapshots).folder(subject, ()).count_files()
     with connected(database_url) as connection:
-        report = erase(connection, kind, org_id_of(options.org or options.user))
+        report = replace(erase(connection, kind, subject), files_of_snapshots=files)
         text = json.dumps(asdict(report), indent=1)
         if options.report is None:
             print(text)

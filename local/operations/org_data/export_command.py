@@ -13,6 +13,7 @@ from local.operations.org_data.archive import (
     ORG,
     Manifest,
     TableDigest,
+    TableEntry,
     User,
     create_archive,
     row_id,
@@ -98,7 +99,7 @@ def describe(
         ).fetchall()
     )
     users = sorted(
-        (User(user, emails.get(user), owns) for user, owns in named.items()),
+        (User(id=user, email=emails.get(user), owns_rows=owns) for user, owns in named.items()),
         key=lambda user: (user.email or "", user.id),
     )
     row_ids = ids_of(connection, org)
@@ -121,22 +122,23 @@ def describe(
     files = _rows(
         connection, "select count(*) from rag.originals where org_id = %s and path is not null", org
     )
-    return Manifest(
-        org=described[0],
-        users=users,
-        members=members,
-        models={row["embedding_model"]: row["dimensions"] for row in _rows(connection, models, org)},
-        keys=_rows(connection, KEYS, org),
-        webhooks=_rows(connection, WEBHOOKS, org),
-        sources=_rows(connection, SOURCES, org),
-        files_in_storage=files[0]["count"],
-        row_ids=len(row_ids),
-    ), ids
+    values = {
+        "org": described[0],
+        "users": users,
+        "members": members,
+        "models": {row["embedding_model"]: row["dimensions"] for row in _rows(connection, models, org)},
+        "keys": _rows(connection, KEYS, org),
+        "webhooks": _rows(connection, WEBHOOKS, org),
+        "sources": _rows(connection, SOURCES, org),
+        "files_in_storage": files[0]["count"],
+        "row_ids": len(row_ids),
+    }
+    return Manifest.model_validate(values), ids
 
 
 def digests(
     connection: psycopg.Connection[Any], tables: dict[str, Table], org: str, ids: dict[bytes, bytes]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, TableEntry]:
     """The tables of the manifest that an export would have."""
     entries = {}
     for name in EXPORTED:

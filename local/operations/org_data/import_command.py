@@ -1,6 +1,7 @@
 """Command `import`: an archive of an org's data into this deployment."""
 
 import argparse
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -15,9 +16,11 @@ from psycopg import sql
 
 from local.demo_corpus import org_id_of
 from local.errors import CommandError
+from local.operations.folder_scan import one_line
 from local.operations.org_data.archive import (
     ORG,
     Manifest,
+    Member,
     open_archive,
     read_manifest,
     read_table,
@@ -26,6 +29,9 @@ from local.operations.org_data.archive import (
 )
 from local.operations.org_data.database import connected
 from local.operations.org_data.export_command import digests
+from local.operations.org_data.import_users import add_member, users_here
+from local.operations.org_data.row_checks import check_rows
+from local.operations.org_data.stored_rows import expire_records, require_rules
 from local.operations.org_data.tables import EXPORTED, Table, tables_of
 
 # Rows of a statement. Triggers index the words of its chunks.
@@ -44,6 +50,7 @@ set name = deleted.name, deleted_at = deleted.deleted_at
 from pg_temp.collections as deleted
 where collections.org_id = deleted.org_id and collections.id = deleted.id and deleted.deleted_at is not null
 """
+LINE = re.compile(r"^COPY .*?, line (\d+)", re.MULTILINE)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="EMAIL=EMAIL",
         help="a user's address in the archive and here, where they differ",
     )
+    parser.add_argument("--tier", metavar="TIER", help="the tier of a new org; default: standard")
+    parser.add_argument(
+        "--members", action="store_true", help="also add the archive's members who are users here"
+    )
     parser.add_argument("--database", metavar="URL", help="its owner's URL; default: the local stack")
 
 
@@ -66,42 +77,67 @@ def run(database_url: str, options: argparse.Namespace) -> None:
     renamed = dict(_pair(value) for value in options.user)
     org = org_id_of(options.org) if options.org else str(uuid4())
     with connected(database_url) as connection, open_archive(options.file) as archive:
-        imported = import_org(connection, archive, org, renamed)
-    manifest = imported.manifest
-    rows = sum(table["rows"] for table in manifest.tables.values())
-    print(f"{rows:,} rows, digest {manifest.digest}, org {org}")
-    for email in imported.absent_members:
-        print(f"not a member, because there is no such user here: {email}")
-    for key in manifest.keys:
-        print(f"create this API key again: {key['name']} ({', '.join(key['scopes'])})")
-    for webhook in manifest.webhooks:
-        print(f"create this webhook again: {webhook['url']}")
-    for source in manifest.sources:
-        print(f"create this source again: {source['address']}")
-    if manifest.files_in_storage:
-        print(f"{manifest.files_in_storage:,} original files were in Supabase Storage and are not imported")
+        imported = import_org(
+            connection, archive, org, renamed, tier=options.tier, with_members=options.members
+        )
+    for line in imported.lines(org):
+        print(one_line(line))
 
 
 @dataclass(frozen=True)
 class Imported:
+    """`members`: each with its state in this deployment."""
+
     manifest: Manifest
-    absent_members: list[str]
+    tier: str
+    members: list[tuple[Member, str]]
+
+    def lines(self, org: str) -> Iterator[str]:
+        """A report. It has texts of the archive."""
+        manifest = self.manifest
+        rows = sum(table["rows"] for table in manifest.tables.values())
+        yield f"{rows:,} rows, digest {manifest.digest}, org {org}"
+        if self.tier != manifest.org.tier:
+            yield f"the org has the tier {self.tier}; it had {manifest.org.tier}, see --tier"
+        for member, state in self.members:
+            user = manifest.users[member.user]
+            yield f"member {member.name or ''} ({user.email or user.id}), {member.role}: {state}"
+        for key in manifest.keys:
+            yield f"create this API key again: {key.name} ({', '.join(key.scopes)})"
+        for webhook in manifest.webhooks:
+            yield f"create this webhook again: {webhook.url}"
+        for source in manifest.sources:
+            yield f"create this source again: {source.address}"
+        if manifest.files_in_storage:
+            yield (
+                f"{manifest.files_in_storage:,} original files were in Supabase Storage and are not imported"
+            )
 
 
 def import_org(
-    connection: psycopg.Connection[Any], archive: ZipFile, org: str, renamed: dict[str, str]
+    connection: psycopg.Connection[Any],
+    archive: ZipFile,
+    org: str,
+    renamed: dict[str, str],
+    *,
+    tier: str | None = None,
+    with_members: bool = False,
 ) -> Imported:
     """Store the archive's rows with new ids as the org's, in this transaction. Raises CommandError where the
-    deployment is unsuitable, and where the stored rows do not have the archive's digest."""
+    deployment or the archive is unsuitable, and where the stored rows do not have the archive's digest."""
     manifest = read_manifest(archive)
     tables = tables_of(connection)
     _require_suitable(connection, manifest, tables, org)
-    users = _users(connection, manifest, renamed)
+    users = users_here(connection, manifest, renamed)
+    check_rows(archive, manifest, tables)
     ids = {ORG: org.encode()}
     ids |= {user_id(place): user.encode() for place, user in enumerate(users)}
     ids |= {row_id(place): new for place, new in enumerate(new_ids(manifest.row_ids))}
-    _create_org(connection, manifest, org)
-    absent = _add_members(connection, manifest, org, users)
+    stored_tier = _create_org(connection, manifest, org, tier)
+    members = [
+        (member, add_member(connection, org, users[member.user], member, with_members))
+        for member in manifest.members
+    ]
     connection.execute(COLLECTIONS)
     for name in EXPORTED:
         _copy(connection, tables[name], org, read_table(archive, name), ids)
@@ -113,7 +149,9 @@ def import_org(
         raise CommandError(
             f"the archive is damaged: other rows than its manifest states in {', '.join(different)}"
         )
-    return Imported(manifest, absent)
+    require_rules(connection, list(manifest.models), org)
+    expire_records(connection, org)
+    return Imported(manifest, stored_tier, members)
 
 
 def new_ids(count: int) -> Iterator[bytes]:
@@ -142,7 +180,8 @@ def _require_suitable(
     ).fetchone()
     if missing := sorted(set(manifest.models) - set(row[0] if row else ())):
         raise CommandError(
-            f"the embeddings are of {', '.join(missing)}, which this deployment does not use (rag.settings)"
+            f"the embeddings are of {one_line(', '.join(missing))}, which this deployment does not use "
+            "(rag.settings)"
         )
     for model, dimensions in manifest.models.items():
         row = connection.execute("select rag.dimensions_of(%s)", [model]).fetchone()
@@ -150,7 +189,7 @@ def _require_suitable(
             raise CommandError(
                 f"the embeddings of {model} have {dimensions} dimensions in the archive, and another number "
                 "in this deployment; before it has documents: "
-                f"select rag.set_dimensions('{model}', {dimensions})"
+                f"select rag.set_dimensions({sql.Literal(model).as_string(connection)}, {dimensions})"
             )
     for name in EXPORTED:
         statement = sql.SQL("select exists (select from {} where org_id = %s)").format(
@@ -160,54 +199,20 @@ def _require_suitable(
             raise CommandError(f"the org has rows in rag.{name}; import into an empty org, or erase it first")
 
 
-def _users(connection: psycopg.Connection[Any], manifest: Manifest, renamed: dict[str, str]) -> list[str]:
-    """Each user's id here. A user who owns nothing and is absent keeps the id of the source deployment."""
-    emails = [renamed.get(user.email, user.email) if user.email else None for user in manifest.users]
-    here = dict(
-        connection.execute(
-            "select email, id::text from auth.users where email = any (%s)", [emails]
-        ).fetchall()
-    )
-    if absent := sorted(
-        email or user.id
-        for user, email in zip(manifest.users, emails, strict=True)
-        if user.owns_rows and email not in here
-    ):
-        raise CommandError(
-            f"these users own documents or sessions and are not users here: {', '.join(absent)}. "
-            "Create them, or name others with --user"
-        )
-    users = [here.get(email or "", user.id) for user, email in zip(manifest.users, emails, strict=True)]
-    if len(set(users)) < len(users):
-        raise CommandError("two users of the archive would be one user here; see --user")
-    return users
-
-
-def _create_org(connection: psycopg.Connection[Any], manifest: Manifest, org: str) -> None:
-    connection.execute(
+def _create_org(connection: psycopg.Connection[Any], manifest: Manifest, org: str, tier: str | None) -> str:
+    """The org's tier. An org that exists keeps its own."""
+    added = connection.execute(
         "insert into rag.orgs (id, name, record_days, tier) "
-        "select %s, %s, %s, coalesce((select name from rag.tiers where name = %s), 'standard') "
+        "select %s, %s, %s, name from rag.tiers where name = %s "
         "on conflict (id) do nothing",
-        [org, manifest.org["name"], manifest.org["record_days"], manifest.org["tier"]],
+        [org, one_line(manifest.org.name), manifest.org.record_days, tier or "standard"],
     )
-
-
-def _add_members(
-    connection: psycopg.Connection[Any], manifest: Manifest, org: str, users: list[str]
-) -> list[str]:
-    """The addresses of members that are no users here."""
-    absent = []
-    for member in manifest.members:
-        added = connection.execute(
-            "insert into rag.members (org_id, user_id, role, name) "
-            "select %s, id, %s, %s from auth.users where id = %s "
-            "on conflict (org_id, user_id) do update set role = excluded.role",
-            [org, member["role"], member["name"], users[member["user"]]],
-        )
-        if not added.rowcount:
-            user = manifest.users[member["user"]]
-            absent.append(user.email or user.id)
-    return absent
+    row = connection.execute("select tier from rag.orgs where id = %s", [org]).fetchone()
+    if row is None:
+        raise CommandError(f"there is no tier {tier or 'standard'}; name another with --tier")
+    if tier and not added.rowcount:
+        raise CommandError(f"the org exists, with the tier {row[0]}; import without --tier")
+    return str(row[0])
 
 
 def _copy(
@@ -221,7 +226,17 @@ def _copy(
     target = sql.Identifier("pg_temp", table.name) if table.name == "collections" else table.identifier
     statement = sql.SQL("copy {} ({}) from stdin").format(target, columns)
     lines = iter(rows)
+    number = 0
     while batch := list(islice(lines, ROWS)):
-        with connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for row in batch:
-                copy.write(b"\t".join((org.encode(), *table.fields(row, ids))))
+        try:
+            with connection.cursor() as cursor, cursor.copy(statement) as copy:
+                for row in batch:
+                    copy.write(b"\t".join((org.encode(), *table.fields(row, ids))))
+        except psycopg.Error as error:
+            line = LINE.search(error.diag.context or "")
+            place = (
+                f"line {number + int(line[1])}" if line else f"lines {number + 1} to {number + len(batch)}"
+            )
+            message = one_line(error.diag.message_primary or str(error))[:500]
+            raise CommandError(f"{table.name}.copy, {place}: {message}") from None
+        number += len(batch)

@@ -64,6 +64,7 @@ USER_COLUMNS = ("owner_id", "created_by", "user_id")
 ID_TYPES = ("uuid", "uuid[]", "jsonb", "json")
 UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 SESSION = {
+    "client_encoding": "UTF8",
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",
     "bytea_output": "hex",

@@ -1,18 +1,22 @@
 """Erasure of an org and of a user: which rows go, which stay, and the report."""
 
 import json
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 
 from local.operations.org_data.erase_command import NO_USER, erase
 from local.stack import Stack
+from shared.config import Settings
 from tests.actors import Actor, World, hit_arguments, key_arguments, vector, webhook_arguments
 from tests.conftest import People
 from tests.isolation.test_idempotency_keys import store_answer
 from tests.local.command_line import run_local
 from tests.local.operations.org_data.test_export_and_import import victim_org
+from tests.snapshot_client import snapshot_client
 from tests.sql.conversations.test_chat_sessions import save_session
 from tests.sql.operations.test_api_metrics import measure
 from tests.sql.operations.test_audit_events import note
@@ -120,6 +124,22 @@ def test_no_row_contains_the_id_of_an_erased_org(stack: Stack, ann: Actor, peopl
     assert tables_with(world, people.acme.id)
     erased(stack, "--org", people.acme.id)
     assert tables_with(world, people.acme.id) == set()
+
+
+def test_the_report_counts_the_snapshots_that_stay(
+    stack: Stack, settings: Settings, people: People, world: World, tmp_path: Path
+):
+    url = f"file://{tmp_path}/snapshots"
+    with snapshot_client(settings, world, url) as snapshots:
+        people.ada.put([vector(1)], collection="handbook")
+        snapshots.persist(people.ada, "handbook")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    other = str(uuid4())
+    assert erased(stack, "--org", other)["files_of_snapshots"] is None
+    assert erased(stack, "--org", other, "--snapshots", url)["files_of_snapshots"] == 0
+    report = erased(stack, "--org", people.acme.id, "--snapshots", url)
+    assert report["files_of_snapshots"] == len(files)
 
 
 def test_a_role_under_row_security_is_refused(stack: Stack):

@@ -136,14 +136,14 @@ def test_an_imported_org_has_equal_rows_under_other_ids(
     assert [name for name in EXPORTED if not manifest.tables[name]["rows"]] == []
     target = str(uuid4())
     with open_archive(tmp_path / "org.zip") as archive:
-        imported = import_org(elsewhere, archive, target, {})
+        imported = import_org(elsewhere, archive, target, {}, with_members=True)
     elsewhere.commit()
 
     again = exported(
         elsewhere.info.dsn + f" password={elsewhere.info.password}", target, tmp_path / "again.zip"
     )
     assert again.digest == imported.manifest.digest == manifest.digest
-    assert not imported.absent_members
+    assert {state for _, state in imported.members} == {"added"}
     assert not ids(org.database, org.org_id) & ids(elsewhere, target)
     for query in DERIVED:
         assert rows(elsewhere, query, target) == rows(org.database, query, org.org_id)
@@ -198,7 +198,7 @@ def test_a_damaged_archive_leaves_nothing(
             if name == "manifest.json" and damage == "a changed manifest":
                 content = content.replace(b'"rows": 1', b'"rows": 2', 1)
             damaged.writestr(name, content)
-    with open_archive(tmp_path / "damaged.zip") as archive, pytest.raises((CommandError, psycopg.Error)):
+    with pytest.raises(CommandError), open_archive(tmp_path / "damaged.zip") as archive:
         import_org(elsewhere, archive, str(uuid4()), {})
     elsewhere.rollback()
     assert rows(elsewhere, "select id from rag.documents where org_id <> %s", str(uuid4())) == []

@@ -1,0 +1,62 @@
+"""Users and members of an archive in this deployment."""
+
+from typing import Any
+
+import psycopg
+
+from local.errors import CommandError
+from local.operations.folder_scan import one_line
+from local.operations.org_data.archive import Manifest, Member
+
+
+def users_here(connection: psycopg.Connection[Any], manifest: Manifest, renamed: dict[str, str]) -> list[str]:
+    """Each user's id here. A user who owns nothing and is absent keeps the id of the source deployment."""
+    emails = [renamed.get(user.email, user.email) if user.email else None for user in manifest.users]
+    found = connection.execute(
+        "select email, id::text from auth.users where email = any (%s)", [emails]
+    ).fetchall()
+    here = dict(found)
+    if len(found) > len(here):
+        raise CommandError("several users here have the same address; give each its own")
+    if absent := sorted(
+        email or user.id
+        for user, email in zip(manifest.users, emails, strict=True)
+        if user.owns_rows and email not in here
+    ):
+        raise CommandError(
+            f"these users own documents or sessions and are not users here: {one_line(', '.join(absent))}. "
+            "Create them, or name others with --user"
+        )
+    users = [here.get(email or "", user.id) for user, email in zip(manifest.users, emails, strict=True)]
+    if len(set(users)) < len(users):
+        raise CommandError("two users of the archive would be one user here; see --user")
+    kept = [user for user in users if user not in here.values()]
+    if taken := connection.execute(
+        "select id::text from auth.users where id = any (%s::uuid[])", [kept]
+    ).fetchone():
+        raise CommandError(
+            f"the archive names the user {taken[0]} by another address than this deployment; see --user"
+        )
+    return users
+
+
+def add_member(
+    connection: psycopg.Connection[Any], org: str, user: str, member: Member, is_wanted: bool
+) -> str:
+    """The state of an archive's member here, after adding the member if wanted. No role is changed."""
+    row = connection.execute(
+        "select members.role from auth.users "
+        "left join rag.members on members.org_id = %s and members.user_id = users.id where users.id = %s",
+        [org, user],
+    ).fetchone()
+    if row is None:
+        return "not added, because there is no such user here"
+    if row[0] is not None:
+        return f"is here already, as {row[0]}"
+    if not is_wanted:
+        return "not added; a user here, whom --members adds"
+    connection.execute(
+        "insert into rag.members (org_id, user_id, role, name) values (%s, %s, %s, %s)",
+        [org, user, member.role, member.name and one_line(member.name)],
+    )
+    return "added"
