@@ -165,6 +165,10 @@ class RateLimited(RagError, status=429, code="rate_limited"):
     """Too many requests. Wait for the number of seconds in the header Retry-After."""
 
 
+class TooManyReads(RateLimited, code="too_many_reads", headers=BUSY_HEADERS):
+    """You have too many searches running at the same time. Please wait until one of them ends."""
+
+
 class ModelQuotaExceeded(RateLimited, code="model_quota_exceeded"):
     """Today's model tokens of your org are used up. Please try again after midnight UTC."""
 
@@ -329,6 +333,8 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
     # which load_session.py raises its own error.
     if error_code == "wrong_dimensions":
         return EmbeddingFailed(log_reason=error_code)
+    if error_code == TooManyReads.code:
+        return TooManyReads(message, log_reason=log_reason)
     if error := SQL_ERRORS.get(code or ""):
         return error(message, code=error_code, log_reason=log_reason)
     match code or "":

@@ -17,7 +17,14 @@ from postgrest.exceptions import APIError
 from shared.clients.http_client import HEADERS, deadline, http_transport, retry
 from shared.clients.lenient_row_reading import LenientResponse
 from shared.clients.proxies import proxy_of_url
-from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_details, error_from_sql
+from shared.errors import (
+    DatabaseFailed,
+    DatabaseTimedOut,
+    RagError,
+    TooManyReads,
+    error_details,
+    error_from_sql,
+)
 from shared.tracing import Attribute, call, current, server_attributes
 from shared.types import Principal, PrincipalSource
 
@@ -58,6 +65,11 @@ SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
 def subjects_of(arguments: dict[str, Any]) -> dict[str, Any]:
     """The details of a call's errors."""
     return {name: arguments.get(argument) for argument, name in SUBJECTS.items()}
+
+
+def wait_for_slot(error: Exception) -> float | None:
+    """For `retry`: another attempt if the user had too many concurrent reads."""
+    return 0.0 if isinstance(error, TooManyReads) else None
 
 
 class DatabaseStatus(StrEnum):
@@ -103,7 +115,7 @@ class Database:
         """The result of the SQL function for this caller: rows, or a scalar.
 
         A call that was certainly not executed, because the database restarts or the user has too many
-        concurrent writes, is retried for a second. With `idempotent`, for calls that may be executed twice,
+        concurrent calls, is retried for a second. With `idempotent`, for calls that may be executed twice,
         so is a call whose connection broke. The time limit, retries included, is the time-out of the
         settings, or over a minute with `long_timeout`. Raises a RagError, also for every error of SQL; its
         details name the subject of the call.
@@ -113,7 +125,9 @@ class Database:
             return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
 
         def wait(error: Exception) -> float | None:
-            return 0.0 if isinstance(error, _Unavailable) and (idempotent or not error.executed) else None
+            if isinstance(error, _Unavailable) and (idempotent or not error.executed):
+                return 0.0
+            return wait_for_slot(error)
 
         with (
             error_details(**subjects_of(arguments)),

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
-from shared.clients.http_client import deadline
-from shared.clients.postgrest import Database, subjects_of
+from shared.clients.http_client import deadline, retry
+from shared.clients.postgrest import PAUSES, Database, subjects_of, wait_for_slot
 from shared.config import Settings
 from shared.errors import RagError, error_details
 from shared.types import Principal, PrincipalSource
@@ -55,9 +55,13 @@ _is_write: ContextVar[bool] = ContextVar("is_write", default=False)
 
 class _Replica(Database):
     def read(self, caller: PrincipalSource, function: str, arguments: dict[str, Any]) -> Any:
-        """The result, by one attempt. Raises a RagError."""
-        with error_details(**subjects_of(arguments)), deadline(SECONDS):
+        """The result, by one attempt; by several if the user has too many reads. Raises a RagError."""
+
+        def attempt() -> Any:
             return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
+
+        with error_details(**subjects_of(arguments)), deadline(SECONDS):
+            return retry(attempt, PAUSES, wait_for_slot)
 
     def _headers(self, token: str) -> dict[str, str]:
         of_request = transactions.get()

@@ -67,6 +67,7 @@ create table rag.settings (
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
+  reads_per_user integer not null default 4 check (reads_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
 
@@ -113,8 +114,8 @@ comment on column rag.settings.functions_secret_hashes is
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
-  'The maximum of concurrent calls of one user: reads and writes of direct callers, and those writes of our functions '
-  'that may take long. Keep the last well below PostgREST''s pool of connections (db-pool).';
+  'The maximum of concurrent calls of one user: reads and writes of direct callers, reads of our functions, and those '
+  'writes of our functions that may take long. Keep the last two well below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;

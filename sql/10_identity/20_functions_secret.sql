@@ -50,6 +50,8 @@ begin
         using errcode = 'PT403', detail = 'functions_secret_required';
     end if;
     perform rag.limit_direct_call();
+  else
+    perform rag.limit_reads();
   end if;
   perform set_config('lock_timeout', '3s', true);
   return true;
@@ -58,6 +60,7 @@ $$;
 
 comment on function rag.begin_call is
   'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
-  'functions to direct callers. A direct call of an opened function has the limits of rag.limit_direct_call. It returns '
+  'functions to direct callers. A direct call of an opened function has the limits of rag.limit_direct_call, a call by '
+  'our functions that of rag.limit_reads. It returns '
   'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
   'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';

@@ -129,12 +129,30 @@ comment on function rag.take_slot is
   'Take one of the user''s `most` slots of that kind (read, write) for the rest of the transaction. Raises PT429 or '
   'PT503 when no slot is free. A slot is an advisory lock, because a read-only transaction cannot count in a table.';
 
+create function rag.limit_reads()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  -- PostgREST calls stable functions in a read-only transaction. Database sessions and the worker are not limited.
+  if current_setting('transaction_read_only') = 'on' and current_user = 'authenticated'
+    and coalesce(current_setting('request.headers', true), '') <> ''
+  then
+    perform rag.take_slot('read', (select reads_per_user from rag.settings));
+  end if;
+end;
+$$;
+
+comment on function rag.limit_reads is
+  'Limit of concurrency for the calls by our functions that only read (PT429), for each user.';
+
 create function rag.limit_direct_call()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if not rag.is_direct_call() then
+    perform rag.limit_reads();
     return true;
   end if;
   perform rag.check_direct_size();
@@ -152,7 +170,7 @@ $$;
 comment on function rag.limit_direct_call is
   'First statement of the readers that browsers may call directly. Limits of a direct call: its size, an org of the '
   'caller (PT403 without one), and the number of reads (PT429) or writes (PT503) of the user that run at the same '
-  'time. Calls by our functions have a rate limit instead. It returns true, as rag.begin_call does.';
+  'time. A call by our functions has the limit of rag.limit_reads. It returns true, as rag.begin_call does.';
 
 create function rag.renew_plans()
 returns void

@@ -29,6 +29,11 @@ begin
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
   requested := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+  if greatest(cardinality(requested.source_types), cardinality(requested.collection_ids), cardinality(requested.origins),
+    cardinality(requested.authors), cardinality(requested.states), cardinality(requested.labels)) > 100
+  then
+    raise exception 'A list in filters must have at most 100 values' using errcode = 'PT400', detail = 'invalid_filters';
+  end if;
   scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(requested));
 
   scope.org_ids := array(
@@ -70,7 +75,8 @@ end;
 $$;
 
 comment on function rag.resolve_filters is
-  'The scope of a search. model: in place of that of the filters. Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by '
+  'The scope of a search. model: in place of that of the filters. Raises PT400 for filters that are no object '
+  'and for lists of more than 100 values, PT403 for a key without a scope that reads, and for a collection by '
   'name what rag.require_collection raises.';
 
 create function rag.has_no_filters(scope rag.search_scope)

@@ -1,4 +1,4 @@
--- Arguments that all searches share: the query vector and the number of results.
+-- Arguments that all searches share: the query vector, the number of results and the preferred source types.
 
 create function rag.check_top_k(top_k integer)
 returns void
@@ -12,6 +12,20 @@ end;
 $$;
 
 comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
+
+create function rag.check_prefer(prefer text[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if cardinality(prefer) > 100 then
+    raise exception 'prefer must have at most 100 source types' using errcode = 'PT400', detail = 'invalid_prefer';
+  end if;
+end;
+$$;
+
+comment on function rag.check_prefer is
+  'Raises PT400 for too many preferred source types: each candidate is compared with each.';
 
 create function rag.to_halfvec(query_vector extensions.vector, model text)
 returns extensions.halfvec

@@ -151,13 +151,16 @@ declare
 begin
   return query
   with word as materialized (
-    select text.id, text.config, word.lexeme, word.positions
+    select text.id, text.config, word.lexeme, word.positions::integer[]
     from unnest(ids, configs, contents) as text (id, config, content)
     cross join unnest(rag.words(text.config::regconfig, text.content)) as word
     where word.lexeme = any (terms)
   )
   select one.id, sum(pair.weight / (1 + (
-      select min(abs(b - a - pair.gap)) from unnest(one.positions) as a, unnest(other.positions) as b
+      -- Positions ascend: the nearest of the other word are found by binary search.
+      select min(least(abs(a + pair.gap - other.positions[before]), abs(a + pair.gap - other.positions[before + 1])))
+      from unnest(one.positions) as a
+      cross join lateral width_bucket(a + pair.gap, other.positions) as before
     ))) / keywords.weight_sum
   from unnest(keywords.pairs) as pair
   join word as one on one.config = pair.config and one.lexeme = pair.first

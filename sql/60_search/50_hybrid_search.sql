@@ -27,7 +27,7 @@ begin
     mode := 'keyword';
   end if;
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
-  perform rag.check_top_k(top_k);
+  perform rag.check_top_k(top_k), rag.check_prefer(prefer);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
   if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then

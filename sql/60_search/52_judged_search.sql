@@ -38,7 +38,7 @@ begin
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
   -- The judged matches need text and vector, whatever the mode.
   perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days);
-  perform rag.check_top_k(top_k);
+  perform rag.check_top_k(top_k), rag.check_prefer(prefer);
   perform rag.check_top_k(judged_top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');

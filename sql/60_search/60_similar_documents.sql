@@ -74,7 +74,7 @@ declare
 begin
   perform rag.limit_direct_call();
   perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
-    rag.check_top_k(top_k);
+    rag.check_top_k(top_k), rag.check_prefer(prefer);
   scope := rag.resolve_filters(filters);
   subject := rag.load_similarity_query(
     chunk_id, document_id, query_text, query_vector, scope.model, mode <> 'keyword' or query_vector is not null);

@@ -58,7 +58,7 @@ declare
 begin
   perform rag.limit_direct_call();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
-  perform rag.check_graph(query_text, top_k, hops);
+  perform rag.check_graph(query_text, top_k, hops), rag.check_prefer(prefer);
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';

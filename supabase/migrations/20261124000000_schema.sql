@@ -196,6 +196,7 @@ create table rag.settings (
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
+  reads_per_user integer not null default 4 check (reads_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
 
@@ -242,8 +243,8 @@ comment on column rag.settings.functions_secret_hashes is
 comment on column rag.settings.open_to_direct_callers is
   'Whether callers without that secret may call all exposed functions, within the limits of direct calls.';
 comment on column rag.settings.direct_reads_per_user is
-  'The maximum of concurrent calls of one user: reads and writes of direct callers, and those writes of our functions '
-  'that may take long. Keep the last well below PostgREST''s pool of connections (db-pool).';
+  'The maximum of concurrent calls of one user: reads and writes of direct callers, reads of our functions, and those '
+  'writes of our functions that may take long. Keep the last two well below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;
@@ -562,6 +563,8 @@ begin
         using errcode = 'PT403', detail = 'functions_secret_required';
     end if;
     perform rag.limit_direct_call();
+  else
+    perform rag.limit_reads();
   end if;
   perform set_config('lock_timeout', '3s', true);
   return true;
@@ -570,7 +573,8 @@ $$;
 
 comment on function rag.begin_call is
   'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
-  'functions to direct callers. A direct call of an opened function has the limits of rag.limit_direct_call. It returns '
+  'functions to direct callers. A direct call of an opened function has the limits of rag.limit_direct_call, a call by '
+  'our functions that of rag.limit_reads. It returns '
   'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
   'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';
 
@@ -705,12 +709,30 @@ comment on function rag.take_slot is
   'Take one of the user''s `most` slots of that kind (read, write) for the rest of the transaction. Raises PT429 or '
   'PT503 when no slot is free. A slot is an advisory lock, because a read-only transaction cannot count in a table.';
 
+create function rag.limit_reads()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  -- PostgREST calls stable functions in a read-only transaction. Database sessions and the worker are not limited.
+  if current_setting('transaction_read_only') = 'on' and current_user = 'authenticated'
+    and coalesce(current_setting('request.headers', true), '') <> ''
+  then
+    perform rag.take_slot('read', (select reads_per_user from rag.settings));
+  end if;
+end;
+$$;
+
+comment on function rag.limit_reads is
+  'Limit of concurrency for the calls by our functions that only read (PT429), for each user.';
+
 create function rag.limit_direct_call()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if not rag.is_direct_call() then
+    perform rag.limit_reads();
     return true;
   end if;
   perform rag.check_direct_size();
@@ -728,7 +750,7 @@ $$;
 comment on function rag.limit_direct_call is
   'First statement of the readers that browsers may call directly. Limits of a direct call: its size, an org of the '
   'caller (PT403 without one), and the number of reads (PT429) or writes (PT503) of the user that run at the same '
-  'time. Calls by our functions have a rate limit instead. It returns true, as rag.begin_call does.';
+  'time. A call by our functions has the limit of rag.limit_reads. It returns true, as rag.begin_call does.';
 
 create function rag.renew_plans()
 returns void
@@ -6875,6 +6897,11 @@ begin
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
   requested := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+  if greatest(cardinality(requested.source_types), cardinality(requested.collection_ids), cardinality(requested.origins),
+    cardinality(requested.authors), cardinality(requested.states), cardinality(requested.labels)) > 100
+  then
+    raise exception 'A list in filters must have at most 100 values' using errcode = 'PT400', detail = 'invalid_filters';
+  end if;
   scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(requested));
 
   scope.org_ids := array(
@@ -6916,7 +6943,8 @@ end;
 $$;
 
 comment on function rag.resolve_filters is
-  'The scope of a search. model: in place of that of the filters. Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by '
+  'The scope of a search. model: in place of that of the filters. Raises PT400 for filters that are no object '
+  'and for lists of more than 100 values, PT403 for a key without a scope that reads, and for a collection by '
   'name what rag.require_collection raises.';
 
 create function rag.has_no_filters(scope rag.search_scope)
@@ -6983,7 +7011,7 @@ $$;
 
 comment on function rag.chunk_where_clause is 'The conditions of a scope, $1, on chunks.';
 
--- Arguments that all searches share: the query vector and the number of results.
+-- Arguments that all searches share: the query vector, the number of results and the preferred source types.
 
 create function rag.check_top_k(top_k integer)
 returns void
@@ -6997,6 +7025,20 @@ end;
 $$;
 
 comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
+
+create function rag.check_prefer(prefer text[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if cardinality(prefer) > 100 then
+    raise exception 'prefer must have at most 100 source types' using errcode = 'PT400', detail = 'invalid_prefer';
+  end if;
+end;
+$$;
+
+comment on function rag.check_prefer is
+  'Raises PT400 for too many preferred source types: each candidate is compared with each.';
 
 create function rag.to_halfvec(query_vector extensions.vector, model text)
 returns extensions.halfvec
@@ -7584,13 +7626,16 @@ declare
 begin
   return query
   with word as materialized (
-    select text.id, text.config, word.lexeme, word.positions
+    select text.id, text.config, word.lexeme, word.positions::integer[]
     from unnest(ids, configs, contents) as text (id, config, content)
     cross join unnest(rag.words(text.config::regconfig, text.content)) as word
     where word.lexeme = any (terms)
   )
   select one.id, sum(pair.weight / (1 + (
-      select min(abs(b - a - pair.gap)) from unnest(one.positions) as a, unnest(other.positions) as b
+      -- Positions ascend: the nearest of the other word are found by binary search.
+      select min(least(abs(a + pair.gap - other.positions[before]), abs(a + pair.gap - other.positions[before + 1])))
+      from unnest(one.positions) as a
+      cross join lateral width_bucket(a + pair.gap, other.positions) as before
     ))) / keywords.weight_sum
   from unnest(keywords.pairs) as pair
   join word as one on one.config = pair.config and one.lexeme = pair.first
@@ -8163,7 +8208,7 @@ begin
     mode := 'keyword';
   end if;
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
-  perform rag.check_top_k(top_k);
+  perform rag.check_top_k(top_k), rag.check_prefer(prefer);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
   if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
@@ -8257,7 +8302,7 @@ begin
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days);
   -- The judged matches need text and vector, whatever the mode.
   perform rag.check_search(query_text, query_vector, 'hybrid', expand_context, half_life_days);
-  perform rag.check_top_k(top_k);
+  perform rag.check_top_k(top_k), rag.check_prefer(prefer);
   perform rag.check_top_k(judged_top_k);
   scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
@@ -8450,7 +8495,7 @@ declare
 begin
   perform rag.limit_direct_call();
   perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
-    rag.check_top_k(top_k);
+    rag.check_top_k(top_k), rag.check_prefer(prefer);
   scope := rag.resolve_filters(filters);
   subject := rag.load_similarity_query(
     chunk_id, document_id, query_text, query_vector, scope.model, mode <> 'keyword' or query_vector is not null);
@@ -10731,7 +10776,7 @@ declare
 begin
   perform rag.limit_direct_call();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days);
-  perform rag.check_graph(query_text, top_k, hops);
+  perform rag.check_graph(query_text, top_k, hops), rag.check_prefer(prefer);
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';

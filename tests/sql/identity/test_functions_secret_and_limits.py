@@ -4,7 +4,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
+from time import sleep
 from typing import Any
 
 import httpx
@@ -15,7 +16,7 @@ from local.declared_schema import exposed_functions
 from shared.api.health import check
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
-from shared.errors import DatabaseBusy
+from shared.errors import DatabaseBusy, TooManyReads
 from shared.services import Services
 from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
@@ -41,11 +42,11 @@ LIMITED = sorted(name for name, caller in CALLER_OF.items() if caller in ("direc
 @pytest.fixture
 def settings_row(world: World) -> Iterator[World]:
     """The database's settings, restored afterwards."""
-    reads_and_writes = "writes_per_user, direct_reads_per_user, direct_writes_per_user"
+    reads_and_writes = "reads_per_user, writes_per_user, direct_reads_per_user, direct_writes_per_user"
     columns = f"functions_secret_hashes, open_to_direct_callers, {reads_and_writes}"
     (row,) = world.sql(f"select {columns} from rag.settings")
     yield world
-    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s, %s, %s)", *row)
+    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s, %s, %s, %s)", *row)
 
 
 @pytest.fixture
@@ -274,6 +275,59 @@ def test_a_user_s_concurrent_direct_calls_are_limited(
                 refused = (503, "too_many_writes") if kind == "v" else (429, "too_many_reads")
                 assert answer_of(ann.rpc(function, arguments_of(world, function))) == refused
     assert ann.rpc("rag_list_names").status_code == 200
+
+
+@contextmanager
+def taken_slots(world: World, actor: Actor, kind: str, slots: int) -> Iterator[None]:
+    """The user's first slots are taken, as by running calls."""
+    with ExitStack() as sessions:
+        for _ in range(slots):
+            session = sessions.enter_context(psycopg.connect(world.stack.database_url()))
+            claims = json.dumps({"sub": actor.id})
+            session.execute("select set_config('request.jwt.claims', %s, true)", [claims])
+            session.execute("select rag.take_slot(%s, %s)", [kind, slots])
+        yield
+
+
+def test_a_user_s_concurrent_reads_by_the_functions_are_limited(
+    people: People, open_world: World, subtests: pytest.Subtests
+):
+    world = open_world
+    world.sql("update rag.settings set reads_per_user = 2")
+    readers = [
+        name
+        for name in LIMITED
+        if world.sql("select 1 from pg_proc where proname = %s and provolatile <> 'v'", name)
+    ]
+    assert {"rag_search", "rag_judged_search", "rag_list_names"} <= set(readers)
+    with taken_slots(world, people.ann, "read", 2):
+        for function in readers:
+            with subtests.test(function=function):
+                answer = people.ann.rpc(function, arguments_of(world, function))
+                assert answer_of(answer) == (429, "too_many_reads")
+        # Other users have own slots, and writes too.
+        assert people.alf.rpc("rag_list_names").status_code == 200
+        assert people.ann.put([vector(1)])
+    with taken_slots(world, people.ann, "read", 1):
+        assert people.ann.rpc("rag_list_names").status_code == 200
+
+
+def test_the_functions_wait_a_second_for_a_slot_of_a_read(
+    people: People, open_world: World, services: Services
+):
+    def search() -> Any:
+        return services.database.call(people.ann.principal, "rag_search", {"query_text": "kettle"})
+
+    open_world.sql("update rag.settings set reads_per_user = 1")
+    with taken_slots(open_world, people.ann, "read", 1):
+        with pytest.raises(TooManyReads) as refused:
+            search()
+        assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "3"})
+    with ThreadPoolExecutor(1) as pool:
+        with taken_slots(open_world, people.ann, "read", 1):
+            waiting = pool.submit(search)
+            sleep(0.2)
+        assert waiting.result() == []
 
 
 def test_every_guarded_function_reports_a_lock(people: People, open_world: World, subtests: pytest.Subtests):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.actors import MODEL, World, vector
+from tests.actors import MODEL, NOBODYS, World, vector
 from tests.conftest import People
 from tests.sql import passages
 
@@ -135,6 +135,9 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"query_vector": [1.0] * 3}, "wrong_dimensions"),
     ({"query_vector": [0.0] * 1536}, "zero_vector"),
     ({"filters": [1]}, "invalid_filters"),
+    ({"filters": {"labels": ["x"] * 101}}, "invalid_filters"),
+    ({"filters": {"collection_ids": [NOBODYS] * 101}}, "invalid_filters"),
+    ({"prefer": ["x"] * 101}, "invalid_prefer"),
 ]
 
 

@@ -62,6 +62,7 @@ def test_collections_without_keywords_are_judged_by_meaning(people: People, worl
 INVALID: list[tuple[dict[str, Any], str]] = [
     ({"query_vector": None}, "missing_vector"), ({"query_text": ""}, "missing_text"),
     ({"mode": "graph"}, "invalid_mode"), ({"top_k": 0}, "invalid_top_k"),
+    ({"prefer": ["x"] * 101}, "invalid_prefer"),
     ({"judged_top_k": 301}, "invalid_top_k"), ({"expand_context": 11}, "invalid_expand_context"),
 ]  # fmt: skip
 

@@ -185,6 +185,8 @@ ERRORS: list[tuple[dict[str, Any], int, str]] = [
     ({"chunk_id": NOBODYS, "top_k": None}, 400, "invalid_top_k"),
     ({"chunk_id": NOBODYS, "top_k": 301}, 400, "invalid_top_k"),
     ({"chunk_id": NOBODYS, "filters": []}, 400, "invalid_filters"),
+    ({"chunk_id": NOBODYS, "filters": {"labels": ["x"] * 101}}, 400, "invalid_filters"),
+    ({"chunk_id": NOBODYS, "prefer": ["x"] * 101}, 400, "invalid_prefer"),
     ({"chunk_id": NOBODYS, "query_text": "x"}, 400, "invalid_subject"),
     ({"document_id": NOBODYS, "query_vector": vector(1)}, 400, "invalid_subject"),
     ({"query_text": "x"}, 400, "missing_vector"),
