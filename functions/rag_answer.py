@@ -6,7 +6,7 @@ from shared.api.authentication import Caller
 from shared.api.contracts import rag
 from shared.api.dependencies import Core
 
-app = create_app(rag, "rag-answer", errors=(400, 401, 413, 429, 500, 503))
+app = create_app(rag, "rag-answer", errors=(400, 401, 403, 413, 429, 500, 503))
 
 
 @app.post("/api/rag/answer")

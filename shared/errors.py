@@ -88,6 +88,10 @@ class Forbidden(RagError, status=403, code="forbidden"):
     """You have no permission for this. Ask an admin of your org for it."""
 
 
+class NoOrg(Forbidden, code="no_org"):
+    """You belong to no org. Ask an admin to add you to one."""
+
+
 class NotFound(RagError, status=404, code="not_found"):
     """Nothing was found at this address. Check the path and the ids in it."""
 

@@ -25,7 +25,7 @@ class McpRequest(Request):
             return response
         message = response.json()
         error = message["error"]["data"] if "error" in message else message["result"]
-        error = error["structuredContent"] if error.get("isError") else error
+        error = error["_meta"] if error.get("isError") else error
         return httpx.Response(error.get("status", 200), content=response.content, request=response.request)
 
 

@@ -22,7 +22,7 @@ from slowapi.errors import RateLimitExceeded
 from starlette.requests import Request
 
 from shared.clients.postgrest import Database
-from shared.errors import DatabaseFailed, RateLimited
+from shared.errors import DatabaseFailed, NoOrg, RateLimited
 from shared.types import Principal, PrincipalSource
 
 # The unit in which text is counted.
@@ -85,6 +85,7 @@ class RateLimitCheck:
     windows: dict[int, RateWindow] = field(default_factory=dict)
     # Those of tokens that the caller's org has used up today.
     exceeded_quotas: frozenset[str] = frozenset()
+    has_org: bool | None = None
 
     def count(self) -> None:
         """The one round trip. Raises a RagError."""
@@ -104,6 +105,7 @@ class RateLimitCheck:
             if known is None or window.tightness < known.tightness:
                 self.windows[window.seconds] = window
         self.exceeded_quotas = frozenset(rows[-1]["exceeded_quotas"])
+        self.has_org = rows[-1]["has_org"]
 
     @property
     def tightest(self) -> RateWindow:
@@ -199,8 +201,8 @@ def _admit(request: Request) -> None:
 def check_rate_limit(request: Request, check: RateLimitCheck, refusals: RefusalCache) -> None:
     """Count this request against the caller's limits, unless one of them refused the caller just before.
 
-    Raises RateLimited, with Retry-After in seconds. In both cases the request keeps the tightest window, from
-    which middleware.py writes the headers of the response.
+    Raises RateLimited, with Retry-After in seconds, and NoOrg for a user who belongs to no org. In all
+    cases the request keeps the tightest window, from which middleware.py writes the headers of the response.
     """
     token = _current.set(check)
     try:
@@ -211,6 +213,8 @@ def check_rate_limit(request: Request, check: RateLimitCheck, refusals: RefusalC
         if getattr(request.state, "view_rate_limit", None) is None:
             # slowapi ignores limits that it cannot read. No request is admitted that way.
             raise DatabaseFailed
+        if not check.has_org:
+            raise NoOrg
     except RateLimitExceeded:
         refusals.add(check)
         raise RateLimited(headers=check.tightest.retry_after) from None

@@ -6,7 +6,7 @@ from shared.access import api_keys
 from shared.access.jwt_verifier import Verifier
 from shared.clients.postgrest import Database
 from shared.clients.supabase_auth import Auth
-from shared.errors import Forbidden, RagError, RegisteredWithoutKey, Unauthorized
+from shared.errors import NoOrg, RagError, RegisteredWithoutKey, Unauthorized
 from shared.types import Scope
 
 KEY = {"name": "Default API Key", "scopes": sorted(frozenset(Scope) - {Scope.ADMIN})}
@@ -21,7 +21,7 @@ class Registration:
 
 def register(auth: Auth, verifier: Verifier, database: Database, email: str, password: str) -> Registration:
     """Sign the user up, and create an API key with the user's own token, so that row security decides about
-    it as about every key. Raises the errors of Auth.sign_up, Forbidden for a user who is a member of no org,
+    it as about every key. Raises the errors of Auth.sign_up, NoOrg for a user who is a member of no org,
     and RegisteredWithoutKey for another failure after the sign-up, which cannot be repeated."""
     user = auth.sign_up(email, password)
     try:
@@ -31,11 +31,10 @@ def register(auth: Auth, verifier: Verifier, database: Database, email: str, pas
     try:
         key = api_keys.create(database, caller, "live", KEY)
     except RagError as error:
-        if error.code not in ("org_not_found", "no_org"):
+        if error.code != NoOrg.code:
             raise RegisteredWithoutKey(log_reason=error.log_reason) from error
-        raise Forbidden(
+        raise NoOrg(
             f"The user {caller.user_id} is registered, and is a member of no org. Ask an admin to add the "
-            "user to one, sign in, and create an API key with POST /api/keys.",
-            code="no_org",
+            "user to one, sign in, and create an API key with POST /api/keys."
         ) from None
     return Registration(caller.user_id, user.email, key["key"])

@@ -48,7 +48,7 @@ def _rag_caller(request: Request, services: Core, authorization: Authorization =
     return caller
 
 
-# A user: for handlers of the rag pair. Raises Unauthorized, KeysUnavailable, RateLimited.
+# A user: for handlers of the rag pair. Raises Unauthorized, KeysUnavailable, RateLimited, NoOrg.
 Caller = Annotated[Principal, Depends(_rag_caller)]
 
 
@@ -143,7 +143,7 @@ def _link_caller(request: Request, services: Core, document_id: str, token: str)
     return caller
 
 
-# The user of a download link (download_links.py). Raises Unauthorized and RateLimited.
+# The user of a download link (download_links.py). Raises Unauthorized, RateLimited and NoOrg.
 LinkCaller = Annotated[Principal, Depends(_link_caller)]
 
 

@@ -27,12 +27,14 @@ REACHABLE = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`details` are about an admin's own orgs, and None for all other callers."""
+    """`orgs` is the number of the caller's orgs, None without a caller or without the database. `details` are
+    about an admin's own orgs, and None for all other callers."""
 
     version: str
     status: State
     services: dict[str, State]
     at: datetime
+    orgs: int | None
     details: dict[str, Any] | None
 
 
@@ -68,7 +70,8 @@ def check(
     details = None
     if of_admin:
         details = _details(services, status, embedding, of_admin, models, calibration, answer_error)
-    return Report(VERSION, _overall(status, states, services), states, datetime.now(UTC), details)
+    orgs = of_caller.orgs if of_caller else None
+    return Report(VERSION, _overall(status, states, services), states, datetime.now(UTC), orgs, details)
 
 
 def deployment(services: Services) -> tuple[bool, dict[str, Any]]:

@@ -170,7 +170,7 @@ class ToolServer:
         try:
             return _result(await tool.call(services, caller, call.arguments or {}))
         except Exception as fault:
-            return _result(ToolError.of(_error(fault)), is_error=True)
+            return _failed(ToolError.of(_error(fault)))
 
     async def _read(
         self, services: Services, caller: Principal, _: Context, read: protocol.ReadResourceRequestParams
@@ -205,12 +205,18 @@ async def _list_templates(_: Context, __: Any) -> protocol.ListResourceTemplates
     return protocol.ListResourceTemplatesResult(resource_templates=[template])
 
 
-def _result(content: BaseModel, *, is_error: bool = False) -> protocol.CallToolResult:
+def _result(content: BaseModel) -> protocol.CallToolResult:
     """The content as JSON: structured, and as text for clients without structured content."""
     structured = content.model_dump(mode="json")
-    text = structured["message"] if is_error else json.dumps(structured, ensure_ascii=False)
+    text = json.dumps(structured, ensure_ascii=False)
+    return protocol.CallToolResult(content=[protocol.TextContent(text=text)], structured_content=structured)
+
+
+def _failed(error: ToolError) -> protocol.CallToolResult:
+    """Without structured content: the TypeScript SDK 1.x checks it with the tool's output schema, also in an
+    error."""
     return protocol.CallToolResult(
-        content=[protocol.TextContent(text=text)], structured_content=structured, is_error=is_error
+        content=[protocol.TextContent(text=error.message)], _meta=error.model_dump(), is_error=True
     )
 
 

@@ -35,7 +35,7 @@ $$;
 comment on function rag.is_direct_call is
   'Whether the call came from a client of PostgREST that did not send the secret.';
 
-create function rag.begin_call()
+create function rag.begin_call(needs_org boolean default true)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -51,6 +51,9 @@ begin
     end if;
     perform rag.limit_direct_call();
   else
+    if needs_org then
+      perform rag.require_org();
+    end if;
     perform rag.limit_reads();
   end if;
   perform set_config('lock_timeout', '3s', true);
@@ -60,7 +63,8 @@ $$;
 
 comment on function rag.begin_call is
   'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
-  'functions to direct callers. A direct call of an opened function has the limits of rag.limit_direct_call, a call by '
-  'our functions that of rag.limit_reads. It returns '
+  'functions to direct callers, and with needs_org for a caller without an org (rag.require_org). A direct call of an '
+  'opened function has the limits of rag.limit_direct_call, which always needs an org, a call by our functions that of '
+  'rag.limit_reads. It returns '
   'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
   'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';

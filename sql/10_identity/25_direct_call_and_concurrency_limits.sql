@@ -97,14 +97,17 @@ returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  if not exists (select from rag.current_org_ids()) then
+  if current_user = 'authenticated' and not exists (select from rag.current_org_ids())
+    and auth.uid() is not null and auth.jwt() -> 'rag' -> 'lease' is null
+  then
     raise exception 'You belong to no org. Ask an admin to add you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
 end;
 $$;
 
 comment on function rag.require_org is
-  'Raises PT403 for a caller who belongs to no org, or whose token counts for none.';
+  'Raises PT403 for a user who belongs to no org, and for a token that counts for none. Tokens that our functions sign '
+  'for one task are not checked: those without a user (a key''s look-up, metrics), and that of a job''s lease.';
 
 create function rag.take_slot(kind text, most integer)
 returns void
@@ -152,7 +155,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if not rag.is_direct_call() then
-    perform rag.limit_reads();
+    perform rag.require_org(), rag.limit_reads();
     return true;
   end if;
   perform rag.check_direct_size();
@@ -168,9 +171,9 @@ end;
 $$;
 
 comment on function rag.limit_direct_call is
-  'First statement of the readers that browsers may call directly. Limits of a direct call: its size, an org of the '
-  'caller (PT403 without one), and the number of reads (PT429) or writes (PT503) of the user that run at the same '
-  'time. A call by our functions has the limit of rag.limit_reads. It returns true, as rag.begin_call does.';
+  'First statement of the readers that browsers may call directly. Raises PT403 for a caller without an org. Limits of a '
+  'direct call: its size, and the number of reads (PT429) or writes (PT503) of the user that run at the same time. '
+  'A call by our functions has the limit of rag.limit_reads. It returns true, as rag.begin_call does.';
 
 create function rag.renew_plans()
 returns void

@@ -151,7 +151,8 @@ create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
 returns table (
-  allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean, exceeded_quotas text[]
+  allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean, exceeded_quotas text[],
+  has_org boolean
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -160,7 +161,7 @@ declare
   per record;
   paid record;
 begin
-  perform rag.begin_call();
+  perform rag.begin_call(needs_org => false);
   if auth.uid() is null or coalesce(requests, 0) < 1
     or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
@@ -170,7 +171,7 @@ begin
   elsif bucket = 'ingest' then
     -- The request of this call is counted already.
     return query
-    select requests, window_seconds, counted.*, '{}'::text[]
+    select requests, window_seconds, counted.*, '{}'::text[], null::boolean
     from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
@@ -178,6 +179,7 @@ begin
   -- The commit does not wait for the disk, with the rows locked: a crash of the server may lose the last counts.
   perform set_config('synchronous_commit', 'off', true);
   exceeded_quotas := rag.exceeded_quotas();
+  has_org := exists (select from rag.current_org_ids());
   -- The daily window is always last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
@@ -209,7 +211,8 @@ comment on function public.rag_check_rate_limit is
   'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest. Returns a row for each limit of '
   'the caller, with the state of its window. A call is admitted if no limit is exceeded; otherwise it is counted in no '
   'window. The function does not raise for an exceeded limit, because an error would roll the counts back. '
-  'exceeded_quotas: the quotas of tokens that the caller''s org has used up today (rag.exceeded_quotas).';
+  'exceeded_quotas: the quotas of tokens that the caller''s org has used up today (rag.exceeded_quotas). has_org: false for '
+  'a user who belongs to no org, whose requests count too; null in the bucket ingest.';
 
 -- value: the value of a counter, or the sum of a histogram's values; total: the number of values; buckets: the number
 -- of values up to each bound.

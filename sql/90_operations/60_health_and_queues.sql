@@ -71,7 +71,7 @@ comment on function rag.queues is
 
 create function public.rag_health()
 returns table (
-  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text
+  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -82,6 +82,7 @@ declare
 begin
   if not is_worker then
     own := array(select rag.admin_org_ids());
+    orgs := (select count(distinct current_org_ids) from rag.current_org_ids());
   end if;
   is_admin := cardinality(own) > 0;
   functions_secret := (
@@ -102,4 +103,4 @@ $$;
 comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). This function is not guarded, so that it can report that.';
+  '(unset, wrong). orgs: the number of the caller''s orgs. This function is not guarded, so that it can report that.';

@@ -548,7 +548,7 @@ $$;
 comment on function rag.is_direct_call is
   'Whether the call came from a client of PostgREST that did not send the secret.';
 
-create function rag.begin_call()
+create function rag.begin_call(needs_org boolean default true)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -564,6 +564,9 @@ begin
     end if;
     perform rag.limit_direct_call();
   else
+    if needs_org then
+      perform rag.require_org();
+    end if;
     perform rag.limit_reads();
   end if;
   perform set_config('lock_timeout', '3s', true);
@@ -573,8 +576,9 @@ $$;
 
 comment on function rag.begin_call is
   'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
-  'functions to direct callers. A direct call of an opened function has the limits of rag.limit_direct_call, a call by '
-  'our functions that of rag.limit_reads. It returns '
+  'functions to direct callers, and with needs_org for a caller without an org (rag.require_org). A direct call of an '
+  'opened function has the limits of rag.limit_direct_call, which always needs an org, a call by our functions that of '
+  'rag.limit_reads. It returns '
   'true, so that it can initialize the first variable of a function. It sets a lock time-out of three seconds for the '
   'transaction, including its deferred triggers: PostgREST has few connections, and a waiting call occupies one.';
 
@@ -677,14 +681,17 @@ returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  if not exists (select from rag.current_org_ids()) then
+  if current_user = 'authenticated' and not exists (select from rag.current_org_ids())
+    and auth.uid() is not null and auth.jwt() -> 'rag' -> 'lease' is null
+  then
     raise exception 'You belong to no org. Ask an admin to add you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
 end;
 $$;
 
 comment on function rag.require_org is
-  'Raises PT403 for a caller who belongs to no org, or whose token counts for none.';
+  'Raises PT403 for a user who belongs to no org, and for a token that counts for none. Tokens that our functions sign '
+  'for one task are not checked: those without a user (a key''s look-up, metrics), and that of a job''s lease.';
 
 create function rag.take_slot(kind text, most integer)
 returns void
@@ -732,7 +739,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if not rag.is_direct_call() then
-    perform rag.limit_reads();
+    perform rag.require_org(), rag.limit_reads();
     return true;
   end if;
   perform rag.check_direct_size();
@@ -748,9 +755,9 @@ end;
 $$;
 
 comment on function rag.limit_direct_call is
-  'First statement of the readers that browsers may call directly. Limits of a direct call: its size, an org of the '
-  'caller (PT403 without one), and the number of reads (PT429) or writes (PT503) of the user that run at the same '
-  'time. A call by our functions has the limit of rag.limit_reads. It returns true, as rag.begin_call does.';
+  'First statement of the readers that browsers may call directly. Raises PT403 for a caller without an org. Limits of a '
+  'direct call: its size, and the number of reads (PT429) or writes (PT503) of the user that run at the same time. '
+  'A call by our functions has the limit of rag.limit_reads. It returns true, as rag.begin_call does.';
 
 create function rag.renew_plans()
 returns void
@@ -12054,7 +12061,8 @@ create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
 returns table (
-  allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean, exceeded_quotas text[]
+  allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean, exceeded_quotas text[],
+  has_org boolean
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -12063,7 +12071,7 @@ declare
   per record;
   paid record;
 begin
-  perform rag.begin_call();
+  perform rag.begin_call(needs_org => false);
   if auth.uid() is null or coalesce(requests, 0) < 1
     or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
@@ -12073,7 +12081,7 @@ begin
   elsif bucket = 'ingest' then
     -- The request of this call is counted already.
     return query
-    select requests, window_seconds, counted.*, '{}'::text[]
+    select requests, window_seconds, counted.*, '{}'::text[], null::boolean
     from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
     return;
   end if;
@@ -12081,6 +12089,7 @@ begin
   -- The commit does not wait for the disk, with the rows locked: a crash of the server may lose the last counts.
   perform set_config('synchronous_commit', 'off', true);
   exceeded_quotas := rag.exceeded_quotas();
+  has_org := exists (select from rag.current_org_ids());
   -- The daily window is always last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
@@ -12112,7 +12121,8 @@ comment on function public.rag_check_rate_limit is
   'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest. Returns a row for each limit of '
   'the caller, with the state of its window. A call is admitted if no limit is exceeded; otherwise it is counted in no '
   'window. The function does not raise for an exceeded limit, because an error would roll the counts back. '
-  'exceeded_quotas: the quotas of tokens that the caller''s org has used up today (rag.exceeded_quotas).';
+  'exceeded_quotas: the quotas of tokens that the caller''s org has used up today (rag.exceeded_quotas). has_org: false for '
+  'a user who belongs to no org, whose requests count too; null in the bucket ingest.';
 
 -- value: the value of a counter, or the sum of a histogram's values; total: the number of values; buckets: the number
 -- of values up to each bound.
@@ -13650,7 +13660,7 @@ comment on function rag.queues is
 
 create function public.rag_health()
 returns table (
-  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text
+  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text, orgs integer
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -13661,6 +13671,7 @@ declare
 begin
   if not is_worker then
     own := array(select rag.admin_org_ids());
+    orgs := (select count(distinct current_org_ids) from rag.current_org_ids());
   end if;
   is_admin := cardinality(own) > 0;
   functions_secret := (
@@ -13681,7 +13692,7 @@ $$;
 comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
-  '(unset, wrong). This function is not guarded, so that it can report that.';
+  '(unset, wrong). orgs: the number of the caller''s orgs. This function is not guarded, so that it can report that.';
 
 -- Change of the embedding model, org by org. The command change-model (local/operations/change_model.py), which the operator runs
 -- with the database's own URL, embeds every chunk again and writes the embeddings beside the present ones. When no chunk

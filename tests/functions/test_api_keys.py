@@ -211,7 +211,7 @@ def test_another_org_and_another_user_s_collection_are_404_like_missing_ones(peo
         for name in ("of Bolt", "alf's own", "never created"):
             answer = actor.request("POST", PATH, body_of(collection=name))
             assert_refused(answer, 404, "collection_not_found")
-    assert_refused(people.sam.request("POST", PATH, body_of()), 404, "org_not_found")
+    assert_refused(people.sam.request("POST", PATH, body_of()), 403, "no_org")
     assert_refused(people.kim.request("POST", PATH, body_of()), 400, "org_required")
 
 
@@ -223,7 +223,6 @@ def test_users_list_their_own_keys_and_admins_all_keys_of_the_org(people: People
     assert [key["id"] for key in list_keys(people.ann)] == [ann["id"]]
     assert [key["id"] for key in list_keys(people.bob)] == [bob["id"]]
     assert {key["id"] for key in list_keys(people.ada)} == {ann["id"], alf["id"]}
-    assert list_keys(people.sam) == []
 
 
 def test_a_rotated_key_has_the_same_rights_and_the_old_key_stops_working(people: People):
@@ -299,7 +298,7 @@ def test_keys_of_others_missing_keys_and_ended_keys_are_404(people: People, worl
     key, revoked, expired = (create(people.ann) for _ in range(3))
     people.ann.request("DELETE", f"{PATH}/{revoked['id']}")
     expire(world, expired)
-    strangers = [(actor, key["id"]) for actor in (people.alf, people.bob, people.sam)]
+    strangers = [(actor, key["id"]) for actor in (people.alf, people.bob)]
     for method, path, rows in (
         ("POST", "/rotate", [(people.ann, revoked["id"]), (people.ann, expired["id"])]),
         ("DELETE", "", []),
@@ -433,9 +432,8 @@ def test_a_key_whose_owner_left_the_org_loses_access_at_once(people: People, wor
     key = create(people.ada, scopes=["admin"])
     assert len(list_keys(people.ada, key["key"])) == 1
     world.sql("delete from rag.members where user_id = %s", people.ada.id)
-    assert list_keys(people.ada, key["key"]) == []
     answers = managed_by(key, key["key"], people.ada)
-    assert [answer.status_code for answer in answers.values()] == [404, 200, 404, 404]
+    assert [answer.status_code for answer in answers.values()] == [403] * 4
     assert key_row(world, key, "revoked_at") == (None,)
 
 

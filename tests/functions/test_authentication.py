@@ -61,9 +61,9 @@ def test_the_scheme_is_case_insensitive_and_only_the_token_counts(people: People
         assert response.status_code == 200, "no apikey needed"
 
 
-def test_a_user_without_an_org_or_a_row_finds_nothing(people: People):
+def test_a_user_without_an_org_or_a_row_is_refused(people: People):
     for user in (people.sam, Actor(people.ann.stack, str(uuid4()), "new@test.example")):
-        assert user.search("x").json()["results"] == []
+        assert user.search("x").json()["error"]["code"] == "no_org"
 
 
 # Requests that write to the caller's org.

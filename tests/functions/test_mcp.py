@@ -85,8 +85,10 @@ class Agent:
     def error(self, tool: str, **arguments: Any) -> Any:
         result = self.result(tool, **arguments)
         assert result.is_error, result
-        assert result.content[0].text == result.structured_content["message"]
-        return result.structured_content
+        assert result.structured_content is None
+        metadata = {name: result.meta[name] for name in ("status", "code", "message")}
+        assert result.content[0].text == metadata["message"]
+        return metadata
 
 
 def key_of(actor: Actor, *scopes: str) -> str:

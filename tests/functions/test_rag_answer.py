@@ -74,7 +74,7 @@ def test_insufficient_context_is_reported_and_not_answered(people: People, servi
 
 
 def test_an_empty_result_is_insufficient_with_relevance_zero(people: People):
-    body = people.sam.answer("Is anybody there?").json()
+    body = people.ann.answer("Is anybody there?").json()
     assert body["status"] == "insufficient_context"
     assert body["citations"] == []
     used = body["context_used"]

@@ -111,7 +111,7 @@ def test_a_former_member_s_old_key_token_finds_and_writes_nothing(library: Libra
     assert library.secrets(MATCH, people.ann, token) == {"acme", "ann"}
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     assert library.secrets(MATCH, people.ann, token) == set()
-    assert put(library, people.ann, token).status_code == 404
+    assert put(library, people.ann, token).status_code == 403
 
 
 # -- ended and forged ---------------------------------------------------------------------------------
@@ -147,8 +147,8 @@ def test_a_malformed_claim_grants_nothing(subtests: pytest.Subtests, library: Li
         with subtests.test(claim=claim):
             token = ann.token(rag=claim)
             assert_powerless(library, ann, token)
-            assert ann.rpc("rag_list_keys", token=token).json() == []
-            assert ann.rpc("rag_create_key", key_arguments(), token=token).status_code in (403, 404)
+            for function, arguments in (("rag_list_keys", {}), ("rag_create_key", key_arguments())):
+                assert ann.rpc(function, arguments, token=token).status_code == 403
     for collection in ["", "binder", 7, True, [], {}, ["x"], "null", NOBODYS]:
         with subtests.test(collection=collection):
             assert_powerless(library, ann, ann.key_token(collection=collection))

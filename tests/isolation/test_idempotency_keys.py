@@ -126,7 +126,7 @@ def test_another_user_s_creation_is_not_replayed(people: People, world: World):
     assert is_replay(write(people.ann, home))
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     answer = write(people.ann, home)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "collection_not_found")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "no_org")
     assert once.json()["id"] not in answer.text
 
 
@@ -134,9 +134,9 @@ def test_a_forged_org_replays_no_creation(people: People):
     """Nor does an org that is said decide where a reply is kept, if a collection does."""
     body = {"name": "plans", "org_id": people.acme.id}
     assert people.ann.request("POST", COLLECTIONS, body, **ONCE).status_code == 201
-    for thief in (people.bob, people.sam):
+    for thief, refusal in ((people.bob, (404, "org_not_found")), (people.sam, (403, "no_org"))):
         answer = thief.request("POST", COLLECTIONS, body, **ONCE)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "org_not_found")
+        assert (answer.status_code, answer.json()["error"]["code"]) == refusal
     home, scope = home_of(people.bob, "plans"), "documents:write"
     forged = {"collection_id": home, "scope": scope}
     assert claim(people.ann, people.acme.id, **forged) == (404, "collection_not_found")

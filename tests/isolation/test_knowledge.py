@@ -157,7 +157,7 @@ def test_an_event_cannot_be_recorded_in_another_user_s_name(people: People, worl
     assert events(people.ada) == []
     world.sql("update rag.members set role = 'admin' where user_id = %s", people.bob.id)
     assert [row["user_id"] for row in events(people.bob)] == [people.bob.id]
-    assert record_event(people.sam).status_code == 404
+    assert record_event(people.sam).status_code == 403
 
 
 def test_a_bound_key_cannot_read_or_record_events_outside_its_collection(people: People):

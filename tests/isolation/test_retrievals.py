@@ -10,7 +10,7 @@ from shared.access.api_keys import is_key
 from tests.actors import NOBODYS, Actor, World
 from tests.functions.app_server import platform_error
 from tests.isolation.test_knowledge import key
-from tests.isolation.victim_documents import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing
+from tests.isolation.victim_documents import INTERNALS, QUESTION, Library, assert_tells_nothing, secrets_in
 
 PATH, STATS, HEALTH = "/api/v1/retrievals", "/api/v1/stats", "/api/v1/health"
 MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
@@ -24,9 +24,7 @@ def ask(actor: Actor, token: str | None = None, **body: Any) -> httpx.Response:
 
 def visible_secrets(actor: Actor, token: str | None = None, **body: Any) -> set[str]:
     """Whose secrets they find."""
-    answer = ask(actor, token, **body)
-    assert answer.status_code == 200, answer.text
-    return {whose for whose, secret in SECRETS.items() if secret in answer.text}
+    return secrets_in(ask(actor, token, **body))
 
 
 def collection_of(actor: Actor, name: str = "default") -> str:

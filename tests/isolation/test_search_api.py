@@ -113,5 +113,5 @@ def test_a_former_member_s_answer_is_not_replayed(library: Library, world: World
     assert secrets_in(ask(ann)) == {"acme", "ann"}
     world.sql(f"delete from rag.members where user_id = '{ann.id}'")
     answer = ask(ann)
-    error_of(answer, 404, "NOT_FOUND")
+    error_of(answer, 403, "PERMISSION_DENIED")
     assert secrets_in(answer) == set()

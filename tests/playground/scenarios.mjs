@@ -359,6 +359,14 @@ export async function a_token_expires_while_an_answer_comes(page, given) {
   assert.equal(await page.locator("#sessions li").count(), 1, "the session went on");
 }
 
+export async function a_user_without_an_org_is_told_so(page, given) {
+  await page.goto(given.url);
+  await page.getByLabel("Access token").fill(given.token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("#signin-problem").getByText(given.message, { exact: true }).waitFor();
+  assert.equal(await page.locator("#desk").isVisible(), false);
+}
+
 export async function a_stream_breaks_off(page, given) {
   await signIn(page, given);
   const turn = await ask(page, given.question);

@@ -12,6 +12,7 @@ from local.playground_server import USERS
 from local.stack import Stack
 from shared.access import jwt_verifier
 from shared.config import Settings
+from shared.errors import NoOrg
 from shared.services import Services
 from tests.actors import Actor, Org, World
 from tests.conftest import People
@@ -195,6 +196,10 @@ def test_a_broken_stream_keeps_its_text_and_shows_an_error(
     gateway.replies(Reply(chunks=encode(piece("The queue")), drop=True))
     with modelled(settings, gateway) as url:
         browse("a_stream_breaks_off", readers.ann, url=url, question=QUESTION, answer="The queue")
+
+
+def test_a_user_without_an_org_sees_no_empty_library(browse: Browse, people: People):
+    browse("a_user_without_an_org_is_told_so", people.sam, message=str(NoOrg()))
 
 
 def test_a_server_outage_and_its_end_are_shown(browse: Browse, readers: People):

@@ -204,9 +204,7 @@ class Library:
 
     def seen(self, person: Actor) -> list[Passage]:
         people = self.people
-        orgs = {people.kim.id: [people.acme, people.bolt], people.sam.id: []}.get(
-            person.id, [person.org] if person.org else []
-        )
+        orgs = [people.acme, people.bolt] if person.id == people.kim.id else [person.org]
         admin = person.id == people.ada.id
         return [one for one in self.passages if sees(person, orgs, admin, one)]
 

@@ -10,13 +10,14 @@ from functions.server import SLUGS
 from local import access_tokens
 from local.stack import Stack
 from local.verify_command import deployment_of
+from shared.errors import NoOrg
 from tests.functions.app_server import site
 from tests.upload_client import Uploads
 from verify import request_examples
 from verify.permissions import permissions
 from verify.route_operations import routes
 from verify.route_sweep import open_route_sweep, sweep_routes
-from verify.target_sweep import Sweep
+from verify.target_sweep import Sweep, bearer
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,21 @@ def test_every_route_that_checks_its_caller_has_a_permission():
     others = request_examples.PUBLIC | request_examples.BY_LINK | request_examples.OPERATORS.keys()
     names = {route.name for route in routes() if not route.is_alias} - others
     assert names == {name for name in permissions() if " " in name}
+
+
+def test_every_route_refuses_a_user_without_an_org(sweep: Sweep, subtests: pytest.Subtests):
+    """At each path of the documents. The index and the knowledge API have no field for a code."""
+    sentence = str(NoOrg())
+    others = request_examples.PUBLIC | request_examples.BY_LINK | request_examples.OPERATORS.keys()
+    token = sweep.actors.token(sweep.actors.stranger)
+    for route in routes():
+        if route.name not in others:
+            with subtests.test(route=route.name):
+                response = sweep.send(route.request(sweep.objects.shared, optional=True), bearer(token))
+                assert response.status_code == 403, response.text
+                assert sentence in response.text
+                assert '"no_org"' in response.text or response.json() == {"detail": sentence}
+                assert "403" in route.operation["responses"]
 
 
 @pytest.mark.parametrize("slug", SLUGS)

@@ -44,7 +44,7 @@ def error_body(error: RagError) -> dict[str, Any]:
 
 
 class ToolError(BaseModel):
-    """The structured content of a tool's error."""
+    """The metadata (`_meta`) of a tool's error."""
 
     code: str
     message: str

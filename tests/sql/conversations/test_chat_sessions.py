@@ -132,7 +132,7 @@ def test_a_turn_needs_an_accessible_collection(people: People, world: World):
         (people.ann, {"collection_id": theirs}, no_collection),
         (people.ann, {"collection_id": NOBODYS}, no_collection),
         (people.kim, {}, (400, "org_required")),
-        (people.sam, {}, (404, "org_not_found")),
+        (people.sam, {}, (403, "no_org")),
         (people.ann, {"history": 1001}, (400, "invalid_history")),
         (people.ann, {"history": -1}, (400, "invalid_history")),
         (people.ann, {"history": None}, (400, "invalid_history")),

@@ -258,7 +258,7 @@ def test_a_private_document_changes_nothing_for_others(
     fill(world, people)
     question = "Who leads Kestrel and the Billing Service?"
     naming.put(world, people.alf, "Notes", NamedChunk("kestrel again", ["Kestrel", "Billing Service"]))
-    everyone = [people.alf, people.kim, people.bob, people.sam]
+    everyone = [people.alf, people.kim, people.bob]
 
     def seen(actor: Actor, mode: str) -> Row:
         return naming.untimed(naming.graph(world, actor, question, mode=mode, top_k=100, hops=2))

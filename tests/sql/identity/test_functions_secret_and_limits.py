@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from time import sleep
 from typing import Any
 
@@ -18,7 +19,15 @@ from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.errors import DatabaseBusy, TooManyReads
 from shared.services import Services
-from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
+from tests.actors import (
+    Actor,
+    World,
+    client,
+    hit_arguments,
+    put_arguments,
+    vector,
+    webhook_arguments,
+)
 from tests.conftest import People
 from tests.functions.app_server import services_with
 from tests.process_faults import long_lock_waits, wait_for_waiters
@@ -248,16 +257,25 @@ def arguments_of(world: World, function: str) -> dict[str, Any]:
     return READERS.get(function) or required_arguments(world, function)
 
 
-def test_a_direct_caller_without_an_org_is_refused(
-    people: People, open_world: World, subtests: pytest.Subtests
-):
-    sam, ann = people.sam.direct(), people.ann.direct()
-    narrowed = ann.token(rag={"org": people.bolt.id})
+def test_a_caller_without_an_org_is_refused(people: People, open_world: World, subtests: pytest.Subtests):
+    """Called by a browser, and by our functions, which count such a user's requests."""
+    narrowed = people.ann.token(rag={"org": people.bolt.id})
     for function in LIMITED:
-        with subtests.test(function=function):
-            arguments = arguments_of(open_world, function)
-            assert answer_of(sam.rpc(function, arguments)) == (403, "no_org")
-            assert answer_of(ann.rpc(function, arguments, token=narrowed)) == (403, "no_org")
+        arguments = arguments_of(open_world, function)
+        for is_direct in (True, False):
+            if function == "rag_check_rate_limit" and not is_direct:
+                continue
+            with subtests.test(function=function, is_direct=is_direct):
+                sam, ann = replace(people.sam, is_direct=is_direct), replace(people.ann, is_direct=is_direct)
+                assert answer_of(sam.rpc(function, arguments)) == (403, "no_org")
+                assert answer_of(ann.rpc(function, arguments, token=narrowed)) == (403, "no_org")
+
+
+def test_the_rate_limit_counts_a_user_without_an_org(people: People):
+    for hits in (1, 2):
+        (row,) = people.sam.rpc("rag_check_rate_limit", hit_arguments()).json()
+        assert (row["hits"], row["has_org"]) == (hits, False)
+    assert people.ann.rpc("rag_check_rate_limit", hit_arguments()).json()[0]["has_org"]
 
 
 def test_a_user_s_concurrent_direct_calls_are_limited(

@@ -26,7 +26,7 @@ def searches(
     people = library.people
     collections = sorted({one.fields["collection_id"] for one in library.passages})
     for _ in range(count):
-        actors = [people.ann, people.alf, people.ada, people.bob, people.kim, people.kim, people.sam]
+        actors = [people.ann, people.alf, people.ada, people.bob, people.kim, people.kim]
         person = draw.choice(actors)
         filters = some_filters(draw, people, collections)
         yield person, vector(draw.choice([1, 2, 1000, 1001])), draw.choice(PAGES), filters

@@ -134,4 +134,3 @@ def test_invalid_arguments_are_typed_errors(people: People, subtests: pytest.Sub
 
 def test_an_empty_org_has_an_empty_match(people: People):
     assert people.ann.match(vector(1)) == []
-    assert people.sam.match(vector(1)) == []

@@ -9,6 +9,8 @@ export interface Health {
   readonly version: string;
   readonly services: Readonly<Record<string, State>>;
   readonly timestamp: string;
+  /** The number of the caller's orgs. */
+  readonly orgs: number | null;
   /** For admins; null for other users. */
   readonly details: Readonly<Record<string, Readonly<Record<string, string | number | null>>>> | null;
 }

@@ -103,12 +103,14 @@ class Details(BaseModel):
 
 
 class Health(ResponseModel):
-    """`details` are null unless the caller is an admin."""
+    """`orgs` is the number of the caller's orgs, null without a credential and while the database is
+    unavailable. `details` are null unless the caller is an admin."""
 
     status: Literal["healthy", "degraded", "unhealthy"]
     version: str
     services: Services
     timestamp: datetime = Field(validation_alias="at")
+    orgs: int | None
     details: Details | None
 
 

@@ -9,12 +9,14 @@ from mnemosyne.models.base import Model, Pagination
 
 
 class Health(Model):
-    """`status` is healthy, degraded or unhealthy; only admins get `details`."""
+    """`status` is healthy, degraded or unhealthy. `orgs` is the number of the caller's orgs; only admins get
+    `details`."""
 
     status: str
     version: str
     services: dict[str, str] = Field(default_factory=dict)
     timestamp: datetime
+    orgs: int | None = None
     details: dict[str, Any] | None = None
 
 

@@ -1,0 +1,127 @@
+"""Callers who belong to no org: 403 with one code and sentence, before any work."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from functions import collections, index_query
+from shared.config import Settings
+from shared.errors import NoOrg
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.functions.app_server import app_with, proxy_to
+from tests.functions.test_mcp import LIST, ingest, key_of, send
+
+QUESTION = "What is the lid of kettle 7 made of?"
+CHAT = {"messages": [{"role": "user", "content": QUESTION}], "stream": True}
+STREAMS: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {**CHAT, "model": "rag"},
+    "/v1/chat": {"message": QUESTION, "stream": True},
+    "/v1/answer": {"question": QUESTION, "stream": True},
+}
+
+
+def refusal(actor: Actor, token: str | None = None) -> tuple[int, str]:
+    """Status and code of a search by the actor, or with the token."""
+    response = actor.post("/v1/retrievals", {"query": QUESTION}, token=token)
+    return response.status_code, response.json().get("error", {}).get("code", "")
+
+
+def test_python_and_sql_have_one_sentence(people: People):
+    of_sql = people.sam.rpc("rag_list_collections").json()
+    assert (of_sql["details"], of_sql["message"]) == (NoOrg.code, str(NoOrg()))
+    of_route = people.sam.answer(QUESTION).json()["error"]
+    assert of_route == {"code": NoOrg.code, "message": str(NoOrg())}
+
+
+@pytest.mark.parametrize("path", STREAMS)
+def test_a_stream_is_refused_before_it_begins(people: People, path: str):
+    request = {**STREAMS[path], "workspaceId": ingest(people.ann)}
+    response = people.sam.post(path, request)
+    assert response.status_code == 403
+    assert response.headers["Content-Type"] == "application/json"
+    assert "no_org" in response.text
+    assert people.ann.post(path, request).headers["Content-Type"].startswith("text/event-stream")
+
+
+def test_an_mcp_client_is_refused_by_the_route(people: People):
+    response = send(people.sam, LIST)
+    assert response.status_code == 403
+    assert response.json()["error"] == {"code": -32000, "message": str(NoOrg()), "data": {"code": "no_org"}}
+
+
+def test_such_requests_count_against_the_limit(people: People, settings: Settings):
+    with app_with(collections.app, settings, rag_rate_limit_api="2/minute") as app:
+        answers = [app.get("/v1/collections", headers=people.sam.headers()) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [403, 403, 429]
+
+
+def test_the_check_needs_no_further_round_trip(people: People, settings: Settings):
+    with proxy_to(settings.supabase_url) as (url, requests):
+        changes = {"supabase_url": url, "supabase_jwt_issuer": settings.issuer}
+        with app_with(collections.app, settings, **changes) as app:
+            for actor, calls in (
+                (people.ann, ["rag_check_rate_limit", "rag_list_collections"]),
+                (people.sam, ["rag_check_rate_limit"]),
+            ):
+                requests.clear()
+                app.get("/v1/collections", headers=actor.headers())
+                assert [path.rpartition("/")[2] for path in requests] == calls
+
+
+def test_an_anonymous_user_is_a_user(people: People, world: World):
+    """Of Supabase's anonymous sign-in. An unconfirmed user has no token, and so is no caller."""
+    token = people.sam.token(is_anonymous=True)
+    assert refusal(people.sam, token) == (403, "no_org")
+    world.sql("insert into rag.members (org_id, user_id) values (%s, %s)", people.acme.id, people.sam.id)
+    assert refusal(people.sam, token) == (200, "")
+
+
+def test_a_user_loses_the_org_with_its_deletion(people: People, world: World):
+    key = key_of(people.bob, "retrievals:read")
+    ingest(people.bob)
+    assert refusal(people.bob) == refusal(people.bob, key) == (200, "")
+    world.sql("delete from rag.orgs where id = %s", people.bolt.id)
+    # The key's token is cached for some seconds. Afterwards the key is unknown.
+    assert refusal(people.bob) == refusal(people.bob, key) == (403, "no_org")
+    assert refusal(people.kim) == (200, "")
+
+
+def test_a_key_of_a_deleted_org_is_unknown(people: People, world: World):
+    key = key_of(people.bob, "retrievals:read")
+    world.sql("delete from rag.orgs where id = %s", people.bolt.id)
+    assert refusal(people.bob, key) == (401, "invalid_api_key")
+
+
+def test_a_key_counts_for_nothing_after_its_owner_left(people: People, world: World):
+    key = key_of(people.alf, "retrievals:read")
+    world.sql("delete from rag.members where user_id = %s", people.alf.id)
+    assert refusal(people.alf, key) == (403, "no_org")
+
+
+def test_an_anonymous_index_caller_needs_an_org(people: People, settings: Settings):
+    """The settings name a user who is no member of the org."""
+    body = {"index_name": "kettles", "query": QUESTION}
+    changes = {"rag_index_anonymous_org": people.bolt.id, "rag_index_anonymous_user": people.ann.id}
+    with app_with(index_query.app, settings, **changes) as app:
+        assert app.post("/retrieve", json=body).status_code == 403
+
+
+def test_an_id_does_not_tell_whether_it_exists(people: People):
+    collection = ingest(people.ann)
+    answers = {
+        people.sam.request("GET", f"/v1/collections/{name}").text for name in (collection, str(uuid4()))
+    }
+    assert len(answers) == 1
+    by_claim = people.sam.token(rag={"org": people.acme.id})
+    assert refusal(people.sam, by_claim) == (403, "no_org")
+
+
+def test_health_says_how_many_orgs_the_caller_has(people: People):
+    def orgs(actor: Actor) -> Any:
+        return actor.request("GET", "/api/v1/health").json()["orgs"]
+
+    assert [orgs(actor) for actor in (people.sam, people.ann, people.ada, people.kim)] == [0, 1, 1, 2]
+    assert httpx.get(f"{people.sam.stack.url}/api/v1/health").json()["orgs"] is None
