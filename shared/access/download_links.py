@@ -1,6 +1,7 @@
 """Download links to original files, which act as the user who created them.
 
-A link carries a signed payload that only its route accepts; it is not an access token.
+A link carries a signed payload that only its route accepts; it is not an access token. Its requests count for
+the link, not for the user, since every holder of the link can send them.
 """
 
 import re
@@ -78,6 +79,6 @@ def principal_of(signer: Signer, payload: str, document_id: str) -> Principal:
     if link.expires < time.time():
         raise Unauthorized("The link has expired. Request another.")
     scopes = [Scope.DOCUMENTS_READ, *([Scope.ADMIN] if link.as_admin else [])]
-    claims = {"org": link.org_id, "scopes": scopes}
+    claims = {"org": link.org_id, "scopes": scopes, "document": link.document_id}
     token = signer.token(CALL_SECONDS, sub=link.user_id, rag=claims)
     return Principal(link.user_id, token, frozenset(scopes))

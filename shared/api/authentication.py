@@ -138,8 +138,9 @@ def _link_caller(request: Request, services: Core, document_id: str, token: str)
     if services.signer is None:
         raise NotFound
     with step("authenticate"):
-        caller = principal_of(services.signer, token, id_of(document_id, "document"))
-    _limit(request, services, caller, "api", services.settings.rag_rate_limit_api)
+        document = id_of(document_id, "document")
+        caller = principal_of(services.signer, token, document)
+    _limit(request, services, caller, f"link {document}", services.settings.rag_rate_limit_api)
     return caller
 
 

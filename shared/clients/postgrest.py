@@ -52,7 +52,7 @@ INVALID_TOKEN = "PGRST30"  # noqa: S105  # a code
 UNKNOWN_FUNCTION = {"PGRST202", "PGRST106", "42883", "3F000"}
 # The connection was lost during the call, perhaps after the commit.
 POSSIBLY_EXECUTED = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
-_CODE = re.compile(r"[0-9A-Z]{5,8}", re.ASCII)
+CODE = re.compile(r"[0-9A-Z]{5,8}", re.ASCII)
 # Arguments that name the subject of a call, with their names in the details of its errors.
 SUBJECTS = {
     **{name: name for name in ("collection_id", "document_id", "webhook_id", "session_id", "delivery_id")},
@@ -91,6 +91,8 @@ class Database:
     """Calls of the exposed SQL functions. Safe to use from many threads."""
 
     has_replica = False
+    # Time limit of a connection, besides the deadline of the call.
+    connect_seconds = LONG_CALL_SECONDS
 
     def __init__(
         self, supabase_url: str, anon_key: str, timeout_seconds: float, functions_secret: str | None = None
@@ -101,7 +103,7 @@ class Database:
         self._secret = {SECRET_HEADER: functions_secret} if functions_secret else {}
         self._seconds = timeout_seconds
         proxy_of_url(supabase_url)
-        self._client = _Client(self._observe)
+        self._client = _Client(self._observe, self.connect_seconds)
 
     def call(
         self,
@@ -149,13 +151,24 @@ class Database:
                 return client.rpc(function, arguments).execute().data
             except APIError as refused:
                 span.attributes |= _status_code(refused.code)
-                raise _error_of(refused) from None
-            except httpx.ConnectError as broken:
-                raise _Unavailable(DatabaseFailed(), executed=False) from broken
-            except httpx.TimeoutException as timeout:
-                raise DatabaseTimedOut from timeout
+                raise self._error_of(refused) from None
             except httpx.TransportError as broken:
-                raise _Unavailable(DatabaseFailed(), executed=True) from broken
+                raise self._error_of_transport(broken) from broken
+
+    def _error_of(self, refused: APIError) -> RagError:
+        error = error_from_sql(refused.code, refused.message, refused.details)
+        if error.code == "duplicate_document" and refused.hint:
+            # The only hint that is for callers: the id of the document.
+            error.details["document_id"] = refused.hint
+        not_executed = refused.code in NOT_EXECUTED | ROLLED_BACK or error.code == TOO_MANY_WRITES
+        if not_executed or refused.code in POSSIBLY_EXECUTED | GATEWAY_FAILURES:
+            return _Unavailable(error, executed=not not_executed)
+        return error
+
+    def _error_of_transport(self, broken: httpx.TransportError) -> RagError:
+        if isinstance(broken, httpx.TimeoutException):
+            return DatabaseTimedOut()
+        return _Unavailable(DatabaseFailed(), executed=not isinstance(broken, httpx.ConnectError))
 
     def status(self, signed: Principal | None = None) -> DatabaseStatus:
         """The result of a probe with the anon key. `signed` is a caller whose token the project trusts, to
@@ -220,9 +233,10 @@ class _Client(httpx.Client):
     """A client whose `request` omits redirects, cookies and merged URLs, which take a quarter of a call's
     processor time. Its responses read JSON leniently."""
 
-    def __init__(self, observe: Callable[[httpx.Response], None]) -> None:
+    def __init__(self, observe: Callable[[httpx.Response], None], connect_seconds: float) -> None:
         transport = http_transport(httpx.Limits(max_connections=64, max_keepalive_connections=32))
-        super().__init__(transport=transport, timeout=LONG_CALL_SECONDS, headers=HEADERS)
+        timeout = httpx.Timeout(LONG_CALL_SECONDS, connect=connect_seconds)
+        super().__init__(transport=transport, timeout=timeout, headers=HEADERS)
         self._observe = observe
         self._handle = transport.handle_request
         self._extensions = {"timeout": self.timeout.as_dict()}
@@ -273,18 +287,7 @@ def _traceparent(span_id: str) -> dict[str, str]:
 
 def _status_code(code: str | None) -> dict[str, Attribute]:
     """The code of Postgres or PostgREST. Another server may send any text."""
-    return {"db.response.status_code": code} if code and _CODE.fullmatch(code) else {}
-
-
-def _error_of(refused: APIError) -> Exception:
-    error = error_from_sql(refused.code, refused.message, refused.details)
-    if error.code == "duplicate_document" and refused.hint:
-        # The only hint that is for callers: the id of the document.
-        error.details["document_id"] = refused.hint
-    not_executed = refused.code in NOT_EXECUTED | ROLLED_BACK or error.code == TOO_MANY_WRITES
-    if not_executed or refused.code in POSSIBLY_EXECUTED | GATEWAY_FAILURES:
-        return _Unavailable(error, executed=not not_executed)
-    return error
+    return {"db.response.status_code": code} if code and CODE.fullmatch(code) else {}
 
 
 def _status_of(code: str, status: int) -> DatabaseStatus:

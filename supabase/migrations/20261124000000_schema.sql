@@ -11911,11 +11911,12 @@ comment on function public.rag_record_metrics is
 -- Rate limits, counted in the database for all instances. A row is one caller's current window in one bucket; the
 -- window starts with the first request, and an expired row is reused, so the table has at most callers x buckets x
 -- windows rows. The caller is taken from the token, never from an argument. A caller cannot decrease a count. (The few
--- rows of a deleted user remain.)
+-- rows of a deleted user remain.) A download link has buckets of its own, by its document and the user who created it:
+-- every holder of the link spends them, and no limit of that user.
 
 create table rag.rate_limits (
   caller_id uuid not null,
-  bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
+  bucket text not null check (bucket ~ '^(rag|api|day|ingest|(day )?link [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$'),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
   hits bigint not null check (hits >= 0),
@@ -11927,7 +11928,7 @@ comment on column rag.rate_limits.caller_id is 'A user, or an API key: rag.calle
 comment on column rag.rate_limits.bucket is
   'rag: rag-search and rag-answer; api: all other functions; day: all functions, for a user and all keys of the user, '
   'by the tier. ingest: kilobytes of text that a user and the user''s keys sent to functions that store it before '
-  'they respond.';
+  'they respond. link and day link, each with the id of a document: its downloads by links that the user created.';
 
 alter table rag.rate_limits enable row level security;
 alter table rag.rate_limits force row level security;
@@ -11987,7 +11988,8 @@ as $$
     limit 1
   )
   union all
-  select auth.uid(), 'day', max(requests_per_day), 86400
+  select auth.uid(), case when caller_limits.bucket like 'link %' then 'day ' || caller_limits.bucket else 'day' end,
+    max(requests_per_day), 86400
   from tiers_of_caller
   having bool_and(requests_per_day is not null);
 $$;
@@ -11996,7 +11998,7 @@ comment on function rag.caller_limits is
   'The limits of the caller: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
   'the API key''s limit per minute, else the tier''s, else `requests` in `window_seconds`. A user in several orgs '
   'has the highest limit of their tiers. (The daily count of a user covers all orgs, so requests in other orgs may '
-  'exhaust the daily limit of a key.)';
+  'exhaust the daily limit of a key.) A download link has the same limits as its user, in windows of its own.';
 
 create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
@@ -12068,6 +12070,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
   per record;
   paid record;
 begin
@@ -12075,8 +12078,10 @@ begin
   if auth.uid() is null or coalesce(requests, 0) < 1
     or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
-  elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
-    raise exception 'bucket must be rag, api or ingest, and window_seconds 1, 60, 3600 or 86400'
+  elsif (link is null and bucket not in ('rag', 'api', 'ingest')) or bucket is distinct from coalesce(link, bucket)
+    or window_seconds not in (1, 60, 3600, 86400) then
+    raise exception
+      'bucket must be rag, api or ingest, for a download link its own, and window_seconds 1, 60, 3600 or 86400'
       using errcode = 'PT400', detail = 'invalid_limit';
   elsif bucket = 'ingest' then
     -- The request of this call is counted already.
@@ -12088,12 +12093,13 @@ begin
 
   -- The commit does not wait for the disk, with the rows locked: a crash of the server may lose the last counts.
   perform set_config('synchronous_commit', 'off', true);
-  exceeded_quotas := rag.exceeded_quotas();
+  -- The org's quotas are not for the recipient of a link.
+  exceeded_quotas := case when link is null then rag.exceeded_quotas() else '{}' end;
   has_org := exists (select from rag.current_org_ids());
   -- The daily window is always last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
-    order by named.bucket = 'day'
+    order by named.bucket like 'day%'
   loop
     select per.requests, per.window_seconds, counted.*
     into allowed, seconds, hits, resets_at, admitted

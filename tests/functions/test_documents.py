@@ -327,6 +327,24 @@ def test_a_download_link_needs_no_credential(people: People, home: str):
         error(people.ann.request("GET", f"{PATH}/{document['id']}/url?expires_in={refused}"), 400)
 
 
+def test_a_download_link_spends_no_limit_of_its_creator(people: People, world: World, home: str):
+    """Its limits are the creator's, for each document."""
+    world.tier(people.acme, day=8)
+    first = accepted(upload(people.ann, home))
+    second = accepted(upload(people.ann, home, b"The oven is hot.", "oven.txt"))
+    url = link_of(people.ann, first)
+    left = [httpx.get(url).headers["X-RateLimit-Remaining"] for _ in range(8)]
+    assert left == [str(number) for number in range(7, -1, -1)]
+    refused = httpx.get(url)
+    assert error(refused, 429)["code"] == "rate_limit_exceeded"
+    assert int(refused.headers["Retry-After"]) > 60
+    # Ann has sent three requests.
+    link = people.ann.request("GET", f"{PATH}/{second['id']}/url")
+    assert link.headers["X-RateLimit-Remaining"] == "4"
+    assert httpx.get(link.json()["url"]).status_code == 200
+    assert httpx.get(link_of(people.alf, first)).status_code == 200
+
+
 EVIL = "evil.example"
 
 

@@ -31,11 +31,12 @@ def test_a_link_s_token_can_only_read_as_its_user_or_an_admin():
     caller = principal_of(SIGNER, link_to(SIGNER, link()), DOCUMENT)
     assert caller.user_id == "user"
     payload = claims(caller.token)
-    assert (payload["sub"], payload["rag"]) == ("user", {"org": "org", "scopes": ["documents:read"]})
+    restrictions = {"org": "org", "scopes": ["documents:read"], "document": DOCUMENT}
+    assert (payload["sub"], payload["rag"]) == ("user", restrictions)
     assert payload["exp"] <= time.time() + 10
     assert caller.scopes == frozenset([Scope.DOCUMENTS_READ])
     admin = principal_of(SIGNER, link_to(SIGNER, link(as_admin=True)), DOCUMENT)
-    assert claims(admin.token)["rag"] == {"org": "org", "scopes": ["documents:read", "admin"]}
+    assert claims(admin.token)["rag"] == {**restrictions, "scopes": ["documents:read", "admin"]}
 
 
 def test_a_link_works_until_it_expires():

@@ -1,11 +1,12 @@
 """Searches on a read replica: a real primary with a streaming standby, each behind its own PostgREST."""
 
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from operator import le
 from pathlib import Path
@@ -23,10 +24,23 @@ from local.postgres import SUPERUSER, Postgres
 from local.stack import Stack
 from shared import config
 from shared.clients import read_replica
+from shared.clients.http_client import deadline
+from shared.clients.postgrest import PLANNED
 from shared.clients.read_replica import READ_AFTER, DatabaseWithReplica, Transactions
+from shared.errors import (
+    DatabaseBusy,
+    DatabaseFailed,
+    DatabaseTimedOut,
+    InvalidRequest,
+    RagError,
+    RateLimited,
+    Unauthorized,
+)
 from shared.services import Services
+from shared.types import Principal
 from tests.actors import Actor, World
 from tests.functions.app_server import client_of
+from tests.stand_in_server import Reply, StandIn
 
 KILN = "The kiln may become 1,280 degrees hot. After that it cools for a whole day."
 OVEN = "The oven becomes 300 degrees hot, and cools within an hour."
@@ -241,6 +255,181 @@ def _wait_for_more(answers_by_actor: list[list[list[str]]]) -> None:
     """Until each user has five more results."""
     goals = [len(answers) + 5 for answers in answers_by_actor]
     eventually(lambda: all(map(le, goals, map(len, answers_by_actor))))
+
+
+CALLER = Principal("a user", "a token")
+PROBED = "/rest/v1/rpc/is_org_member"
+
+
+@dataclass
+class Scripted:
+    """A database and a replica that are servers of this test, each with the names of the functions called."""
+
+    database: DatabaseWithReplica
+    primary: StandIn
+    replica: StandIn
+
+    def search(self) -> Any:
+        return self.database.call(CALLER, "rag_search", {}, idempotent=True)
+
+    @staticmethod
+    def searches(server: StandIn) -> int:
+        return sum(request.path != PROBED for request in server.requests)
+
+
+@contextmanager
+def scripted(replica: Reply, read_url: str = "", seconds: float = 60) -> Iterator[Scripted]:
+    with StandIn() as primary, StandIn() as server:
+        primary.replies(Reply(json="of the primary"))
+        server.replies(replica)
+        database = DatabaseWithReplica(primary.url, read_url or server.url, "key", seconds, None)
+        with closing(database):
+            yield Scripted(database, primary, server)
+
+
+def refusal(code: str | None, status: int = 500, detail: str | None = None) -> Reply:
+    return Reply(status=status, json={"code": code, "message": "", "details": detail, "hint": None})
+
+
+def page(status: int) -> Reply:
+    return Reply(status=status, body=b"<html>")
+
+
+# The replica has no connection.
+OUTAGES = {
+    "connection lost": Reply(drop=True),
+    "connection lost in the body": Reply(chunks=[b"[", 0.01], drop=True),
+    "gateway without a server": page(502),
+    "gateway without a service": page(503),
+    "PostgREST without a database": refusal("PGRST000", 503),
+    "PostgREST lost the database": refusal("PGRST001", 503),
+    "PostgREST without a schema cache": refusal("PGRST002", 503),
+    "PostgREST with an older schema": refusal("PGRST202", 404),
+    "Postgres stops": refusal("57P01"),
+    "Postgres crashed": refusal("57P02"),
+    "Postgres starts": refusal("57P03"),
+    "Postgres cannot connect": refusal("08001"),
+    "Postgres lost the connection": refusal("08006"),
+}
+# The primary serves the one search.
+OF_ONE_SEARCH = {
+    "replica behind": refusal("PT503", 503, "replica_behind"),
+    "conflict with the replay": refusal("40001"),
+    "deadlock with the replay": refusal("40P01"),
+    "refused by a firewall": page(403),
+    "error of a gateway": page(500),
+    "rate limit of a gateway": refusal(None, 429),
+}
+# The caller gets the error.
+ANSWERS: dict[str, tuple[Reply, type[RagError]]] = {
+    "statement time-out": (refusal("57014"), DatabaseTimedOut),
+    "no free connection in the pool": (refusal("PGRST003", 504), DatabaseTimedOut),
+    "lock time-out": (refusal("55P03"), DatabaseBusy),
+    "write on a replica": (refusal("25006", 405), DatabaseFailed),
+    "no memory": (refusal("53200", 503), DatabaseFailed),
+    "internal error": (refusal("XX000"), DatabaseFailed),
+    "token refused": (refusal("PGRST301", 401), Unauthorized),
+    "too many reads": (refusal("PT429", 429, "too_many_reads"), RateLimited),
+    "invalid argument": (refusal("22P02", 400), InvalidRequest),
+}
+
+
+def test_a_replica_without_a_connection_is_paused(subtests: pytest.Subtests):
+    for failure, reply in OUTAGES.items():
+        with subtests.test(failure), scripted(reply) as test:
+            assert [test.search() for _ in range(3)] == ["of the primary"] * 3
+            assert (test.searches(test.replica), test.searches(test.primary)) == (1, 3)
+
+
+@pytest.fixture
+def full_port() -> Iterator[int]:
+    """A port that accepts no further connection and refuses none."""
+    with ExitStack() as sockets:
+        server = sockets.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            client = sockets.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
+def test_a_replica_that_cannot_be_reached_is_paused(
+    subtests: pytest.Subtests, full_port: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(read_replica._Replica, "connect_seconds", 0.2)
+    with StandIn() as plain:
+        addresses = {
+            "refused": f"http://127.0.0.1:{free_port()}",
+            "no address": "http://replica.invalid",
+            "no TLS": plain.url.replace("http", "https"),
+            "no connection in time": f"http://127.0.0.1:{full_port}",
+        }
+        for failure, address in addresses.items():
+            with subtests.test(failure), scripted(Reply(), address) as test:
+                assert test.search() == "of the primary"
+                assert test.database._paused_until > time.monotonic()
+
+
+def test_the_primary_serves_a_search_that_the_replica_alone_cannot(subtests: pytest.Subtests):
+    for failure, reply in OF_ONE_SEARCH.items():
+        with subtests.test(failure), scripted(reply) as test:
+            test.replica.replies(Reply(json="of the replica"))
+            assert [test.search(), test.search()] == ["of the primary", "of the replica"]
+
+
+def test_the_caller_gets_an_error_of_the_replica_s_database(subtests: pytest.Subtests):
+    for failure, (reply, error) in ANSWERS.items():
+        with subtests.test(failure), scripted(reply) as test:
+            test.replica.replies(Reply(json="of the replica"))
+            with pytest.raises(error):
+                test.search()
+            assert test.search() == "of the replica"
+            assert test.primary.requests == []
+
+
+def test_a_slow_search_pauses_nothing(subtests: pytest.Subtests):
+    for failure, reply in {"no response": Reply(delay=1), "gateway": page(504)}.items():
+        with subtests.test(failure), scripted(reply, seconds=0.5) as test:
+            test.replica.replies(refusal(PLANNED, 400), Reply(json="of the replica"))
+            with pytest.raises(DatabaseTimedOut):
+                test.search()
+            assert test.search() == "of the replica"
+            assert test.primary.requests == []
+
+
+def test_a_slow_search_keeps_its_error_beyond_the_deadline_of_its_request():
+    """The probe has its own deadline."""
+    with scripted(Reply(delay=1)) as test:
+        test.replica.replies(refusal(PLANNED, 400), Reply(json="of the replica"))
+        with pytest.raises(DatabaseTimedOut), deadline(0.3):
+            test.search()
+        assert test.search() == "of the replica"
+
+
+def test_a_replica_that_answers_nothing_is_paused_until_a_probe_succeeds(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(read_replica, "PROBE_SECONDS", 0.2)
+    frozen = Reply(delay=0.6)
+    with scripted(frozen, seconds=0.3) as test:
+        test.replica.replies(frozen, frozen, refusal(PLANNED, 400), Reply(json="of the replica"))
+        with pytest.raises(DatabaseTimedOut):
+            test.search()
+        assert test.search() == "of the primary"
+        assert len(test.replica.requests) == 2
+        for expected in ("of the primary", "of the replica"):
+            test.database._paused_until = time.monotonic() - 1
+            assert test.search() == expected
+
+
+def test_a_search_on_both_takes_no_longer_than_its_time_limit():
+    with scripted(Reply(delay=0.6, drop=True), seconds=1) as test:
+        test.primary.replies(Reply(delay=2))
+        test.primary._replies.popleft()
+        began = time.monotonic()
+        with pytest.raises(DatabaseTimedOut):
+            test.search()
+        assert time.monotonic() - began < 1.5
 
 
 def test_the_header_is_a_number():

@@ -346,6 +346,43 @@ def test_a_malformed_key_limit_or_one_of_zero_admits_nothing(
             assert counts(world, key_id) == []
 
 
+# -- links --------------------------------------------------------------------------------------------
+
+
+def test_a_link_counts_by_its_document_and_spends_no_limit_of_its_user(people: People, world: World):
+    world.tier(people.acme, day=3)
+    document, other = str(uuid4()), str(uuid4())
+    token = people.ann.token(rag={"document": document})
+    link: dict[str, Any] = {"bucket": f"link {document}", "token": token}
+    assert tried(people.ann, 3, requests=2, **link) == [True, True, False]
+    set_back(world, people.ann, 60)
+    assert tried(people.ann, 2, requests=2, **link) == [True, False]
+    own = [(f"day link {document}", 86400, 3), (f"link {document}", 60, 1)]
+    assert counts(world, people.ann) == own
+    assert tried(people.ann, 1) == [True]
+    second = {"bucket": f"link {other}", "token": people.ann.token(rag={"document": other})}
+    assert tried(people.ann, 1, **second) == [True]
+    assert tried(people.alf, 1, **{**link, "token": people.alf.token(rag={"document": document})}) == [True]
+
+
+def test_a_link_s_bucket_is_for_its_token_alone(people: People, world: World, subtests: pytest.Subtests):
+    document = str(uuid4())
+    cases: list[tuple[str, dict[str, Any] | None]] = [
+        (f"link {document}", None),
+        (f"link {document}", {"document": str(uuid4())}),
+        (f"day link {document}", {"document": document}),
+        ("rag", {"document": document}),
+        ("ingest", {"document": document}),
+        ("link any text", {"document": "any text"}),
+    ]
+    for bucket, claims in cases:
+        with subtests.test(bucket=bucket, claims=claims):
+            token = people.ann.token(rag=claims) if claims else None
+            answer = people.ann.rpc("rag_check_rate_limit", hit_arguments(bucket=bucket), token=token)
+            assert answer.status_code == 400, answer.text
+            assert counts(world, people.ann) == []
+
+
 # -- text ---------------------------------------------------------------------------------------------
 
 

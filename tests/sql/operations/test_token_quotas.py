@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -27,8 +28,8 @@ def record(actor: Actor, **arguments: Any) -> httpx.Response:
     return actor.rpc("rag_record_tokens", arguments)
 
 
-def exceeded(actor: Actor, **options: Any) -> list[str]:
-    rows = actor.rpc("rag_check_rate_limit", hit_arguments(), **options).json()
+def exceeded(actor: Actor, bucket: str = "rag", **options: Any) -> list[str]:
+    rows = actor.rpc("rag_check_rate_limit", hit_arguments(bucket=bucket), **options).json()
     return list(rows[-1]["exceeded_quotas"])
 
 
@@ -58,6 +59,17 @@ def test_concurrent_calls_are_summed_exactly_and_reach_each_level_once(people: P
     ]
     assert exceeded(people.ann) == ["model"]
     assert exceeded(people.bob) == []
+
+
+def test_the_recipient_of_a_download_link_does_not_learn_which_quotas_are_exceeded(
+    people: People, world: World
+):
+    limit(world, people.acme, model_tokens_per_day=10)
+    record(people.ann, model_tokens=10, model_calls=1)
+    assert exceeded(people.ann) == ["model"]
+    document = str(uuid4())
+    token = people.ann.token(rag={"org": people.acme.id, "document": document})
+    assert exceeded(people.ann, bucket=f"link {document}", token=token) == []
 
 
 def test_the_day_ends_at_midnight_utc(people: People, world: World):
