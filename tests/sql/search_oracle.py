@@ -204,7 +204,7 @@ class Library:
 
     def seen(self, person: Actor) -> list[Passage]:
         people = self.people
-        orgs = [people.acme, people.bolt] if person.id == people.kim.id else [person.org]
+        orgs: list[Any] = [people.acme, people.bolt] if person.id == people.kim.id else [person.org]
         admin = person.id == people.ada.id
         return [one for one in self.passages if sees(person, orgs, admin, one)]
 
