@@ -29,7 +29,8 @@ from shared.ingestion.sources.open_source import open_source
 from shared.ingestion.sources.source_worker import SourceWorker
 from shared.services import Services
 
-# How long a call claims jobs. Afterwards the call finishes the claimed ones.
+# How long a call claims jobs; a little longer while a slow one is processed. Afterwards the call finishes the
+# claimed ones.
 BUDGET_SECONDS = 45.0
 # Each is busy with one org. The parser of each may use 2 GB (serverless.yml).
 DOCUMENT_THREADS, SOURCE_THREADS = 2, 4

@@ -354,8 +354,10 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
             return DatabaseTimedOut(log_reason=log_reason)
         # A row that this one belongs to was deleted in the meantime.
         case "23503":
-            message = "The request refers to data that were deleted meanwhile. Please read them again."
-            return Conflict(message, log_reason=log_reason)
+            return Conflict(
+                "The request refers to data that were deleted meanwhile. Please read them again.",
+                log_reason=log_reason,
+            )
         case state if state[:2] in ("22", "23"):
             return InvalidRequest(
                 "A value is malformed or outside its allowed range. Check the fields of the request.",

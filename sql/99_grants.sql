@@ -85,11 +85,11 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
 grant select on rag.sources, rag.source_credentials to rag_worker;
-grant update (state, lease, attempts, due_at, served_at, run_number, resume_after, started_at, finished_at, listed, stored,
+grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored,
   deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
-grant select (id, tier) on rag.orgs to rag_worker;
+grant select (id, tier, served), update (served) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
 grant select (org_id, id, expires_at), delete on rag.request_records to rag_worker;
 

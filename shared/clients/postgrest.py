@@ -32,6 +32,8 @@ from shared.types import Principal, PrincipalSource
 LONG_CALL_SECONDS = 70.0
 # Pauses between attempts while PostgREST or Postgres restarts, in seconds.
 PAUSES = (0.1, 0.3, 0.8)
+# While the user has too many concurrent reads: a read ends in some hundredths of a second.
+SLOT_PAUSES = (0.1,) * 50
 # Codes of a gateway in front of PostgREST, which may have forwarded the call.
 GATEWAY_FAILURES = {None, "502", "503", "504"}
 # There was no connection to Postgres.
@@ -67,9 +69,9 @@ def subjects_of(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: arguments.get(argument) for argument, name in SUBJECTS.items()}
 
 
-def wait_for_slot(error: Exception) -> float | None:
-    """For `retry`: another attempt if the user had too many concurrent reads."""
-    return 0.0 if isinstance(error, TooManyReads) else None
+def with_slot(call: Callable[[], Any]) -> Any:
+    """The result of the call, repeated for some seconds while the user has too many concurrent reads."""
+    return retry(call, SLOT_PAUSES, lambda error: 0.0 if isinstance(error, TooManyReads) else None)
 
 
 class DatabaseStatus(StrEnum):
@@ -117,26 +119,24 @@ class Database:
         """The result of the SQL function for this caller: rows, or a scalar.
 
         A call that was certainly not executed, because the database restarts or the user has too many
-        concurrent calls, is retried for a second. With `idempotent`, for calls that may be executed twice,
-        so is a call whose connection broke. The time limit, retries included, is the time-out of the
-        settings, or over a minute with `long_timeout`. Raises a RagError, also for every error of SQL; its
-        details name the subject of the call.
+        concurrent writes, is retried for a second; for too many concurrent reads, for five. With
+        `idempotent`, for calls that may be executed twice, so is a call whose connection broke. The time
+        limit, retries included, is the time-out of the settings, or over a minute with `long_timeout`.
+        Raises a RagError, also for every error of SQL; its details name the subject of the call.
         """
 
         def attempt() -> Any:
             return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
 
         def wait(error: Exception) -> float | None:
-            if isinstance(error, _Unavailable) and (idempotent or not error.executed):
-                return 0.0
-            return wait_for_slot(error)
+            return 0.0 if isinstance(error, _Unavailable) and (idempotent or not error.executed) else None
 
         with (
             error_details(**subjects_of(arguments)),
             deadline(LONG_CALL_SECONDS if long_timeout else self._seconds),
         ):
             try:
-                return retry(attempt, PAUSES, wait)
+                return with_slot(lambda: retry(attempt, PAUSES, wait))
             except _Unavailable as unavailable:
                 raise unavailable.error from unavailable.__cause__
 

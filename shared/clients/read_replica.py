@@ -18,19 +18,18 @@ from typing import Any
 import httpx
 from postgrest.exceptions import APIError
 
-from shared.clients.http_client import deadline, retry
+from shared.clients.http_client import deadline
 from shared.clients.postgrest import (
     CODE,
     LONG_CALL_SECONDS,
     NOT_EXECUTED,
-    PAUSES,
     PLAN_ONLY,
     POSSIBLY_EXECUTED,
     PROBED_CALL,
     ROLLED_BACK,
     Database,
     subjects_of,
-    wait_for_slot,
+    with_slot,
 )
 from shared.config import Settings
 from shared.errors import DatabaseTimedOut, RagError, error_details
@@ -96,7 +95,7 @@ class _Replica(Database):
         def attempt() -> Any:
             return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
 
-        return retry(attempt, PAUSES, wait_for_slot)
+        return with_slot(attempt)
 
     def responds(self) -> bool:
         """The result of a probe that PostgREST answers alone, outside the deadline of the request."""

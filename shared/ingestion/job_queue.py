@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from shared.access.token_quotas import TokenUsage, record, seconds_until_midnight
 from shared.access.token_signer import Signer, worker_principal
 from shared.clients.postgrest import Database
-from shared.errors import Conflict, DatabaseBusy, EmbeddingQuotaExceeded, RagError
+from shared.errors import Conflict, DatabaseBusy, EmbeddingQuotaExceeded, RagError, TooManyReads
 from shared.types import Principal
 
 log = logging.getLogger("rag")
@@ -31,6 +31,8 @@ LONGEST_PAUSE = 600
 BUSY_PAUSE = 5
 # The pause before the next claim while nothing is due.
 PAUSE_SECONDS = 0.5
+# With a round after it, less than the 600 seconds of the function on Lambda.
+LATEST_CLAIM_SECONDS = 100
 Row = dict[str, Any]
 JobKind = Literal["ingestion", "extraction"]
 
@@ -77,26 +79,27 @@ class BusyOrgs:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._since: dict[str, float] = {}
+        # By claim: an org may have two for a moment, if its first was deleted.
+        self._since: dict[object, tuple[str, float]] = {}
 
     @contextmanager
     def claimed(self, claim: Callable[[list[str]], list[Claimed]]) -> Iterator[list[Claimed]]:
-        """What `claim` returns for the busy orgs. Their orgs are busy until the end."""
+        """The result of `claim` for the busy orgs. Its orgs are busy until the end."""
         with self._lock:
-            claimed = claim(sorted(self._since))
-            own = {item.org_id: time.monotonic() for item in claimed}
+            claimed = claim(sorted({org_id for org_id, _ in self._since.values()}))
+            own = {object(): (item.org_id, time.monotonic()) for item in claimed}
             self._since |= own
         try:
             yield claimed
         finally:
             with self._lock:
-                for org_id in own:
-                    del self._since[org_id]
+                for key in own:
+                    del self._since[key]
 
     def are_busy(self, until: float) -> bool:
         """Whether a thread still has what it claimed by that time of time.monotonic."""
         with self._lock:
-            return any(since <= until for since in self._since.values())
+            return any(since <= until for _, since in self._since.values())
 
 
 @dataclass(frozen=True)
@@ -194,10 +197,13 @@ def work_until(
     """Repeat rounds until `finished` is set, and then until nothing is due or the seconds are over. Returns
     the results, and whether nothing is due. A failed claim is logged; once `finished` is set, its RagError is
     raised. Without `finished` the loop behaves as if the event were set. `awaits`: whether the loop goes on
-    because another thread still works on what it claimed by that time of time.monotonic."""
+    because another thread still works on what it claimed by that time of time.monotonic. Nothing is claimed
+    later than LATEST_CLAIM_SECONDS after the seconds are over."""
     total, until = BatchResult(), time.monotonic() + seconds
     while True:
         is_last = finished is None or finished.is_set()
+        if time.monotonic() > until + LATEST_CLAIM_SECONDS:
+            return total, False
         batch = BatchResult()
         try:
             batch = work()
@@ -227,7 +233,7 @@ def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchRes
     if error.code == EmbeddingQuotaExceeded.code:
         jobs.fail(job, error.code, str(error), seconds_until_midnight(), is_attempt=False)
         return BatchResult(postponed=1)
-    is_attempt = not isinstance(error, DatabaseBusy)
+    is_attempt = not isinstance(error, DatabaseBusy | TooManyReads)
     # Errors of services, and of the settings in the database, are temporary; errors of documents are not.
     is_temporary = error.status >= 500 or error.code == "unknown_embedding_model"
     pause = BUSY_PAUSE if not is_attempt else job.pause if is_temporary else None

@@ -67,7 +67,7 @@ create table rag.settings (
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
-  reads_per_user integer not null default 4 check (reads_per_user between 1 and 100),
+  reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
 
@@ -107,8 +107,8 @@ comment on column rag.settings.calibrations is
   'the best passage; also date, set and expected errors. `make calibrate` writes them. Those whose source is shipped_questions '
   'are the worker''s.';
 comment on column rag.settings.calibration_claims is
-  'By model: question_set, and until when no other worker fits a calibration to these shipped questions; infinity for a model '
-  'that none fits.';
+  'By model: question_set, and until when no other worker fits a calibration to these shipped questions; a week for a '
+  'model that none fits.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is

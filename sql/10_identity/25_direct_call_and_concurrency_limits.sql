@@ -113,9 +113,12 @@ create function rag.take_slot(kind text, most integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  -- Downloads by a link take no slot of the user who created it.
+  holder constant text := concat_ws(' ', auth.uid(), auth.jwt() -> 'rag' ->> 'document');
 begin
   for slot in 1..most loop
-    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, auth.uid(), slot), 0)) then
+    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, holder, slot), 0)) then
       return;
     end if;
   end loop;

@@ -12,6 +12,7 @@ create table rag.orgs (
   tier text not null default 'standard' references rag.tiers (name) on update cascade,
   record_days integer check (record_days between 1 and 3650),
   embedding_model text check (length(embedding_model) between 1 and 100),
+  served jsonb not null default '{}',
   created_at timestamptz not null default now()
 );
 
@@ -21,6 +22,9 @@ comment on column rag.orgs.record_days is
   'retention also applies to earlier records. The org''s admins change it too.';
 comment on column rag.orgs.embedding_model is
   'The model of the org''s embeddings, if the deployment changed it; null: that of rag.settings.';
+comment on column rag.orgs.served is
+  'When the worker last claimed work of the org, by kind: ingestion, extraction, source. Orgs take turns by it, and no user '
+  'can change it.';
 
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);
@@ -144,6 +148,9 @@ create policy "members read their orgs" on rag.orgs
 
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
+
+create policy "the worker notes when it served an org" on rag.orgs
+  for update to rag_worker using (true) with check (true);
 
 create policy "admins decide whether requests are recorded" on rag.orgs
   for update to authenticated

@@ -52,9 +52,6 @@ create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 -- rag_claim_jobs: the orgs with jobs of a kind, and of each org those that are due.
 create index jobs_due on rag.jobs (kind, org_id, due_at, id) where state in ('waiting', 'running');
 
--- rag.due_jobs: when an org was served last.
-create index jobs_started on rag.jobs (kind, org_id, started_at) where started_at is not null;
-
 -- rag_list_jobs
 create index jobs_failed on rag.jobs (org_id, created_at desc) where kind = 'ingestion' and state = 'failed';
 

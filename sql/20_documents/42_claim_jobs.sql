@@ -50,7 +50,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  with recursive busy (org_id) as (
+  with recursive queued (org_id) as (
     -- The next org with a job, by the index: there may be many jobs and few orgs.
     (select jobs.org_id
     from rag.jobs
@@ -61,29 +61,29 @@ begin
     select (
       select jobs.org_id
       from rag.jobs
-      where jobs.kind = due_jobs.kind and jobs.state in ('waiting', 'running') and jobs.org_id > busy.org_id
+      where jobs.kind = due_jobs.kind and jobs.state in ('waiting', 'running') and jobs.org_id > queued.org_id
       order by jobs.org_id
       limit 1)
-    from busy
-    where busy.org_id is not null
+    from queued
+    where queued.org_id is not null
   ), due as (
     select job.*, served.at as served_at, min(job.due_at) over (partition by job.org_id) as since
-    from busy
+    from queued
     cross join lateral (
-      select max(jobs.started_at) as at
-      from rag.jobs
-      where jobs.kind = due_jobs.kind and jobs.org_id = busy.org_id and jobs.started_at is not null
+      select (orgs.served ->> due_jobs.kind)::timestamptz as at
+      from rag.orgs
+      where orgs.id = queued.org_id
     ) as served
     cross join lateral (
       select jobs.org_id, jobs.id, jobs.due_at, jobs.state
       from rag.jobs
-      where jobs.kind = due_jobs.kind and jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
+      where jobs.kind = due_jobs.kind and jobs.org_id = queued.org_id and jobs.state in ('waiting', 'running')
         and jobs.due_at <= clock_timestamp()
       order by jobs.due_at, jobs.id
       limit max_items
     ) as job
-    where busy.org_id is not null and busy.org_id <> all (busy_orgs)
-      and busy.org_id <> all (array(select rag.paused_org_ids()))
+    where queued.org_id is not null and queued.org_id <> all (busy_orgs)
+      and queued.org_id <> all (array(select rag.paused_org_ids()))
   )
   select due.org_id, due.id, due.state = 'running',
     row_number() over (order by due.served_at nulls first, due.since, due.org_id, due.due_at, due.id)
@@ -116,7 +116,8 @@ begin
   with due as materialized (
     select * from rag.due_jobs(rag_claim_jobs.kind, max_items, coalesce(busy_orgs, '{}'))
   ), locked as materialized (
-    select jobs.org_id, jobs.id, due.rank
+    -- Of one org, and only one while others wait, so that slow documents of an org delay no other.
+    select jobs.org_id, jobs.id
     from (
       select due.*
       from due
@@ -131,21 +132,22 @@ begin
         and jobs.due_at <= clock_timestamp()
       for update skip locked
     ) as jobs
-    limit case when exists (select from due where due.is_expired) then 1 else max_items end
-  ), chosen as materialized (
-    -- Of one org, and only one while others wait, so that nobody's slow documents delay another's.
-    select locked.org_id, locked.id
-    from locked
-    where locked.org_id = (select first.org_id from locked as first order by first.rank limit 1)
-    order by locked.rank
-    limit case when (select count(distinct due.org_id) from due) > 1 then 1 else max_items end
+    limit case when exists (select from due where due.is_expired)
+      or (select count(distinct due.org_id) from due) > 1 then 1 else max_items end
   ), claimed as (
     update rag.jobs
     set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
       started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-    from chosen
-    where jobs.org_id = chosen.org_id and jobs.id = chosen.id
+    from locked
+    where jobs.org_id = locked.org_id and jobs.id = locked.id
     returning jobs.*
+  ), noted as (
+    update rag.orgs
+    set served = orgs.served || jsonb_build_object(rag_claim_jobs.kind, clock_timestamp())
+    from (
+      select orgs.id from rag.orgs where orgs.id in (select claimed.org_id from claimed) for no key update skip locked
+    ) as one
+    where orgs.id = one.id
   )
   -- In that order: of two documents with the same text the one that came first is the one that stays.
   select claimed.id, claimed.org_id, claimed.document_id, claimed.user_id,

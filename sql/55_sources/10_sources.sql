@@ -39,7 +39,6 @@ create table rag.sources (
   state text not null default 'waiting' check (state in ('waiting', 'running')),
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
-  served_at timestamptz,
   lease uuid,
   run_number integer not null default 0,
   resume_after text check (octet_length(resume_after) <= 2000),
@@ -83,8 +82,6 @@ create index sources_due on rag.sources (due_at) where enabled;
 
 -- Deletion of a collection.
 create index sources_by_collection on rag.sources (org_id, collection_id);
-
-comment on column rag.sources.served_at is 'When a worker last began a time slice.';
 
 create table rag.source_credentials (
   org_id uuid not null,

@@ -22,7 +22,7 @@ begin
   return query
   with due as materialized (
     select sources.org_id, sources.id, sources.due_at,
-      (select max(served.served_at) from rag.sources as served where served.org_id = sources.org_id) as served_at,
+      (select (orgs.served ->> 'source')::timestamptz from rag.orgs where orgs.id = sources.org_id) as served_at,
       row_number() over (partition by sources.org_id order by sources.due_at, sources.id) as turn
     from rag.sources
     where sources.enabled and sources.due_at <= clock_timestamp()
@@ -45,7 +45,7 @@ begin
     limit max_items
   ), claimed as (
     update rag.sources
-    set state = 'running', lease = gen_random_uuid(), served_at = clock_timestamp(), attempts = sources.attempts + 1,
+    set state = 'running', lease = gen_random_uuid(), attempts = sources.attempts + 1,
       due_at = clock_timestamp() + make_interval(secs => lease_seconds),
       run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),

@@ -72,7 +72,7 @@ begin
   if calibration is null then
     update rag.settings
     set calibration_claims = calibration_claims || jsonb_build_object(rag_store_calibration.model,
-      jsonb_build_object('question_set', question_set, 'until', 'infinity'))
+      jsonb_build_object('question_set', question_set, 'until', clock_timestamp() + interval '7 days'))
     where rag.needs_calibration(settings, rag_store_calibration.model, question_set);
   else
     update rag.settings
@@ -87,4 +87,4 @@ $$;
 
 comment on function public.rag_store_calibration is
   'For the worker: store a calibration of the model, fitted to the shipped questions; null, if none fits, so that no worker tries '
-  'again with these questions. Returns whether it was stored.';
+  'again with these questions for a week. Returns whether it was stored.';

@@ -196,7 +196,7 @@ create table rag.settings (
   open_to_direct_callers boolean not null default false,
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
-  reads_per_user integer not null default 4 check (reads_per_user between 1 and 100),
+  reads_per_user integer not null default 8 check (reads_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
 
@@ -236,8 +236,8 @@ comment on column rag.settings.calibrations is
   'the best passage; also date, set and expected errors. `make calibrate` writes them. Those whose source is shipped_questions '
   'are the worker''s.';
 comment on column rag.settings.calibration_claims is
-  'By model: question_set, and until when no other worker fits a calibration to these shipped questions; infinity for a model '
-  'that none fits.';
+  'By model: question_set, and until when no other worker fits a calibration to these shipped questions; a week for a '
+  'model that none fits.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is
@@ -697,9 +697,12 @@ create function rag.take_slot(kind text, most integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  -- Downloads by a link take no slot of the user who created it.
+  holder constant text := concat_ws(' ', auth.uid(), auth.jwt() -> 'rag' ->> 'document');
 begin
   for slot in 1..most loop
-    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, auth.uid(), slot), 0)) then
+    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, holder, slot), 0)) then
       return;
     end if;
   end loop;
@@ -865,6 +868,7 @@ create table rag.orgs (
   tier text not null default 'standard' references rag.tiers (name) on update cascade,
   record_days integer check (record_days between 1 and 3650),
   embedding_model text check (length(embedding_model) between 1 and 100),
+  served jsonb not null default '{}',
   created_at timestamptz not null default now()
 );
 
@@ -874,6 +878,9 @@ comment on column rag.orgs.record_days is
   'retention also applies to earlier records. The org''s admins change it too.';
 comment on column rag.orgs.embedding_model is
   'The model of the org''s embeddings, if the deployment changed it; null: that of rag.settings.';
+comment on column rag.orgs.served is
+  'When the worker last claimed work of the org, by kind: ingestion, extraction, source. Orgs take turns by it, and no user '
+  'can change it.';
 
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);
@@ -997,6 +1004,9 @@ create policy "members read their orgs" on rag.orgs
 
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
+
+create policy "the worker notes when it served an org" on rag.orgs
+  for update to rag_worker using (true) with check (true);
 
 create policy "admins decide whether requests are recorded" on rag.orgs
   for update to authenticated
@@ -2266,9 +2276,6 @@ create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
 -- rag_claim_jobs: the orgs with jobs of a kind, and of each org those that are due.
 create index jobs_due on rag.jobs (kind, org_id, due_at, id) where state in ('waiting', 'running');
 
--- rag.due_jobs: when an org was served last.
-create index jobs_started on rag.jobs (kind, org_id, started_at) where started_at is not null;
-
 -- rag_list_jobs
 create index jobs_failed on rag.jobs (org_id, created_at desc) where kind = 'ingestion' and state = 'failed';
 
@@ -2410,7 +2417,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  with recursive busy (org_id) as (
+  with recursive queued (org_id) as (
     -- The next org with a job, by the index: there may be many jobs and few orgs.
     (select jobs.org_id
     from rag.jobs
@@ -2421,29 +2428,29 @@ begin
     select (
       select jobs.org_id
       from rag.jobs
-      where jobs.kind = due_jobs.kind and jobs.state in ('waiting', 'running') and jobs.org_id > busy.org_id
+      where jobs.kind = due_jobs.kind and jobs.state in ('waiting', 'running') and jobs.org_id > queued.org_id
       order by jobs.org_id
       limit 1)
-    from busy
-    where busy.org_id is not null
+    from queued
+    where queued.org_id is not null
   ), due as (
     select job.*, served.at as served_at, min(job.due_at) over (partition by job.org_id) as since
-    from busy
+    from queued
     cross join lateral (
-      select max(jobs.started_at) as at
-      from rag.jobs
-      where jobs.kind = due_jobs.kind and jobs.org_id = busy.org_id and jobs.started_at is not null
+      select (orgs.served ->> due_jobs.kind)::timestamptz as at
+      from rag.orgs
+      where orgs.id = queued.org_id
     ) as served
     cross join lateral (
       select jobs.org_id, jobs.id, jobs.due_at, jobs.state
       from rag.jobs
-      where jobs.kind = due_jobs.kind and jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
+      where jobs.kind = due_jobs.kind and jobs.org_id = queued.org_id and jobs.state in ('waiting', 'running')
         and jobs.due_at <= clock_timestamp()
       order by jobs.due_at, jobs.id
       limit max_items
     ) as job
-    where busy.org_id is not null and busy.org_id <> all (busy_orgs)
-      and busy.org_id <> all (array(select rag.paused_org_ids()))
+    where queued.org_id is not null and queued.org_id <> all (busy_orgs)
+      and queued.org_id <> all (array(select rag.paused_org_ids()))
   )
   select due.org_id, due.id, due.state = 'running',
     row_number() over (order by due.served_at nulls first, due.since, due.org_id, due.due_at, due.id)
@@ -2476,7 +2483,8 @@ begin
   with due as materialized (
     select * from rag.due_jobs(rag_claim_jobs.kind, max_items, coalesce(busy_orgs, '{}'))
   ), locked as materialized (
-    select jobs.org_id, jobs.id, due.rank
+    -- Of one org, and only one while others wait, so that slow documents of an org delay no other.
+    select jobs.org_id, jobs.id
     from (
       select due.*
       from due
@@ -2491,21 +2499,22 @@ begin
         and jobs.due_at <= clock_timestamp()
       for update skip locked
     ) as jobs
-    limit case when exists (select from due where due.is_expired) then 1 else max_items end
-  ), chosen as materialized (
-    -- Of one org, and only one while others wait, so that nobody's slow documents delay another's.
-    select locked.org_id, locked.id
-    from locked
-    where locked.org_id = (select first.org_id from locked as first order by first.rank limit 1)
-    order by locked.rank
-    limit case when (select count(distinct due.org_id) from due) > 1 then 1 else max_items end
+    limit case when exists (select from due where due.is_expired)
+      or (select count(distinct due.org_id) from due) > 1 then 1 else max_items end
   ), claimed as (
     update rag.jobs
     set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
       started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-    from chosen
-    where jobs.org_id = chosen.org_id and jobs.id = chosen.id
+    from locked
+    where jobs.org_id = locked.org_id and jobs.id = locked.id
     returning jobs.*
+  ), noted as (
+    update rag.orgs
+    set served = orgs.served || jsonb_build_object(rag_claim_jobs.kind, clock_timestamp())
+    from (
+      select orgs.id from rag.orgs where orgs.id in (select claimed.org_id from claimed) for no key update skip locked
+    ) as one
+    where orgs.id = one.id
   )
   -- In that order: of two documents with the same text the one that came first is the one that stays.
   select claimed.id, claimed.org_id, claimed.document_id, claimed.user_id,
@@ -5859,7 +5868,6 @@ create table rag.sources (
   state text not null default 'waiting' check (state in ('waiting', 'running')),
   attempts integer not null default 0,
   due_at timestamptz not null default now(),
-  served_at timestamptz,
   lease uuid,
   run_number integer not null default 0,
   resume_after text check (octet_length(resume_after) <= 2000),
@@ -5903,8 +5911,6 @@ create index sources_due on rag.sources (due_at) where enabled;
 
 -- Deletion of a collection.
 create index sources_by_collection on rag.sources (org_id, collection_id);
-
-comment on column rag.sources.served_at is 'When a worker last began a time slice.';
 
 create table rag.source_credentials (
   org_id uuid not null,
@@ -6206,7 +6212,7 @@ begin
   return query
   with due as materialized (
     select sources.org_id, sources.id, sources.due_at,
-      (select max(served.served_at) from rag.sources as served where served.org_id = sources.org_id) as served_at,
+      (select (orgs.served ->> 'source')::timestamptz from rag.orgs where orgs.id = sources.org_id) as served_at,
       row_number() over (partition by sources.org_id order by sources.due_at, sources.id) as turn
     from rag.sources
     where sources.enabled and sources.due_at <= clock_timestamp()
@@ -6229,7 +6235,7 @@ begin
     limit max_items
   ), claimed as (
     update rag.sources
-    set state = 'running', lease = gen_random_uuid(), served_at = clock_timestamp(), attempts = sources.attempts + 1,
+    set state = 'running', lease = gen_random_uuid(), attempts = sources.attempts + 1,
       due_at = clock_timestamp() + make_interval(secs => lease_seconds),
       run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
@@ -6643,7 +6649,7 @@ begin
   if calibration is null then
     update rag.settings
     set calibration_claims = calibration_claims || jsonb_build_object(rag_store_calibration.model,
-      jsonb_build_object('question_set', question_set, 'until', 'infinity'))
+      jsonb_build_object('question_set', question_set, 'until', clock_timestamp() + interval '7 days'))
     where rag.needs_calibration(settings, rag_store_calibration.model, question_set);
   else
     update rag.settings
@@ -6658,7 +6664,7 @@ $$;
 
 comment on function public.rag_store_calibration is
   'For the worker: store a calibration of the model, fitted to the shipped questions; null, if none fits, so that no worker tries '
-  'again with these questions. Returns whether it was stored.';
+  'again with these questions for a week. Returns whether it was stored.';
 
 -- Filters of metadata: for each key the value that the document's must equal, or operators, as in
 -- {"year": {"$gte": 2020}}. The names are MongoDB's, which Pinecone, Chroma, vecs and LangChain use too; the dollar
@@ -13950,11 +13956,11 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
   on rag.deliveries to rag_worker;
 grant select on rag.sources, rag.source_credentials to rag_worker;
-grant update (state, lease, attempts, due_at, served_at, run_number, resume_after, started_at, finished_at, listed, stored,
+grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored,
   deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
-grant select (id, tier) on rag.orgs to rag_worker;
+grant select (id, tier, served), update (served) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
 grant select (org_id, id, expires_at), delete on rag.request_records to rag_worker;
 

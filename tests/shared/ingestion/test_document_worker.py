@@ -1,8 +1,9 @@
 """The worker, on the real database and the real embedder: an upload is found, once, or has an error."""
 
 import gzip
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +18,9 @@ from shared.clients.ssrf_guard import AddressPolicy
 from shared.config import Settings
 from shared.documents import collections, documents
 from shared.documents.documents import NewUpload
-from shared.errors import Conflict, NotFound, RagError
+from shared.errors import Conflict, NotFound, RagError, TooManyReads
 from shared.ingestion.document_worker import Worker
-from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Job, Jobs
+from shared.ingestion.job_queue import ATTEMPTS, BatchResult, BusyOrgs, Job, Jobs
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.models.embedding_roles import NO_FORMS, Roles
 from shared.models.transcription import Transcriber
@@ -191,6 +192,40 @@ def test_orgs_take_turns_with_one_document_each_until_one_is_alone(ann: Member, 
         ]
         assert tuple(completed) == done
     assert worker.work() == BatchResult(claimed=2, completed=2)
+
+
+def test_an_org_that_deletes_its_documents_waits_for_its_turn(
+    ann: Member, bob: Member, world: World, worker: Worker
+):
+    rows = [ann.bring(f"Kiln number {number} is hot.") for number in range(3)]
+    for number in range(2):
+        other = bob.bring(f"Oven number {number} is hot.")
+        assert worker.work() + worker.work() == BatchResult(claimed=2, completed=2)
+        world.sql("delete from rag.documents where id = %s", other["id"])
+        assert [ann.row(row)["status"] for row in rows].count("completed") == number + 1
+
+
+def test_an_org_with_two_claims_is_busy_until_the_second_ends():
+    """The first may have been of a source or a document that was deleted."""
+    busy = BusyOrgs()
+    job = Job("id", "org", "user", "lease")
+    with ExitStack() as first:
+        first.enter_context(busy.claimed(lambda _: [job]))
+        with busy.claimed(lambda orgs: [job] if orgs == ["org"] else []):
+            first.close()
+            assert busy.are_busy(time.monotonic())
+    assert not busy.are_busy(time.monotonic())
+
+
+def test_a_user_s_own_searches_do_not_fail_the_user_s_documents(ann: Member, worker: Worker, jobs: Jobs):
+    document = ann.bring("The kiln is hot.")
+
+    def refuse(_: object) -> Any:
+        raise TooManyReads
+
+    hindered = Worker(jobs, ann.services.embedder, embedder_of_org=refuse)
+    assert hindered.work() == BatchResult(claimed=1, postponed=1)
+    assert ann.row(document)["status"] == "processing"
 
 
 def places(world: World, row: Row) -> list[tuple[str, str | None]]:
@@ -668,7 +703,7 @@ def test_a_busy_org_does_not_delay_another(ann: Member, bob: Member, people: Peo
         ann.bring(f"Kiln number {number} is hot.")
     last = bob.bring("The kiln of Bolt.")
     claimed = [job.org_id for _ in range(4) for job in jobs.claim("ingestion", 4)]
-    assert claimed == [people.acme.id, people.bolt.id, *[people.acme.id] * 5]
+    assert claimed == [people.acme.id, people.bolt.id, *[people.acme.id] * 8]
     assert last["org_id"] == people.bolt.id
     assert jobs.claim("ingestion", 4, [people.acme.id]) == []
 
