@@ -1,4 +1,4 @@
-"""One call of the worker: what is slow of one org does not delay another org's documents and sources."""
+"""One call of the worker: slow documents and websites of one org do not delay those of another."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -129,4 +129,4 @@ def test_a_link_ends_with_its_document_and_with_its_owner_s_membership_or_role(p
     assert client().get(of_admin).status_code == 404
     assert client().get(of_member).status_code == 200
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    assert client().get(of_member).status_code == 404
+    assert client().get(of_member).status_code == 403

@@ -101,7 +101,7 @@ def test_anonymous_access_needs_a_configured_user(people: People, settings: Sett
     own = {"rag_index_anonymous_org": people.acme.id, "rag_index_anonymous_user": str(uuid4())}
     with services_with(settings, **own) as services, client_of(index_query.app, services) as client:
         answer = client.post("/retrieve", json=question)
-        assert answer.status_code == 404, "the anonymous user needs a membership"
+        assert answer.status_code == 403, "the anonymous user needs a membership"
         assert "ACME" not in answer.text
     own["rag_index_anonymous_user"] = world.user(people.acme).id
     with services_with(settings, **own) as services, client_of(index_query.app, services) as client:

@@ -54,7 +54,7 @@ class _BoundedHeaders(EmailPolicy):
         if len(value) <= MAX_HEADER:
             return name, value
         # A list of addresses ends with a whole one.
-        return name, f"{value[:MAX_HEADER].rpartition(',')[0] or value[:MAX_HEADER]} \u2026"
+        return name, f"{value[:MAX_HEADER].rpartition(',')[0] or value[:MAX_HEADER]}, \u2026"
 
 
 def _parsed(data: bytes) -> EmailMessage:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.access.idempotency_keys import Reservation, StoredResponse, begin
-from shared.errors import Conflict, InvalidRequest, NotFound, RateLimited
+from shared.errors import Conflict, Forbidden, InvalidRequest, RateLimited
 from shared.services import Services
 from shared.types import Principal
 from tests.actors import World
@@ -214,5 +214,5 @@ def test_a_response_that_cannot_be_stored_is_still_returned(services: Services, 
 def test_a_former_member_gets_no_replay(services: Services, people: People, world: World):
     reserve(services, people).keep(200, {"secret": "x"}, "r")
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    with pytest.raises(NotFound):
+    with pytest.raises(Forbidden, match="You belong to no org"):
         begin(services.database, people.ann.principal, people.acme.id, "a key", BODY, 60)

@@ -127,7 +127,7 @@ def test_the_headers_report_the_window_with_the_least_remaining(people: People, 
 
 WINDOW = {
     "allowed": 60, "seconds": 60, "hits": 1, "resets_at": "2999-01-01T00:00:00+00:00", "admitted": True,
-    "exceeded_quotas": [],
+    "exceeded_quotas": [], "has_org": True,
 }  # fmt: skip
 USER = Principal("a user", "a token")
 

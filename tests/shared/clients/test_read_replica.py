@@ -329,7 +329,7 @@ ANSWERS: dict[str, tuple[Reply, type[RagError]]] = {
     "no memory": (refusal("53200", 503), DatabaseFailed),
     "internal error": (refusal("XX000"), DatabaseFailed),
     "token refused": (refusal("PGRST301", 401), Unauthorized),
-    "too many reads": (refusal("PT429", 429, "too_many_reads"), RateLimited),
+    "rate limit": (refusal("PT429", 429, "rate_limited"), RateLimited),
     "invalid argument": (refusal("22P02", 400), InvalidRequest),
 }
 

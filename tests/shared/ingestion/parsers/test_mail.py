@@ -126,5 +126,5 @@ def test_a_long_header_is_cut_and_a_malformed_one_loses_no_text():
     data = f"From: {'(' * 5_000}\nTo: {recipients}\nSubject: Kiln\n\nThe kiln is hot.\n".encode()
     text = convert(data, "letter.eml", None).text
     assert text.startswith("# Kiln\n\nTo: Person 0 <p0@example.org>, Person 1 <p1@example.org>")
-    assert text.endswith("> \u2026\n\nThe kiln is hot.")
+    assert text.endswith(">, \u2026\n\nThe kiln is hot.")
     assert len(text) < 11_000
