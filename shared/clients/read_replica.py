@@ -32,7 +32,7 @@ from shared.clients.postgrest import (
     with_slot,
 )
 from shared.config import Settings
-from shared.errors import DatabaseTimedOut, RagError, error_details
+from shared.errors import DatabaseTimedOut, NoOrg, RagError, error_details
 from shared.types import Principal, PrincipalSource
 
 log = logging.getLogger("rag")
@@ -114,9 +114,10 @@ class _Replica(Database):
             return _NotSearched(f"SQL {code}", is_outage=True)
         if code == GATEWAY_TIMEOUT:
             return _Unanswered()
-        # Postgres cancels a search that conflicts with the replay. A response without a code of PostgREST or
-        # Postgres is a gateway's, perhaps to this request alone.
-        if code in ROLLED_BACK or error.code == "replica_behind" or not CODE.fullmatch(code):
+        # Postgres cancels a search that conflicts with the replay, and a new member may not be there yet. A
+        # response without a code of PostgREST or Postgres is a gateway's, perhaps to this request alone.
+        is_behind = error.code in ("replica_behind", NoOrg.code)
+        if code in ROLLED_BACK or is_behind or not CODE.fullmatch(code):
             return _NotSearched(f"SQL {code}", is_outage=False)
         return error
 

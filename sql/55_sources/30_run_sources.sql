@@ -59,6 +59,13 @@ begin
     cross join lateral (select case when present.resume_after is null then 1 else 0 end) as begun (count)
     where sources.org_id = locked.org_id and sources.id = locked.id
     returning sources.*
+  ), noted as (
+    update rag.orgs
+    set served = orgs.served || jsonb_build_object('source', clock_timestamp())
+    from (
+      select orgs.id from rag.orgs where orgs.id in (select claimed.org_id from claimed) for no key update skip locked
+    ) as one
+    where orgs.id = one.id
   )
   select claimed.org_id, claimed.id, claimed.user_id, claimed.lease, claimed.attempts, claimed.kind, claimed.address,
     claimed.endpoint, claimed.region, claimed.max_items, claimed.resume_after, claimed.run_number,
