@@ -96,7 +96,7 @@ def work(services: Services) -> WorkReport:
         orgs_with_sources,
     )
 
-    def awaits(until: float) -> bool:
+    def others_are_busy(until: float) -> bool:
         return orgs_with_documents.are_busy(until) or orgs_with_sources.are_busy(until)
 
     # In parallel, so that documents do not wait for slow receivers or sources, nor these for long documents.
@@ -109,7 +109,7 @@ def work(services: Services) -> WorkReport:
         )
         try:
             ingestion = [
-                pool.submit(work_until, worker.work, BUDGET_SECONDS, None, awaits)
+                pool.submit(work_until, worker.work, BUDGET_SECONDS, None, others_are_busy)
                 for _ in range(DOCUMENT_THREADS)
             ]
             wait(ingestion)

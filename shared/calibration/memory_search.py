@@ -55,9 +55,11 @@ class MemorySearch:
             if (kind := labelled_set.kind_of(item))
         ]
         self._passages: list[_Passage] = []
+        self._sets_of: dict[str, list[str]] = {}
         self._texts = [item.text for _, item, _ in self._questions]
         for labelled_set in sets:
             for document in labelled_set.documents:
+                self._sets_of.setdefault(document.id, []).append(labelled_set.name)
                 text = document.text or document.title
                 chunked = chunk_document(embedder, document.title or document.id, text, None)
                 self._texts += chunked.passages
@@ -100,11 +102,12 @@ class MemorySearch:
         own.append(observe(kind, item.text, self._matches(nearest), self.coverage_weight))
         names = labelled_set.relevant.get(item.id, {})
         if kind == ANSWERABLE and names:
+            # A set without documents asks about those of the others.
             gold = {
-                place
-                for passage in self._passages
-                if (place := passage.place)[1] in names
-                and (place[0] == labelled_set.name or not labelled_set.documents)
+                (set_name, name)
+                for name in names
+                for set_name in self._sets_of.get(name, ())
+                if set_name == labelled_set.name or not labelled_set.documents
             }
             own.append(observe(HIDDEN, item.text, self._matches(nearest, gold), self.coverage_weight))
             sets = {set_name for set_name, _ in gold}

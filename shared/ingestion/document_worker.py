@@ -90,7 +90,8 @@ class Worker:
     def work(self, count: int = 8) -> BatchResult:
         """One round: at most `count` jobs of an org, each completed, failed or postponed. Raises a RagError
         for a failed claim."""
-        with self._busy.claimed(partial(self._jobs.claim, "ingestion", count)) as jobs:
+        claim = partial(self._jobs.claim, "ingestion", count)
+        with self._busy.round(claim, lambda job: job.org_id) as jobs:
             return self._process(jobs)
 
     def _process(self, jobs: Sequence[Job]) -> BatchResult:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from operator import add
 from threading import Event, Lock
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from shared.access.token_quotas import TokenUsage, record, seconds_until_midnight
 from shared.access.token_signer import Signer, worker_principal
@@ -66,16 +66,11 @@ class BatchResult:
         return BatchResult(*map(add, astuple(self), astuple(other)))
 
 
-class OfOrg(Protocol):
-    @property
-    def org_id(self) -> str: ...
-
-
-Claimed = TypeVar("Claimed", bound=OfOrg)
+Item = TypeVar("Item")
 
 
 class BusyOrgs:
-    """The orgs of which threads of this process have claimed something: each has one thread at most."""
+    """The orgs whose jobs, or whose sources, threads of this process work on: each has one thread at most."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -83,14 +78,16 @@ class BusyOrgs:
         self._since: dict[object, tuple[str, float]] = {}
 
     @contextmanager
-    def claimed(self, claim: Callable[[list[str]], list[Claimed]]) -> Iterator[list[Claimed]]:
+    def round(
+        self, claim: Callable[[list[str]], list[Item]], org_of: Callable[[Item], str]
+    ) -> Iterator[list[Item]]:
         """The result of `claim` for the busy orgs. Its orgs are busy until the end."""
         with self._lock:
-            claimed = claim(sorted({org_id for org_id, _ in self._since.values()}))
-            own = {object(): (item.org_id, time.monotonic()) for item in claimed}
+            items = claim(sorted({org_id for org_id, _ in self._since.values()}))
+            own = {object(): (org_of(item), time.monotonic()) for item in items}
             self._since |= own
         try:
-            yield claimed
+            yield items
         finally:
             with self._lock:
                 for key in own:
@@ -192,13 +189,13 @@ def work_until(
     work: Callable[[], BatchResult],
     seconds: float,
     finished: Event | None = None,
-    awaits: Callable[[float], bool] = lambda _: False,
+    others_are_busy: Callable[[float], bool] = lambda _: False,
 ) -> tuple[BatchResult, bool]:
     """Repeat rounds until `finished` is set, and then until nothing is due or the seconds are over. Returns
     the results, and whether nothing is due. A failed claim is logged; once `finished` is set, its RagError is
-    raised. Without `finished` the loop behaves as if the event were set. `awaits`: whether the loop goes on
-    because another thread still works on what it claimed by that time of time.monotonic. Nothing is claimed
-    later than LATEST_CLAIM_SECONDS after the seconds are over."""
+    raised. Without `finished` the loop behaves as if the event were set. While `others_are_busy` with
+    what they claimed by a time of time.monotonic, the end of the seconds, the loop goes on; but nothing is
+    claimed later than LATEST_CLAIM_SECONDS after that time."""
     total, until = BatchResult(), time.monotonic() + seconds
     while True:
         is_last = finished is None or finished.is_set()
@@ -214,7 +211,7 @@ def work_until(
                 "no job could be claimed: %s (%s); the worker tries again", error.code, error.log_reason
             )
         total += batch
-        if is_last and (not batch.claimed or time.monotonic() > until) and not awaits(until):
+        if is_last and (not batch.claimed or time.monotonic() > until) and not others_are_busy(until):
             return total, not batch.claimed
         if not batch.claimed:
             (finished or Event()).wait(PAUSE_SECONDS)

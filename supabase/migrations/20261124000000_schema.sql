@@ -6211,9 +6211,8 @@ begin
 
   return query
   with due as materialized (
-    select sources.org_id, sources.id, sources.due_at,
-      (select (orgs.served ->> 'source')::timestamptz from rag.orgs where orgs.id = sources.org_id) as served_at,
-      row_number() over (partition by sources.org_id order by sources.due_at, sources.id) as turn
+    select distinct on (sources.org_id) sources.org_id, sources.id, sources.due_at,
+      (select (orgs.served ->> 'source')::timestamptz from rag.orgs where orgs.id = sources.org_id) as served_at
     from rag.sources
     where sources.enabled and sources.due_at <= clock_timestamp()
       and sources.org_id <> all (array(select rag.paused_org_ids()))
@@ -6221,11 +6220,12 @@ begin
         select
         from rag.sources as running
         where running.org_id = sources.org_id and running.state = 'running' and running.due_at > clock_timestamp())
+    order by sources.org_id, sources.due_at, sources.id
   ), locked as materialized (
     select sources.org_id, sources.id
-    from (select due.* from due where due.turn = 1
-      order by due.served_at nulls first, due.due_at, due.id
-      limit 4 * max_items) as due
+    from (
+      select due.* from due order by due.served_at nulls first, due.due_at, due.id limit 4 * max_items
+    ) as due
     cross join lateral (
       select sources.org_id, sources.id
       from rag.sources

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from local.errors import CommandError
 from local.operations.folder_scan import one_line
-from local.operations.org_data.tables import EXPORTED
+from local.operations.org_data.tables import EXPORTED, UUID
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -37,7 +37,7 @@ ENCRYPTED = 0x1
 DAMAGES = (BadZipFile, EOFError, KeyError, NotImplementedError, OSError, RuntimeError, ValueError, zlib.error)
 
 Text = Annotated[str, StringConstraints(max_length=10_000, pattern=r"^[^\x00]*$")]
-Id = Annotated[str, StringConstraints(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+Id = Annotated[str, StringConstraints(pattern=f"^{UUID.pattern.decode()}$")]
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 
 

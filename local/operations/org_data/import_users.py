@@ -12,11 +12,11 @@ from local.operations.org_data.archive import Manifest, Member
 def users_here(connection: psycopg.Connection[Any], manifest: Manifest, renamed: dict[str, str]) -> list[str]:
     """Each user's id here. A user who owns nothing and is absent keeps the id of the source deployment."""
     emails = [renamed.get(user.email, user.email) if user.email else None for user in manifest.users]
-    found = connection.execute(
+    rows = connection.execute(
         "select email, id::text from auth.users where email = any (%s)", [emails]
     ).fetchall()
-    here = dict(found)
-    if len(found) > len(here):
+    here = dict(rows)
+    if len(rows) > len(here):
         raise CommandError("several users here have the same address; give each its own")
     if absent := sorted(
         email or user.id
@@ -30,9 +30,9 @@ def users_here(connection: psycopg.Connection[Any], manifest: Manifest, renamed:
     users = [here.get(email or "", user.id) for user, email in zip(manifest.users, emails, strict=True)]
     if len(set(users)) < len(users):
         raise CommandError("two users of the archive would be one user here; see --user")
-    kept = [user for user in users if user not in here.values()]
+    absent_ids = [user for user in users if user not in here.values()]
     if taken := connection.execute(
-        "select id::text from auth.users where id = any (%s::uuid[])", [kept]
+        "select id::text from auth.users where id = any (%s::uuid[])", [absent_ids]
     ).fetchone():
         raise CommandError(
             f"the archive names the user {taken[0]} by another address than this deployment; see --user"

@@ -63,14 +63,13 @@ class SourceWorker:
 
     def work(self) -> BatchResult:
         """One round: a time slice of a due source. Raises a RagError for a failed claim."""
-        with self.busy.claimed(self._claim) as claimed:
-            completed = sum(self._run(item.row) for item in claimed)
-        return BatchResult(claimed=len(claimed), completed=completed)
+        with self.busy.round(self._claim, lambda row: str(row["org_id"])) as rows:
+            return BatchResult(claimed=len(rows), completed=sum(map(self._run, rows)))
 
-    def _claim(self, _: object) -> list["_ClaimedSource"]:
+    def _claim(self, _: object) -> list[Row]:
         arguments = {"max_items": 1, "lease_seconds": LEASE_SECONDS}
-        rows = self.jobs.call_as_worker("rag_claim_sources", arguments)
-        return [_ClaimedSource(row["org_id"], row) for row in rows]
+        rows: list[Row] = self.jobs.call_as_worker("rag_claim_sources", arguments)
+        return rows
 
     def _run(self, row: Row) -> bool:
         """One time slice. Returns whether the listing is complete."""
@@ -121,12 +120,6 @@ class SourceWorker:
                 row["source_id"],
                 failed.log_reason,
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _ClaimedSource:
-    org_id: str
-    row: Row
 
 
 class _TimeSlice:

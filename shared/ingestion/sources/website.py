@@ -43,6 +43,11 @@ class Website:
     def __init__(self, address: str, networks: AddressPolicy, max_items: int, org_id: str) -> None:
         """Raises AddressRefused."""
         self._address = httpx.URL(networks.require_url(address))
+        # The address; the folder of an address that names a file, and the whole host of a sitemap.
+        is_file = "." in self._address.path.rpartition("/")[2]
+        self._folder = str(
+            self._address.join("/" if self._is_sitemap else "." if is_file else self._address.path)
+        )
         self._networks = networks
         self._max_items = max_items
         self._org_id = org_id
@@ -163,12 +168,6 @@ class Website:
     def _is_within(self, url: str) -> bool:
         """Whether the URL is the address or below it."""
         return url == self._folder or url.startswith(self._folder.rstrip("/") + "/")
-
-    @property
-    def _folder(self) -> str:
-        """The address; the folder of an address that names a file, and the whole host of a sitemap."""
-        is_file = "." in self._address.path.rpartition("/")[2]
-        return str(self._address.join("/" if self._is_sitemap else "." if is_file else self._address.path))
 
     def _own(self, text: str) -> httpx.URL | None:
         """The URL, if it is one of this host that may be requested."""

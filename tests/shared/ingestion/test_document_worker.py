@@ -208,10 +208,9 @@ def test_an_org_that_deletes_its_documents_waits_for_its_turn(
 def test_an_org_with_two_claims_is_busy_until_the_second_ends():
     """The first may have been of a source or a document that was deleted."""
     busy = BusyOrgs()
-    job = Job("id", "org", "user", "lease")
     with ExitStack() as first:
-        first.enter_context(busy.claimed(lambda _: [job]))
-        with busy.claimed(lambda orgs: [job] if orgs == ["org"] else []):
+        first.enter_context(busy.round(lambda _: ["org"], str))
+        with busy.round(lambda orgs: orgs, str):
             first.close()
             assert busy.are_busy(time.monotonic())
     assert not busy.are_busy(time.monotonic())

@@ -111,8 +111,8 @@ def test_a_token_restricted_to_an_org_matches_and_writes_only_there(people: Peop
     token, forged = people.kim.token(**narrowed(people.acme)), people.ann.token(**narrowed(people.bolt))
     for filters, titles in (({}, ["of Acme"]), ({"org_id": people.bolt.id}, [])):
         arguments = {"query_vector": vector(1), "filters": filters}
-        found = people.kim.rpc("rag_match", arguments, token=token).json()
-        assert [row["title"] for row in found] == titles
+        rows = people.kim.rpc("rag_match", arguments, token=token).json()
+        assert [row["title"] for row in rows] == titles
     assert people.ann.rpc("rag_match", arguments, token=forged).json()["details"] == "no_org"
     answer = people.kim.rpc("rag_put_document", put_arguments(people.bolt, [vector(3)]), token=token)
     assert (answer.status_code, answer.json()["details"]) == (404, "org_not_found")
