@@ -103,10 +103,15 @@ def work(services: Services) -> WorkReport:
     finished = Event()
     with ThreadPoolExecutor(DOCUMENT_THREADS + SOURCE_THREADS + 3) as pool:
         calibration = pool.submit(_calibrate, services, signer)
-        delivery, extraction, *listing = (
+        delivery, extraction = (
             pool.submit(work_until, step, BUDGET_SECONDS, finished)
-            for step in (sender.deliver, graph_worker.build, *[source_worker.work] * SOURCE_THREADS)
+            for step in (sender.deliver, graph_worker.build)
         )
+        # Later no source is claimed: the call would wait for it when it no longer takes documents.
+        listing = [
+            pool.submit(work_until, source_worker.work, BUDGET_SECONDS, finished, latest_claim=0)
+            for _ in range(SOURCE_THREADS)
+        ]
         try:
             ingestion = [
                 pool.submit(work_until, worker.work, BUDGET_SECONDS, None, others_are_busy)

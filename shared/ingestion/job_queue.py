@@ -190,16 +190,17 @@ def work_until(
     seconds: float,
     finished: Event | None = None,
     others_are_busy: Callable[[float], bool] = lambda _: False,
+    latest_claim: float = LATEST_CLAIM_SECONDS,
 ) -> tuple[BatchResult, bool]:
     """Repeat rounds until `finished` is set, and then until nothing is due or the seconds are over. Returns
     the results, and whether nothing is due. A failed claim is logged; once `finished` is set, its RagError is
     raised. Without `finished` the loop behaves as if the event were set. While `others_are_busy` with
     what they claimed by a time of time.monotonic, the end of the seconds, the loop goes on; but nothing is
-    claimed later than LATEST_CLAIM_SECONDS after that time."""
+    claimed later than `latest_claim` seconds after that time."""
     total, until = BatchResult(), time.monotonic() + seconds
     while True:
         is_last = finished is None or finished.is_set()
-        if time.monotonic() > until + LATEST_CLAIM_SECONDS:
+        if time.monotonic() > until + latest_claim:
             return total, False
         batch = BatchResult()
         try:

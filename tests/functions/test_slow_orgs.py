@@ -15,6 +15,7 @@ from shared.config import Settings
 from shared.documents import collections, documents
 from shared.documents.documents import NewUpload
 from shared.errors import RagError
+from shared.ingestion.job_queue import PAUSE_SECONDS
 from shared.ingestion.sources import website
 from shared.services import Services
 from tests.actors import Actor, World
@@ -107,6 +108,24 @@ def test_slow_websites_delay_neither_documents_nor_another_org_s_website(
         finally:
             go_on.set()
         assert call.result().completed == 1
+
+
+def test_a_call_that_only_waits_for_a_document_begins_no_source(
+    deployment: Services, people: People, monkeypatch: pytest.MonkeyPatch
+):
+    """It would then wait for the website, and take no document meanwhile."""
+    monkeypatch.setattr(ingest, "BUDGET_SECONDS", 0.2)
+    go_on = Event()
+    with StandIn() as slow, StandIn() as site, ThreadPoolExecutor(1) as pool:
+        slow.replies(Reply(body=b"The kiln is hot.", headers={"Content-Type": "text/plain"}, after=go_on))
+        bring(deployment, people.ann, NewUpload(b"", url=f"{slow.url}/1.txt"))
+        call = pool.submit(ingest.work, deployment)
+        wait_for(lambda: len(slow.requests) == 1)
+        time.sleep(0.2)
+        make_source(deployment, people.ada, site.url)
+        time.sleep(2 * PAUSE_SECONDS)
+        go_on.set()
+        assert (call.result().completed, site.requests) == (1, [])
 
 
 def test_one_deadline_is_for_the_whole_listing(deployment: Services, monkeypatch: pytest.MonkeyPatch):
