@@ -57,6 +57,8 @@ class Outcome:
     skipped: list[tuple[File, str, str]] = field(default_factory=list)
     # Each file with a code and a message; failures in the worker come last.
     failed: list[tuple[File, str, str]] = field(default_factory=list)
+    # Each completed file with a sentence about what of it was not read.
+    notes: list[tuple[File, str]] = field(default_factory=list)
 
 
 class FolderSync:
@@ -245,6 +247,7 @@ class FolderSync:
                 continue
             if row["status"] == "completed":
                 self.outcome.completed += 1
+                self.outcome.notes += [(file, note) for note in row["notes"]]
             elif row["error"]["code"] == "duplicate_document" and not row["chunk_count"]:
                 # Only the worker can detect a duplicate upload.
                 self.outcome.duplicates += 1

@@ -71,6 +71,9 @@ def run(client: httpx.Client, options: argparse.Namespace) -> None:
     outcome = sync.outcome
     summary = _summary(outcome, folder.unsupported, wait_for_worker=not options.no_wait)
     console.print(summary, markup=False, soft_wrap=True)
+    for file, note in outcome.notes:
+        line = f"not all was read: {one_line(file.name)}: {one_line(note)}"
+        console.print(line, markup=False, soft_wrap=True)
     for word, files in (("skipped", outcome.skipped), ("failed", outcome.failed)):
         for file, code, message in files:
             line = f"{word}: {one_line(file.name)}: {one_line(code)}: {one_line(message)}"

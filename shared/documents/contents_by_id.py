@@ -111,6 +111,7 @@ def _document(row: dict[str, Any]) -> Document:
         labels=tuple(row["labels"]),
         occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
         metadata=object_of(row["metadata"]),
+        notes=row["notes"],
         text=row["text"],
         chunks=None if row["chunks"] is None else tuple(map(_part, row["chunks"])),
         truncated=row["truncated"],

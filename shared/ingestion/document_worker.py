@@ -220,6 +220,7 @@ class Worker:
                 "chunk_overlap": chunked.sizes.overlap,
                 "document_type": plan.document_type,
                 "embedding_model": embedder.model,
+                **({"notes": converted.notes} if converted.notes else {}),
             },
         }
         return _LoadedDocument(job, row, chunked, embedder, started)

@@ -4,7 +4,7 @@ Texts are decoded here, a service transcribes sound, and a subprocess (parser_sa
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
@@ -20,19 +20,21 @@ NO_TRANSCRIPTION = (
 )
 NO_OCR = "This deployment cannot read pictures. Install tesseract, or upload a text."
 BETWEEN_PARTS = "\n\n"
+MAX_NOTES, NOTE_CHARACTERS = 10, 200
 _HEADING = re.compile(r"\s*# +(\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
     """A document's normalized text, its kind (file_type.py), the title in the file, (first character, number)
-    of each page, and the metadata in the file."""
+    of each page, the metadata in the file, and notes on what of the file is not in the text."""
 
     text: str
     kind: str
     title: str | None = None
     pages: tuple[tuple[int, int], ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def convert(
@@ -59,7 +61,14 @@ def convert(
     parsed = parse_in_subprocess(kind, data)
     converted = _joined(kind, parsed["parts"], parsed["title"] or "")
     metadata = {name: text for name, value in parsed["metadata"].items() if (text := clean_line(value))}
-    return replace(converted, metadata=metadata)
+    return replace(converted, metadata=metadata, notes=bounded_notes(parsed["notes"]))
+
+
+def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    """Each note once, and no more than fit into a document's row."""
+    different = [clean_line(note)[:NOTE_CHARACTERS] for note in dict.fromkeys(notes)]
+    rest = len(different) - MAX_NOTES
+    return (*different[:MAX_NOTES], *([f"There are {rest} more notes."] if rest > 0 else []))
 
 
 def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> Converted:

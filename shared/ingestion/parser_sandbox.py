@@ -26,9 +26,9 @@ MEGABYTES = 2048
 def parse_in_subprocess(
     kind: str, data: bytes, *, seconds: int = SECONDS, megabytes: int = MEGABYTES
 ) -> dict[str, Any]:
-    """{"parts": [[page or null, text], ...], "title": ..., "metadata": {...}} by the parser of that kind
-    (parsers/). Raises UnreadableDocument for any failure of the parser; RagError if its process could not
-    start."""
+    """{"parts": [[page or null, text], ...], "title": ..., "metadata": {...}, "notes": [...]} by the
+    parser of that kind (parsers/). Raises UnreadableDocument for any failure of the parser; RagError if its
+    process could not start."""
     # -P: no module is imported from the working directory.
     command = [sys.executable, "-P", "-m", "shared.ingestion.parsers", kind, str(seconds), str(megabytes)]
     environment = {

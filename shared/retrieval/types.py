@@ -91,7 +91,7 @@ class StoredChunk:
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document; `text`, `chunks` and `graph` are None if not requested. `truncated`: the size limit left
-    out the text (None), the last chunks or the graph."""
+    out the text (None), the last chunks or the graph. `notes`: what of the file is not in the text."""
 
     document_id: str
     collection_id: str
@@ -104,6 +104,7 @@ class Document:
     labels: tuple[str, ...]
     occurred_at: datetime | None
     metadata: dict[str, Any]
+    notes: Any
     text: str | None
     chunks: tuple[StoredChunk, ...] | None
     truncated: bool

@@ -131,7 +131,8 @@ comment on function public.rag_get_document is 'A document; PT404 for one that t
 create function public.rag_read_document(
   document_id uuid, "offset" integer default 0, "limit" integer default 10000
 )
-returns table (id uuid, collection_id uuid, title text, uri text, status text, characters integer, text text)
+returns table (id uuid, collection_id uuid, title text, uri text, status text, notes jsonb, characters integer,
+  text text)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
@@ -143,7 +144,8 @@ begin
   end if;
   return query
   select document.id, document.collection_id, document.title, document.uri, document.status,
-    length(document.content), substr(document.content, "offset" + 1, "limit")
+    coalesce(document.processing_info -> 'notes', '[]'), length(document.content),
+    substr(document.content, "offset" + 1, "limit")
   from rag.get_document(document_id) as document;
 end;
 $$;

@@ -58,7 +58,8 @@ begin
     select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
       'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
       'author', present.author, 'state', present.state, 'labels', present.labels,
-      'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
+      'occurred_at', present.occurred_at, 'metadata', present.metadata,
+      'notes', coalesce(present.processing_info -> 'notes', '[]')) as shown
     from rag.documents as present
     where requested.kind = 'document' and present.org_id = contents_by_id.org_id and present.id = requested.id
       and (contents_by_id.collection_id is null or present.collection_id = contents_by_id.collection_id)

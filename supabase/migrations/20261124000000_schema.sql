@@ -2966,7 +2966,8 @@ comment on function public.rag_get_document is 'A document; PT404 for one that t
 create function public.rag_read_document(
   document_id uuid, "offset" integer default 0, "limit" integer default 10000
 )
-returns table (id uuid, collection_id uuid, title text, uri text, status text, characters integer, text text)
+returns table (id uuid, collection_id uuid, title text, uri text, status text, notes jsonb, characters integer,
+  text text)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
@@ -2978,7 +2979,8 @@ begin
   end if;
   return query
   select document.id, document.collection_id, document.title, document.uri, document.status,
-    length(document.content), substr(document.content, "offset" + 1, "limit")
+    coalesce(document.processing_info -> 'notes', '[]'), length(document.content),
+    substr(document.content, "offset" + 1, "limit")
   from rag.get_document(document_id) as document;
 end;
 $$;
@@ -4013,7 +4015,8 @@ begin
     select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
       'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
       'author', present.author, 'state', present.state, 'labels', present.labels,
-      'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
+      'occurred_at', present.occurred_at, 'metadata', present.metadata,
+      'notes', coalesce(present.processing_info -> 'notes', '[]')) as shown
     from rag.documents as present
     where requested.kind = 'document' and present.org_id = contents_by_id.org_id and present.id = requested.id
       and (contents_by_id.collection_id is null or present.collection_id = contents_by_id.collection_id)

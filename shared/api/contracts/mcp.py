@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from shared.api.contracts.platform.documents import ExternalId, Status, Title
-from shared.api.contracts.shared_fields import Flag, Level, Question, ResponseModel, Score, WithoutNul
+from shared.api.contracts.shared_fields import Flag, Level, Notes, Question, ResponseModel, Score, WithoutNul
 from shared.config import PRODUCT
 from shared.errors import RagError
 from shared.generation.refusal_texts import insufficient
@@ -173,13 +173,15 @@ class AnswerResult(BaseModel):
 
 
 class DocumentPart(BaseModel):
-    """`next_offset`: the offset of the next part, null at the end."""
+    """`next_offset`: the offset of the next part, null at the end. `notes`: what of the file is not in its
+    text."""
 
     document_id: str = Field(validation_alias="id")
     collection_id: str
     title: str
     uri: str | None
     status: Status
+    notes: Notes
     text: str
     offset: int
     total_characters: int = Field(validation_alias="characters")

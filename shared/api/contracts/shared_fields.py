@@ -46,6 +46,14 @@ Question = Annotated[
 ]
 
 
+def _texts(value: Any) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+# Of a stored document: what of the file is not in its text. A snapshot may have stored any value there.
+Notes = Annotated[list[str], BeforeValidator(_texts)]
+
+
 def _timestamp(value: Any) -> datetime:
     if not isinstance(value, str):
         raise ValueError("must be an ISO 8601 timestamp")

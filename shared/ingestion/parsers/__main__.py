@@ -6,6 +6,7 @@ python -m shared.ingestion.parsers KIND SECONDS MEGABYTES <file >JSON
 import json
 import resource
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from shared.errors import UnreadableDocument
@@ -31,7 +32,7 @@ def main() -> None:
         parsed: ParsedFile = read(sys.stdin.buffer.read())
         if sum(len(text) for _, text in parsed.parts) > MAX_CHARACTERS:
             raise size_error()
-        reply: dict[str, Any] = {"parts": parsed.parts, "title": parsed.title, "metadata": parsed.metadata}
+        reply: dict[str, Any] = asdict(parsed)
     except UnreadableDocument as error:
         reply = {"code": error.code, "message": str(error)}
     except MemoryError:

@@ -4,7 +4,7 @@ import codecs
 import io
 import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 
@@ -37,12 +37,13 @@ _PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """The parts of a document in reading order, each with the number of its page, slide or sheet, if any; and
-    the title and the metadata in the file."""
+    """The parts of a document in reading order, each with the number of its page, slide or sheet, if any; the
+    title and the metadata in the file; and notes: sentences about what of the file is not in the parts."""
 
     parts: list[tuple[int | None, str]]
     title: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
 
 def parser_of(kind: str) -> Callable[[bytes], ParsedFile]:

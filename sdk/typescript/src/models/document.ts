@@ -28,6 +28,8 @@ export interface Document {
   readonly metadata: Metadata;
   /** In the server's spelling. */
   readonly processingInfo: Record<string, unknown>;
+  /** What of the file is not in the document's text. */
+  readonly notes: readonly string[];
   readonly createdAt: string;
   readonly updatedAt: string;
 }
@@ -45,6 +47,8 @@ export interface DocumentProgress {
   readonly totalTokens: number;
   /** In the server's spelling. */
   readonly processingInfo: Record<string, unknown>;
+  /** What of the file is not in the document's text. */
+  readonly notes: readonly string[];
   readonly createdAt: string;
   readonly updatedAt: string;
   /** Null while it is processed. */

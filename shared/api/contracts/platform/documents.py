@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from shared.access.download_links import MAX_LIFETIME_SECONDS
 from shared.api.contracts.metadata import WithMetadata, check_metadata
 from shared.api.contracts.platform.pagination import Page
-from shared.api.contracts.shared_fields import Flag, ResponseModel, WithoutNul
+from shared.api.contracts.shared_fields import Flag, Notes, ResponseModel, WithoutNul
 from shared.errors import InvalidRequest
 
 # Headers of a file's response, and of a redirect to the file.
@@ -114,6 +114,8 @@ class Document(BaseModel):
     unique_identifier_hash: str
     metadata: dict[str, Any]
     processing_info: dict[str, Any]
+    # What of the file is not in the document's text.
+    notes: Notes
     created_at: datetime
     updated_at: datetime
 
@@ -124,7 +126,8 @@ class Document(BaseModel):
             "content_hash": f"sha256:{row['content_hash']}",
             "unique_identifier_hash": f"sha256:{hashlib.sha256(name.encode()).hexdigest()}",
         }
-        return cls(**{**row, "user_id": row["created_by"], "error": error_of(row), **hashes})
+        fields = {"user_id": row["created_by"], "error": error_of(row), "notes": notes_of(row), **hashes}
+        return cls(**{**row, **fields})
 
 
 class Documents(Page[Document]):
@@ -152,7 +155,7 @@ class DocumentUrl(BaseModel):
 
 class DocumentStatus(BaseModel):
     """`step`: fetching, converting, embedding or storing during processing; `total_tokens`: the sum over the
-    chunks; `processed_at`: null during processing."""
+    chunks; `processed_at`: null during processing; `notes`: what of the file is not in the text."""
 
     document_id: str
     status: Status
@@ -163,6 +166,7 @@ class DocumentStatus(BaseModel):
     chunk_count: int
     total_tokens: int
     processing_info: dict[str, Any]
+    notes: Notes
     created_at: datetime
     updated_at: datetime
     processed_at: datetime | None
@@ -170,7 +174,11 @@ class DocumentStatus(BaseModel):
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
         fields = {"document_id": row["id"], "attempts": row["attempts"] or 0, "error": error_of(row)}
-        return cls(**{**row, **fields})
+        return cls(**{**row, **fields, "notes": notes_of(row)})
+
+
+def notes_of(row: dict[str, Any]) -> Any:
+    return row["processing_info"].get("notes")
 
 
 def parse_metadata(metadata: str | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from shared.api.contracts.search.camel_case import ChunkId, DocumentId, Response
 from shared.api.contracts.search.error_format import request_id
 from shared.api.contracts.search.requests_and_limits import Id, RequestModel, ScopedRequest
 from shared.api.contracts.search.results import GraphEdge, Span
-from shared.api.contracts.shared_fields import Flag
+from shared.api.contracts.shared_fields import Flag, Notes
 from shared.retrieval import types as retrieved
 from shared.retrieval.types import Contents, Kind
 
@@ -76,7 +76,8 @@ class Graph(WireModel):
 
 
 class Document(WireModel):
-    """`body`, `chunks` and `graph` are null if not requested. `truncated`: the size limit left some out."""
+    """`body`, `chunks` and `graph` are null if not requested. `truncated`: the size limit left some out.
+    `notes`, an extension of the contract: what of the file is not in the text."""
 
     id: str
     workspace_id: str
@@ -88,6 +89,7 @@ class Document(WireModel):
     state: str | None
     occurred_at: datetime | None
     metadata: dict[str, Any]
+    notes: Notes
     body: str | None = None
     chunks: list[DocumentChunk] | None = None
     graph: Graph | None = None
@@ -106,6 +108,7 @@ class Document(WireModel):
             state=document.state,
             occurred_at=document.occurred_at,
             metadata={**document.metadata, "labels": list(document.labels)},
+            notes=document.notes,
             body=document.text,
             chunks=None if document.chunks is None else list(map(DocumentChunk.of, document.chunks)),
             graph=Graph.of(document.graph, expand.graph.include) if document.graph and expand.graph else None,

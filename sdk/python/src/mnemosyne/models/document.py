@@ -34,6 +34,7 @@ class Document(Model):
     unique_identifier_hash: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     processing_info: dict[str, Any] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
     created_at: datetime
     updated_at: datetime
 
@@ -52,7 +53,8 @@ class Documents(Model):
 
 class DocumentStatus(Model):
     """`step` is fetching, converting, embedding or storing while the worker processes it; `total_tokens` is
-    the sum over its chunks; `processed_at` is None until then."""
+    the sum over its chunks; `processed_at` is None until then; `notes` says what of the file is not in its
+    text."""
 
     document_id: str
     status: str
@@ -63,6 +65,7 @@ class DocumentStatus(Model):
     chunk_count: int
     total_tokens: int = 0
     processing_info: dict[str, Any] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
     created_at: datetime
     updated_at: datetime
     processed_at: datetime | None = None
