@@ -53,7 +53,7 @@ NO_SETTINGS = {
     # Ollama's.
     "OLLAMA_CONTEXT_LENGTH",
 }
-# A decision's example of a refused value; and the settings without a default.
+# A value that needs RAG_RERANK_MODEL, too; and the settings without a default.
 REFUSED = {("RAG_RERANK_PROVIDER", "local")}
 REQUIRED = {"supabase_url": "https://project.example", "supabase_anon_key": "key"}
 
