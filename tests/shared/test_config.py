@@ -54,7 +54,7 @@ def fault() -> str:
     return str(raised.value)
 
 
-def test_the_project_s_settings_are_sufficient_and_the_defaults_are_the_contract_s(
+def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(
     environment: pytest.MonkeyPatch,
 ):
     # Unknown: ignored.
