@@ -30,7 +30,7 @@ help:
 	@echo "make check      format, lint, types, documentation, tests: what CI runs"
 	@echo "make generated  writes all generated files from their sources (CONTRIBUTING.md); tests compare them"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
-	@echo "make package    build/lambda, the folder that osls packages (docs/deploy.md)"
+	@echo "make package    build/lambda, the folder that osls packages (docs/aws-lambda.md)"
 	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
 	@echo "make sbom       build/sbom, the Python and npm packages in CycloneDX format"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"

@@ -196,7 +196,7 @@ class Settings(AppSettings):
     # Answers: any OpenAI-compatible gateway with a key, extracted sentences without.
     rag_llm_api_key: SecretStr | None = None
     rag_llm_url: Address = "https://ai.gateway.lovable.dev/v1"
-    rag_llm_model: str = "google/gemini-2.5-flash"
+    rag_llm_model: str = "google/gemini-3.5-flash-lite"
     rag_llm_timeout_seconds: Seconds = 30
     # Of a model that thinks; `medium` is the default of most of them, and costs several times as much.
     rag_llm_reasoning_effort: ReasoningEffort = "low"

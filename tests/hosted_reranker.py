@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from tests.stand_in_server import Reply, Request, StandIn
 
-MODEL = "rerank-english-v3.0"
+MODEL = "rerank-v5.0-fast"
 
 
 @contextmanager

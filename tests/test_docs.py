@@ -41,7 +41,7 @@ NO_SETTINGS = {
         "MNEMOSYNE_BASE_URL",
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NODE_USE_ENV_PROXY"),
     ),
-    *("SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF"),
+    *("SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF", "SUPABASE_YES"),
     *("GOOGLE_APPLICATION_CREDENTIALS", "OWNED_BY", "RELATED_TO", "CITEROW_URL"),
     # Open WebUI's.
     *("OPENAI_API_BASE_URLS", "OPENAI_API_KEYS", "TASK_MODEL_EXTERNAL", "ENABLE_TITLE_GENERATION"),
@@ -53,7 +53,7 @@ NO_SETTINGS = {
     # Ollama's.
     "OLLAMA_CONTEXT_LENGTH",
 }
-# A decision's example of a refused value; and the settings without a default.
+# A value that needs RAG_RERANK_MODEL, too; and the settings without a default.
 REFUSED = {("RAG_RERANK_PROVIDER", "local")}
 REQUIRED = {"supabase_url": "https://project.example", "supabase_anon_key": "key"}
 

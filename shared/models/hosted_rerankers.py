@@ -40,11 +40,11 @@ class Api:
 # As documented: docs.cohere.com/reference/rerank, jina.ai/reranker, docs.voyageai.com/reference/reranker-api,
 # mixedbread.com/api-reference. Jina documents no maximum of passages; searches return at most 100.
 APIS = {
-    "cohere": Api("cohere", "https://api.cohere.com/v2/rerank", "rerank-english-v3.0", batch=1000),
+    "cohere": Api("cohere", "https://api.cohere.com/v2/rerank", "rerank-v5.0-fast", batch=1000),
     "jina": Api(
         "jina",
         "https://api.jina.ai/v1/rerank",
-        "jina-reranker-v1-base-en",
+        "jina-reranker-v3.5",
         batch=100,
         options={"return_documents": False},
     ),

@@ -80,7 +80,7 @@ def streamed(client: OpenAI, **more: Any) -> tuple[str, Any, Any]:
 def test_openai_for_python(client: OpenAI):
     create = client.chat.completions.create
     models = list(client.models.list())
-    assert [model.id for model in models] == ["google/gemini-2.5-flash", MODEL, "rag", "rag/kettles"]
+    assert [model.id for model in models] == ["google/gemini-3.5-flash-lite", MODEL, "rag", "rag/kettles"]
     assert [model.owned_by for model in models] == ["gateway", "vendor", "rag", "rag"]
     over_index: Any = create(model="rag/kettles", messages=MESSAGES)
     assert [node["text"] for node in over_index.source_nodes] == [KETTLE]
@@ -124,7 +124,7 @@ def test_openai_for_python_without_a_valid_key(url: str):
 def test_openai_for_node(url: str, people: People):
     arguments = {"url": url, "token": key_of(people.ann), "index": "kettles"}
     result = run_node(Path(__file__).with_name("openai.mjs"), arguments)
-    assert result["models"] == ["google/gemini-2.5-flash", MODEL, "rag", "rag/kettles"]
+    assert result["models"] == ["google/gemini-3.5-flash-lite", MODEL, "rag", "rag/kettles"]
     assert [node["text"] for node in result["over_index"]["source_nodes"]] == [KETTLE]
     assert (result["no_index"]["name"], result["no_index"]["status"]) == ("NotFoundError", 404)
     assert result["plain"]["choices"][0]["message"]["content"] == "At 100 degrees."

@@ -103,7 +103,7 @@ def _slug(function: Mapping[str, str]) -> str:
 def osls_package(
     folder: Path, options: Mapping[str, str] | None = None, variables: Mapping[str, str] = VARIABLES
 ) -> None:
-    """Run the real osls in a folder with a configuration, as docs/deploy.md says."""
+    """Run the real osls in a folder with a configuration, as docs/aws-lambda.md says."""
     parameters = [part for name, value in (options or {}).items() for part in ("--param", f"{name}={value}")]
     process = subprocess.run(
         [npm_program("osls"), "package", *parameters],

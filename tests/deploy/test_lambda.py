@@ -411,7 +411,7 @@ def test_health_reports_the_other_functions_settings_without_their_keys(deployed
     body = body_of(answer)
     assert body["database"] == "reachable"
     assert (body["embedder"]["model"], body["embedder"]["source"]) == (MODEL, "127.0.0.1")
-    assert body["generator"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}
+    assert body["generator"] == {"model": "google/gemini-3.5-flash-lite", "source": "127.0.0.1"}
     # The functions that take keys say it themselves.
     assert body["api_keys"] == "not in this process"
     assert "elsewhere" not in answer["body"]

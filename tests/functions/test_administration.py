@@ -288,7 +288,8 @@ def test_the_gateway_probe_sends_the_key_and_hides_the_gateway_s_message(
             assert gateway.requests[0].headers["authorization"] == "Bearer sk-gateway"
             error = body["details"]["gateway"].pop("error")
             assert (error is None) == (state in ("healthy", "unknown"))
-            assert body["details"]["gateway"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}
+            expected = {"model": "google/gemini-3.5-flash-lite", "source": "127.0.0.1"}
+            assert body["details"]["gateway"] == expected
             assert [request.path for request in gateway.requests][1] == "/v1/chat/completions"
             assert not re.search("secret project|sk-gateway", str(body))
 

@@ -62,7 +62,7 @@ def test_an_answer_comes_from_the_documents_and_is_stored(
     assert usage["retrieval_tokens"] > 20
     metadata = body["metadata"]
     assert (metadata["user_id"], metadata["collection_id"]) == (home.actor.id, collection)
-    assert (metadata["retrieval_mode"], metadata["model"]) == ("hybrid", "google/gemini-2.5-flash")
+    assert (metadata["retrieval_mode"], metadata["model"]) == ("hybrid", "google/gemini-3.5-flash-lite")
     assert metadata["latency_ms"] >= metadata["retrieval_latency_ms"]
     assert [metadata[name] for name in ("withheld", "extractive", "is_follow_up", "kept")] == [
         False, False, False, True,

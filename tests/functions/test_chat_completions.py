@@ -94,7 +94,7 @@ def test_a_request_without_a_retrieval_question_bypasses_the_index(
     subtests: pytest.Subtests, client: TestClient, people: People, services: Services, gateway: StandIn
 ):
     index(services, people.ann, "kettles", KETTLE)
-    model = "google/gemini-2.5-flash"
+    model = "google/gemini-3.5-flash-lite"
     by_index = [{"index_name": "kettles"}, *({"model": f"rag{name}"} for name in ("", "/kettles", "/no"))]
     for (name, body), named in zip(BEYOND_DOCUMENTS.items(), cycle(by_index)):
         with subtests.test(name=name, named=named):
@@ -117,7 +117,7 @@ def test_with_an_index_the_model_gets_its_documents_and_the_answer_cites_them(
     assert set(node) == {"doc_id", "node_id", "text", "score", "metadata"}
     request = gateway.requests[-1].json
     assert (request["model"], request["temperature"], request["user"]) == (
-        "google/gemini-2.5-flash", 0.3, "u-1",
+        "google/gemini-3.5-flash-lite", 0.3, "u-1",
     )  # fmt: skip
     assert not {"index_name", "top_k"} & set(request)
     assert KETTLE in request["messages"][-1]["content"]
@@ -231,7 +231,7 @@ def test_the_model_rag_searches_everything_or_one_collection(
         for body, texts in requests:
             assert sorted(nodes(ask(client, people.ann, stream=stream, **body))) == texts
             request = model.requests[-1].json
-            assert request["model"] == "google/gemini-2.5-flash"
+            assert request["model"] == "google/gemini-3.5-flash-lite"
             assert all(text in request["messages"][-1]["content"] for text in texts)
         assert len(model.requests) == len(requests)
     with client_of(chat_completions.app, services) as local:

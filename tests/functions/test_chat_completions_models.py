@@ -18,7 +18,7 @@ from tests.isolation.test_api_keys import make
 from tests.stand_in_server import Reply, StandIn
 
 PATH = "/v1/models"
-DEFAULT = "google/gemini-2.5-flash"
+DEFAULT = "google/gemini-3.5-flash-lite"
 LISTED = [
     {"id": "vendor/model-1", "object": "model", "created": 1_700_000_000, "owned_by": "vendor", "price": 1},
     {"id": DEFAULT, "object": "model", "created": 1_600_000_000, "owned_by": "google"},

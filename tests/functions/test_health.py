@@ -75,6 +75,6 @@ def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: S
     with app_with(health.app, settings, **changes) as client:
         response = client.get("/health")
     assert response.json()["reranker"] == {
-        "provider": "cohere", "model": "rerank-english-v3.0", "source": "proxy.example", "enabled": True,
+        "provider": "cohere", "model": "rerank-v5.0-fast", "source": "proxy.example", "enabled": True,
     }  # fmt: skip
     assert "7f3x" not in response.text

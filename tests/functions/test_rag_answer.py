@@ -212,9 +212,9 @@ def test_a_gateway_key_selects_the_model_and_its_text_is_the_answer(
     gateway.replies(completion("At 100 degrees, says the Kettle manual."))
     answer = ask_through(settings, gateway, people, "When does the kettle switch off?")
     assert answer.json()["answer"]["text"] == "At 100 degrees, says the Kettle manual."
-    assert answer.json()["answer"]["model"] == "google/gemini-2.5-flash"
+    assert answer.json()["answer"]["model"] == "google/gemini-3.5-flash-lite"
     (request,) = gateway.requests
-    assert request.json["model"] == "google/gemini-2.5-flash"
+    assert request.json["model"] == "google/gemini-3.5-flash-lite"
     assert request.headers["authorization"] == "Bearer sk-secret"
     assert "The kettle switches off at 100 degrees." in request.json["messages"][-1]["content"]
 

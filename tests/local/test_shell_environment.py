@@ -191,7 +191,7 @@ def test_serve_reports_its_models_and_the_names_of_the_variables_used(stack: Sta
         "From the shell: LOVABLE_API_KEY, OPENAI_API_KEY, RAG_EMBEDDING_URL",
         "Ignored, since no setting has this name: RAG_REMOVED_SETTING",
         f"Embeddings: text-embedding-3-small at {stand_in.url}. "
-        "Answers: google/gemini-2.5-flash at https://ai.gateway.lovable.dev/v1.",
+        "Answers: google/gemini-3.5-flash-lite at https://ai.gateway.lovable.dev/v1.",
     ]
 
 

@@ -126,7 +126,7 @@ def test_a_stream_has_sources_then_text_then_usage_and_the_end(
     assert first.sources
     assert first.sources[0].title == "Billing outage"
     assert chunks[-2].usage
-    assert (last.choices[0].finish_reason, last.model) == ("stop", "google/gemini-2.5-flash")
+    assert (last.choices[0].finish_reason, last.model) == ("stop", "google/gemini-3.5-flash-lite")
     assert last.session_id
 
 

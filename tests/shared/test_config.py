@@ -54,7 +54,7 @@ def fault() -> str:
     return str(raised.value)
 
 
-def test_the_project_s_settings_are_sufficient_and_the_defaults_are_the_contract_s(
+def test_the_project_s_settings_are_sufficient_and_the_others_have_defaults(
     environment: pytest.MonkeyPatch,
 ):
     # Unknown: ignored.
@@ -68,7 +68,7 @@ def test_the_project_s_settings_are_sufficient_and_the_defaults_are_the_contract
     assert settings.rag_rate_limit_rag == "60/minute"
     assert settings.rag_context_tokens == 3000
     assert settings.rag_embedding_model == "text-embedding-3-small"
-    assert settings.rag_llm_model == "google/gemini-2.5-flash"
+    assert settings.rag_llm_model == "google/gemini-3.5-flash-lite"
     assert settings.rag_cors_origins == ["*"]
 
 

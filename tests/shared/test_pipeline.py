@@ -152,7 +152,7 @@ def test_a_reranker_orders_and_is_named(ask: Ask, made: Made, service: StandIn):
     results = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True, top_k=2)
     assert titles(results) == [titles(first)[2], titles(first)[3]]
     assert [match.score for match in results.matches] == [0.9, 0.3]
-    assert (results.reranked_by, results.rerank_failed) == ("rerank-english-v3.0", False)
+    assert (results.reranked_by, results.rerank_failed) == ("rerank-v5.0-fast", False)
 
 
 def test_a_failed_reranker_keeps_the_order_and_is_reported(ask: Ask, made: Made, service: StandIn):

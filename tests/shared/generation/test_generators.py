@@ -123,7 +123,7 @@ def test_the_request_has_the_model_the_key_and_the_contract_s_instructions(servi
     request = request_for(service, KETTLE)
     assert (request.method, request.path) == ("POST", "/v1/chat/completions")
     assert request.headers["authorization"] == f"Bearer {SECRET}"
-    assert request.json["model"] == "google/gemini-2.5-flash"
+    assert request.json["model"] == "google/gemini-3.5-flash-lite"
     assert not request.json.get("stream")
     assert not request.json.get("tools")
     _, user = contents(request)
@@ -131,7 +131,7 @@ def test_the_request_has_the_model_the_key_and_the_contract_s_instructions(servi
     assert user.endswith(f"\n\nQuestion: {QUESTION}\n\n{INSTRUCTIONS}")
 
 
-@pytest.mark.parametrize("model", ["google/gemini-2.5-flash", "openai/gpt-5-mini"])
+@pytest.mark.parametrize("model", ["google/gemini-3.5-flash-lite", "openai/gpt-5-mini"])
 def test_the_chosen_model_s_text_is_the_answer(service: StandIn, model: str):
     text = "At 100 degrees,\n\nsays the Kettle manual."
     service.replies(says(text))

@@ -40,11 +40,11 @@ NAMES = {
     "voyage": ("data", "relevance_score"),
     "mixedbread": ("data", "score"),
 }
-JINA = {"model": "jina-reranker-v1-base-en", "top_n": 3, "return_documents": False}
+JINA = {"model": "jina-reranker-v3.5", "top_n": 3, "return_documents": False}
 VOYAGE = {"model": "rerank-2.5", "top_k": 3, "return_documents": False, "truncation": True}
 MIXEDBREAD = {"model": "mixedbread-ai/mxbai-rerank-large-v2", "top_k": 3, "return_input": False}
 REQUESTS = {
-    "cohere": {"model": "rerank-english-v3.0", "query": "a question", "documents": PASSAGES, "top_n": 3},
+    "cohere": {"model": "rerank-v5.0-fast", "query": "a question", "documents": PASSAGES, "top_n": 3},
     "jina": {**JINA, "query": "a question", "documents": PASSAGES},
     "voyage": {**VOYAGE, "query": "a question", "documents": PASSAGES},
     "mixedbread": {**MIXEDBREAD, "query": "a question", "input": PASSAGES},
