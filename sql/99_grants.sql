@@ -236,7 +236,7 @@ begin
       ('guarded', 'rag_summarize_records(integer)'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
-      ('guarded', 'rag_update_record_settings(uuid,integer)'),
+      ('guarded', 'rag_update_record_settings(integer,uuid)'),
       ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)

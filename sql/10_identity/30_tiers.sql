@@ -21,8 +21,8 @@ comment on table rag.tiers is 'Tiers of service: limits that orgs share, written
 comment on column rag.tiers.requests_per_day is
   'Requests per user and day, including those of all the user''s API keys; null: no daily limit.';
 comment on column rag.tiers.rag_requests_per_minute is
-  'Requests per user and minute to rag-search and rag-answer together; the next column: per user or key to all other '
-  'functions. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
+  'Requests per user and minute to rag-search and rag-answer together; the next column: per user to all other '
+  'functions, with all keys of the user. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
 comment on column rag.tiers.collections is
   'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
 comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';

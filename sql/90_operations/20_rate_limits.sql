@@ -60,21 +60,30 @@ as $$
     from rag.orgs
     join rag.tiers on tiers.name = orgs.tier
     where orgs.id = any (array(select rag.current_org_ids()))
+  ), own as (
+    select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
-    select own.per_minute, 60, 1
-    from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
-    where own.per_minute is not null
-    union all
     select coalesce(per_minute, caller_limits.requests),
-      case when per_minute is null then caller_limits.window_seconds else 60 end, 2
+      case when per_minute is null then caller_limits.window_seconds else 60 end, 1
     from tiers_of_caller
     union all
-    select caller_limits.requests, caller_limits.window_seconds, 3
-  )
-  (
-    select rag.caller_id(), caller_limits.bucket, rates.requests, rates.window_seconds
+    select caller_limits.requests, caller_limits.window_seconds, 2
+  ), shared as (
+    select rates.requests, rates.window_seconds
     from rates
     order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
+    limit 1
+  )
+  select rag.caller_id(), caller_limits.bucket, own.per_minute, 60 from own where own.per_minute is not null
+  union all
+  (
+    select auth.uid(), caller_limits.bucket, higher.requests, higher.window_seconds
+    from (
+      select shared.requests, shared.window_seconds from shared
+      union all
+      select own.per_minute, 60 from own where own.per_minute is not null
+    ) as higher
+    order by higher.requests::numeric / higher.window_seconds desc
     limit 1
   )
   union all
@@ -86,8 +95,9 @@ $$;
 
 comment on function rag.caller_limits is
   'The limits of the caller: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
-  'the API key''s limit per minute, else the tier''s, else `requests` in `window_seconds`. A user in several orgs '
-  'has the highest limit of their tiers. (The daily count of a user covers all orgs, so requests in other orgs may '
+  'the tier''s, else `requests` in `window_seconds`, and counts for the user, whatever API key is used. A user in several '
+  'orgs has the highest limit of their tiers. A key with a limit of its own has a window of its own besides, and a higher '
+  'limit replaces the user''s for requests of this key. (The daily count of a user covers all orgs, so requests in other orgs may '
   'exhaust the daily limit of a key.) A download link has the same limits as its user, in windows of its own.';
 
 create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
@@ -162,7 +172,7 @@ as $$
 declare
   link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
   per record;
-  paid record;
+  paid rag.rate_limits[] := '{}';
 begin
   perform rag.begin_call(needs_org => false);
   if auth.uid() is null or coalesce(requests, 0) < 1
@@ -186,24 +196,25 @@ begin
   -- The org's quotas are not for the recipient of a link.
   exceeded_quotas := case when link is null then rag.exceeded_quotas() else '{}' end;
   has_org := exists (select from rag.current_org_ids());
-  -- The daily window is always last, so that concurrent requests lock their rows in the same order.
+  -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
-    order by named.bucket like 'day%'
+    order by named.bucket like 'day%', named.caller_id = auth.uid()
   loop
     select per.requests, per.window_seconds, counted.*
     into allowed, seconds, hits, resets_at, admitted
     from rag.count_hits(per.caller_id, per.bucket, per.requests, per.window_seconds, amount) as counted;
     return next;
     exit when not admitted;
-    paid := per;
+    paid := paid || row(per.caller_id, per.bucket, per.window_seconds, resets_at, hits)::rag.rate_limits;
   end loop;
 
-  if not admitted and paid is not null then
-    -- The daily limit is reached, so the count of this request in the earlier window is undone.
+  if not admitted then
+    -- A later limit is reached, so the count of this request in the earlier windows is undone.
     update rag.rate_limits as spent set hits = spent.hits - amount
-    where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
-      and spent.window_seconds = paid.window_seconds;
+    from unnest(paid) as earlier
+    where spent.caller_id = earlier.caller_id and spent.bucket = earlier.bucket
+      and spent.window_seconds = earlier.window_seconds;
   end if;
 
   perform rag.count_request(function, case when admitted then 'admitted' else 'limited' end);

@@ -824,8 +824,8 @@ comment on table rag.tiers is 'Tiers of service: limits that orgs share, written
 comment on column rag.tiers.requests_per_day is
   'Requests per user and day, including those of all the user''s API keys; null: no daily limit.';
 comment on column rag.tiers.rag_requests_per_minute is
-  'Requests per user and minute to rag-search and rag-answer together; the next column: per user or key to all other '
-  'functions. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
+  'Requests per user and minute to rag-search and rag-answer together; the next column: per user to all other '
+  'functions, with all keys of the user. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
 comment on column rag.tiers.collections is
   'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
 comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
@@ -4169,7 +4169,8 @@ comment on column rag.api_keys.prefix is 'The first characters of the key, which
 comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
 comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
 comment on column rag.api_keys.requests_per_minute is
-  'Set by the deployer: this key''s own limit a minute over the functions that take keys.';
+  'Set by the deployer: this key''s own limit a minute over the functions that take keys. It counts for its user too, whose '
+  'limit a higher one replaces (rag.caller_limits).';
 comment on column rag.api_keys.last_used_at is
   'As exact as the functions'' caches, which keep a key for less than a minute.';
 comment on column rag.api_keys.replaced_at is
@@ -11983,21 +11984,30 @@ as $$
     from rag.orgs
     join rag.tiers on tiers.name = orgs.tier
     where orgs.id = any (array(select rag.current_org_ids()))
+  ), own as (
+    select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
-    select own.per_minute, 60, 1
-    from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
-    where own.per_minute is not null
-    union all
     select coalesce(per_minute, caller_limits.requests),
-      case when per_minute is null then caller_limits.window_seconds else 60 end, 2
+      case when per_minute is null then caller_limits.window_seconds else 60 end, 1
     from tiers_of_caller
     union all
-    select caller_limits.requests, caller_limits.window_seconds, 3
-  )
-  (
-    select rag.caller_id(), caller_limits.bucket, rates.requests, rates.window_seconds
+    select caller_limits.requests, caller_limits.window_seconds, 2
+  ), shared as (
+    select rates.requests, rates.window_seconds
     from rates
     order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
+    limit 1
+  )
+  select rag.caller_id(), caller_limits.bucket, own.per_minute, 60 from own where own.per_minute is not null
+  union all
+  (
+    select auth.uid(), caller_limits.bucket, higher.requests, higher.window_seconds
+    from (
+      select shared.requests, shared.window_seconds from shared
+      union all
+      select own.per_minute, 60 from own where own.per_minute is not null
+    ) as higher
+    order by higher.requests::numeric / higher.window_seconds desc
     limit 1
   )
   union all
@@ -12009,8 +12019,9 @@ $$;
 
 comment on function rag.caller_limits is
   'The limits of the caller: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
-  'the API key''s limit per minute, else the tier''s, else `requests` in `window_seconds`. A user in several orgs '
-  'has the highest limit of their tiers. (The daily count of a user covers all orgs, so requests in other orgs may '
+  'the tier''s, else `requests` in `window_seconds`, and counts for the user, whatever API key is used. A user in several '
+  'orgs has the highest limit of their tiers. A key with a limit of its own has a window of its own besides, and a higher '
+  'limit replaces the user''s for requests of this key. (The daily count of a user covers all orgs, so requests in other orgs may '
   'exhaust the daily limit of a key.) A download link has the same limits as its user, in windows of its own.';
 
 create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
@@ -12085,7 +12096,7 @@ as $$
 declare
   link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
   per record;
-  paid record;
+  paid rag.rate_limits[] := '{}';
 begin
   perform rag.begin_call(needs_org => false);
   if auth.uid() is null or coalesce(requests, 0) < 1
@@ -12109,24 +12120,25 @@ begin
   -- The org's quotas are not for the recipient of a link.
   exceeded_quotas := case when link is null then rag.exceeded_quotas() else '{}' end;
   has_org := exists (select from rag.current_org_ids());
-  -- The daily window is always last, so that concurrent requests lock their rows in the same order.
+  -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
-    order by named.bucket like 'day%'
+    order by named.bucket like 'day%', named.caller_id = auth.uid()
   loop
     select per.requests, per.window_seconds, counted.*
     into allowed, seconds, hits, resets_at, admitted
     from rag.count_hits(per.caller_id, per.bucket, per.requests, per.window_seconds, amount) as counted;
     return next;
     exit when not admitted;
-    paid := per;
+    paid := paid || row(per.caller_id, per.bucket, per.window_seconds, resets_at, hits)::rag.rate_limits;
   end loop;
 
-  if not admitted and paid is not null then
-    -- The daily limit is reached, so the count of this request in the earlier window is undone.
+  if not admitted then
+    -- A later limit is reached, so the count of this request in the earlier windows is undone.
     update rag.rate_limits as spent set hits = spent.hits - amount
-    where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
-      and spent.window_seconds = paid.window_seconds;
+    from unnest(paid) as earlier
+    where spent.caller_id = earlier.caller_id and spent.bucket = earlier.bucket
+      and spent.window_seconds = earlier.window_seconds;
   end if;
 
   perform rag.count_request(function, case when admitted then 'admitted' else 'limited' end);
@@ -12912,7 +12924,7 @@ comment on column rag.request_records.owner_id is 'The user who asked.';
 comment on column rag.request_records.collection_id is
   'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
   'that is not bound. A key that is bound to a collection sees its records alone.';
-comment on column rag.request_records.request_id is 'X-Request-Id of the response. A client may send the same id again.';
+comment on column rag.request_records.request_id is 'X-Request-Id of the response. Clients choose it, so several records may have the same.';
 comment on column rag.request_records.queries is
   'The searches: the interpreted question with its mode, filters and number of passages.';
 comment on column rag.request_records.passages is
@@ -13070,6 +13082,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   own constant uuid[] := array(select rag.current_org_ids());
+  ids uuid[];
   found_record rag.request_records;
 begin
   perform rag.require_scope('chat:read', 'retrievals:read');
@@ -13077,11 +13090,15 @@ begin
     select * into found_record from rag.request_records where org_id = any (own) and id = record_id::uuid;
   end if;
   if found_record.id is null then
-    select * into found_record
-    from rag.request_records
-    where org_id = any (own) and request_id = record_id
-    order by owner_id = auth.uid() desc, created_at desc
-    limit 1;
+    ids := array(
+      select id from rag.request_records where org_id = any (own) and request_id = record_id
+      order by created_at desc limit 10);
+    -- Clients choose request ids: none of these requests may take the place of another.
+    if cardinality(ids) > 1 then
+      raise exception 'Several requests have this id. Use the id of a record, the latest first: %', array_to_string(ids, ', ')
+        using errcode = 'PT409', detail = 'request_id_repeated';
+    end if;
+    select * into found_record from rag.request_records where org_id = any (own) and id = ids[1];
   end if;
   if found_record.id is null then
     raise exception 'There is no record of such a request. Check its id, and that your organization records requests.'
@@ -13092,8 +13109,8 @@ end;
 $$;
 
 comment on function rag.get_record is
-  'The record of that id, or the latest with that request id: the caller''s own before those of others. PT404 for a '
-  'record that the caller may not read.';
+  'The record of that id, or the only one with that request id. PT404 for a record that the caller may not read, PT409 '
+  'with the ids of the records if the caller may read several with that request id.';
 
 create function rag.passages_of_record(record rag.request_records)
 returns jsonb
@@ -13197,7 +13214,7 @@ comment on function public.rag_get_record_settings is
   '{"org_id", "retention_days"}: the days for which the org records requests, null if it records none. Every member '
   'may know. PT400 and PT404 as rag.resolve_org.';
 
-create function public.rag_update_record_settings(org_id uuid default null, retention_days integer default null)
+create function public.rag_update_record_settings(retention_days integer, org_id uuid default null)
 returns jsonb
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
@@ -14114,7 +14131,7 @@ begin
       ('guarded', 'rag_summarize_records(integer)'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
-      ('guarded', 'rag_update_record_settings(uuid,integer)'),
+      ('guarded', 'rag_update_record_settings(integer,uuid)'),
       ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)
