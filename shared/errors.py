@@ -112,6 +112,10 @@ class UnsupportedFileType(InvalidRequest, code="unsupported_file_type"):
     """Files of this type are not supported. Please convert the file, for example to PDF."""
 
 
+class UnsupportedHere(UnsupportedFileType):
+    """This deployment cannot read files of this type. Please convert the file, for example to PDF."""
+
+
 class UnreadableDocument(InvalidRequest, code="processing_failed"):
     """The file is broken or of another type than it seems. Check that it opens, and upload it again."""
 

@@ -29,7 +29,7 @@ grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
   on rag.api_keys to authenticated;
 grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
-grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
+grant select, insert, update, delete on rag.postings, rag.term_counts, rag.stored_bytes to authenticated;
 grant select, insert, delete on rag.object_removals to authenticated;
 grant select, insert, delete on rag.webhooks to authenticated;
 grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
@@ -169,7 +169,7 @@ begin
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
-      ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
+      ('guarded', 'rag_fail_job(text,text,integer,boolean,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),

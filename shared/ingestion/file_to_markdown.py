@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from shared.errors import UnreadableDocument, UnsupportedFileType
+from shared.errors import UnreadableDocument, UnsupportedHere
 from shared.ingestion.file_type import TEXTS, file_kind
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 from shared.ingestion.parsers.ocr import is_installed
@@ -52,10 +52,10 @@ def convert(
         return _joined(kind, [(None, text)], heading[1] if heading else "")
     if kind == "sound":
         if transcriber is None:
-            raise UnsupportedFileType(NO_TRANSCRIPTION)
+            raise UnsupportedHere(NO_TRANSCRIPTION)
         return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
     if kind == "picture" and not is_installed():
-        raise UnsupportedFileType(NO_OCR)
+        raise UnsupportedHere(NO_OCR)
     parsed = parse_in_subprocess(kind, data)
     converted = _joined(kind, parsed["parts"], parsed["title"] or "")
     metadata = {name: text for name, value in parsed["metadata"].items() if (text := clean_line(value))}

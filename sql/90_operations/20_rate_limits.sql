@@ -6,7 +6,7 @@
 
 create table rag.rate_limits (
   caller_id uuid not null,
-  bucket text not null check (bucket ~ '^(rag|api|day|ingest|(day )?link [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$'),
+  bucket text not null check (bucket ~ '^(rag|api|day|ingest|upload|(day )?link [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$'),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
   hits bigint not null check (hits >= 0),
@@ -18,7 +18,7 @@ comment on column rag.rate_limits.caller_id is 'A user, or an API key: rag.calle
 comment on column rag.rate_limits.bucket is
   'rag: rag-search and rag-answer; api: all other functions; day: all functions, for a user and all keys of the user, '
   'by the tier. ingest: kilobytes of text that a user and the user''s keys sent to functions that store it before '
-  'they respond. link and day link, each with the id of a document: its downloads by links that the user created.';
+  'they respond. upload: kilobytes of files and texts for the worker, by the tier. link and day link, each with the id of a document: its downloads by links that the user created.';
 
 alter table rag.rate_limits enable row level security;
 alter table rag.rate_limits force row level security;
@@ -134,6 +134,35 @@ $$;
 comment on function rag.count_hits is
   'Count `amount` requests in one window, if the limit permits them; returns the state of the window. Atomic for '
   'any number of callers: the row is locked before it is compared, until the caller commits.';
+
+create function rag.count_upload(org_id uuid, size_bytes bigint)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  kilobytes constant integer := (rag.org_tier(org_id)).upload_bytes_per_minute / 1024;
+  counted record;
+begin
+  -- The worker fetches a source at its own pace, and a database session is not limited.
+  if kilobytes is null or coalesce(size_bytes, 0) = 0 or rag.lease_of_token() is not null
+    or coalesce(current_setting('request.headers', true), '') = ''
+  then
+    return;
+  end if;
+  select * into counted
+  from rag.count_hits(auth.uid(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
+  if not counted.admitted then
+    raise exception 'You sent more than % MB of files and texts in a minute. Please wait, or send less at once.',
+      round(kilobytes / 1024.0, 1)
+      using errcode = 'PT429', detail = 'upload_limit_reached',
+        hint = ceil(extract(epoch from counted.resets_at - clock_timestamp()))::text;
+  end if;
+end;
+$$;
+
+comment on function rag.count_upload is
+  'Count an upload against the bytes a minute of the user, which the tier of the org limits; PT429 above the limit, with the '
+  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute.';
 
 create function rag.count_request(function text, outcome text)
 returns void
