@@ -88,6 +88,7 @@ grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored,
   deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
+grant select (bucket, started_at), delete on rag.rate_limits to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
 grant select (id, tier, served), update (served) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;

@@ -28,6 +28,13 @@ create policy "callers spend their own budget" on rag.rate_limits
   using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
   with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
 
+-- A link has windows for each document. Those of users are reused.
+create policy "the worker sees ended windows of links" on rag.rate_limits
+  for select to rag_worker using (bucket like '%link %' and started_at < now() - interval '1 day');
+
+create policy "the worker removes ended windows of links" on rag.rate_limits
+  for delete to rag_worker using (bucket like '%link %' and started_at < now() - interval '1 day');
+
 create table rag.request_counts (
   user_id uuid not null,
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),

@@ -12081,6 +12081,13 @@ create policy "callers spend their own budget" on rag.rate_limits
   using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
   with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
 
+-- A link has windows for each document. Those of users are reused.
+create policy "the worker sees ended windows of links" on rag.rate_limits
+  for select to rag_worker using (bucket like '%link %' and started_at < now() - interval '1 day');
+
+create policy "the worker removes ended windows of links" on rag.rate_limits
+  for delete to rag_worker using (bucket like '%link %' and started_at < now() - interval '1 day');
+
 create table rag.request_counts (
   user_id uuid not null,
   function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -12433,13 +12440,17 @@ as $$
     delete from rag.org_calls
     where day = (select min(old.day) from rag.org_calls as old where old.day < rag.first_counted_day())
     returning 1
+  ), ended as (
+    delete from rag.rate_limits
+    where bucket like '%link %' and started_at < now() - interval '1 day'
+    returning 1
   )
-  select count(*) from removed;
+  select (select count(*) from removed) + (select count(*) from ended);
 $$;
 
 comment on function public.rag_remove_old_calls is
-  'For the worker: remove the counts of the oldest day that is more than 90 days ago, and return their '
-  'number. More days need more calls.';
+  'For the worker: remove the counts of the oldest day that is more than 90 days ago, and the windows of download links '
+  'that have ended, and return the number of both. More days need more calls.';
 
 create function rag.count_org_call()
 returns void
@@ -14141,6 +14152,7 @@ grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored,
   deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
+grant select (bucket, started_at), delete on rag.rate_limits to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
 grant select (id, tier, served), update (served) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;

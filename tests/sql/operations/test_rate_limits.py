@@ -398,6 +398,22 @@ def test_a_link_s_bucket_is_for_its_token_alone(people: People, world: World, su
             assert counts(world, people.ann) == []
 
 
+def test_the_worker_removes_ended_windows_of_links_alone(people: People, world: World):
+    document = str(uuid4())
+    token = people.ann.token(rag={"document": document})
+    link: dict[str, Any] = {"bucket": f"link {document}", "token": token}
+    world.tier(people.acme, day=3)
+    tried(people.ann, 1, **link)
+    tried(people.ann, 1)
+    before = counts(world, people.ann)
+    remove = "select public.rag_remove_old_calls()"
+    world.as_role("rag_worker", remove)
+    assert counts(world, people.ann) == before
+    set_back(world, people.ann, 86_401)
+    world.as_role("rag_worker", remove)
+    assert counts(world, people.ann) == [("day", 86400, 1), ("rag", 60, 1)]
+
+
 # -- text ---------------------------------------------------------------------------------------------
 
 
