@@ -158,7 +158,7 @@ class Database:
     def _error_of(self, refused: APIError) -> RagError:
         error = error_from_sql(refused.code, refused.message, refused.details)
         if error.code == "duplicate_document" and refused.hint:
-            # The hints that are for callers: the id of the document, and the seconds until an upload is admitted.
+            # The hints for callers: the id of the document here, and below the seconds until the next minute.
             error.details["document_id"] = refused.hint
         elif error.code == "upload_limit_reached" and refused.hint:
             error.headers["Retry-After"] = refused.hint

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from shared.errors import UnreadableDocument, UnsupportedHere
+from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, file_kind
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 from shared.ingestion.parsers.ocr import is_installed
@@ -52,14 +52,20 @@ def convert(
         return _joined(kind, [(None, text)], heading[1] if heading else "")
     if kind == "sound":
         if transcriber is None:
-            raise UnsupportedHere(NO_TRANSCRIPTION)
+            raise _unsupported_here(NO_TRANSCRIPTION)
         return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
     if kind == "picture" and not is_installed():
-        raise UnsupportedHere(NO_OCR)
+        raise _unsupported_here(NO_OCR)
     parsed = parse_in_subprocess(kind, data)
     converted = _joined(kind, parsed["parts"], parsed["title"] or "")
     metadata = {name: text for name, value in parsed["metadata"].items() if (text := clean_line(value))}
     return replace(converted, metadata=metadata)
+
+
+def _unsupported_here(message: str) -> UnsupportedFileType:
+    error = UnsupportedFileType(message)
+    error.is_permanent = False
+    return error
 
 
 def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> Converted:

@@ -162,7 +162,7 @@ class Jobs:
             "message": str(error)[:500],
             "retry_seconds": pause,
             "is_attempt": is_attempt,
-            "discards_original": type(error) is UnsupportedFileType,
+            "discards_original": isinstance(error, UnsupportedFileType) and error.is_permanent,
         }
         try:
             self.call(job, "rag_fail_job", arguments)

@@ -1,4 +1,4 @@
-"""rag.stored_bytes: the sum of an org's texts and files after every kind of change, and the limit of its tier."""
+"""rag.stored_bytes: the sum of an org's texts and files after each change, and the limit of its tier."""
 
 from typing import Any
 
@@ -88,6 +88,9 @@ def test_each_default_tier_has_limits_of_bytes(world: World):
 def test_no_key_without_a_scope_that_writes_changes_the_sum(people: People, world: World, scopes: list[str]):
     put(people.ann, people.acme, 100)
     claims = {"rag": {"org": people.acme.id, "scopes": scopes}}
-    for statement in ("update rag.stored_bytes set bytes = 0 returning 1", "delete from rag.stored_bytes returning 1"):
+    for statement in (
+        "update rag.stored_bytes set bytes = 0 returning 1",
+        "delete from rag.stored_bytes returning 1",
+    ):
         assert world.as_user(people.ann, statement, **claims) == []
     assert stored(world, people.acme) == 100
