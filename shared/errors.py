@@ -111,6 +111,9 @@ class Conflict(RagError, status=409, code="conflict"):
 class UnsupportedFileType(InvalidRequest, code="unsupported_file_type"):
     """Files of this type are not supported. Please convert the file, for example to PDF."""
 
+    # False for a type that another configuration can read.
+    is_permanent = True
+
 
 class UnreadableDocument(InvalidRequest, code="processing_failed"):
     """The file is broken or of another type than it seems. Check that it opens, and upload it again."""

@@ -29,7 +29,7 @@ grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
   on rag.api_keys to authenticated;
 grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
-grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
+grant select, insert, update, delete on rag.postings, rag.term_counts, rag.stored_bytes to authenticated;
 grant select, insert, delete on rag.object_removals to authenticated;
 grant select, insert, delete on rag.webhooks to authenticated;
 grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
@@ -88,6 +88,7 @@ grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored,
   deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
+grant select (bucket, started_at), delete on rag.rate_limits to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
 grant select (id, tier, served), update (served) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
@@ -169,7 +170,7 @@ begin
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
-      ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
+      ('guarded', 'rag_fail_job(text,text,integer,boolean,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
@@ -236,7 +237,7 @@ begin
       ('guarded', 'rag_summarize_records(integer)'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
-      ('guarded', 'rag_update_record_settings(uuid,integer)'),
+      ('guarded', 'rag_update_record_settings(integer,uuid)'),
       ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)

@@ -225,13 +225,15 @@ class World:
         collections: int | None = None,
         documents: int | None = None,
         file_bytes: int | None = None,
+        storage_bytes: int | None = None,
+        upload_bytes_per_minute: int | None = None,
     ) -> None:
         """Put the org into a tier of its own: requests a day, and a minute in each bucket; collections,
-        documents in each, bytes of a file."""
+        documents in each, bytes of a file, of all files and texts, and of uploads a minute."""
         name = f"test-{uuid4().hex[:16]}"
         self._tiers.append(name)
-        allowed = (day, rag, api, collections, documents, file_bytes)
-        self.sql("insert into rag.tiers values (%s, %s, %s, %s, %s, %s, %s)", name, *allowed)
+        limits = (day, rag, api, collections, documents, file_bytes, storage_bytes, upload_bytes_per_minute)
+        self.sql("insert into rag.tiers values (%s, %s, %s, %s, %s, %s, %s, %s, %s)", name, *limits)
         self.sql("update rag.orgs set tier = %s where id = %s", name, org.id)
 
     def user(self, *orgs: Org, role: str = "member") -> Actor:

@@ -158,8 +158,10 @@ class Database:
     def _error_of(self, refused: APIError) -> RagError:
         error = error_from_sql(refused.code, refused.message, refused.details)
         if error.code == "duplicate_document" and refused.hint:
-            # The only hint that is for callers: the id of the document.
+            # The hints for callers: the id of the document here, and below the seconds until the next minute.
             error.details["document_id"] = refused.hint
+        elif error.code == "upload_limit_reached" and refused.hint:
+            error.headers["Retry-After"] = refused.hint
         not_executed = refused.code in NOT_EXECUTED | ROLLED_BACK or error.code == TOO_MANY_WRITES
         if not_executed or refused.code in POSSIBLY_EXECUTED | GATEWAY_FAILURES:
             return _Unavailable(error, executed=not not_executed)

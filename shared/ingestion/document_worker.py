@@ -235,6 +235,8 @@ class Worker:
             # Stored as the document's original.
             row |= {"content_type": fetched.content_type, "filename": fetched.filename}
             row["bytes"] = base64.b64encode(data).decode()
+        elif opened["bytes"] is None:
+            raise _original_gone()
         else:
             return base64.b64decode(opened["bytes"])
         row["size_bytes"] = len(data)
@@ -249,8 +251,11 @@ class Worker:
         try:
             return self._storage.download(self._jobs.caller(job), path, max_bytes)
         except NotFound:
-            message = "The uploaded file no longer exists: upload it again."
-            raise UnreadableDocument(message, code="original_gone") from None
+            raise _original_gone() from None
+
+
+def _original_gone() -> UnreadableDocument:
+    return UnreadableDocument("The uploaded file no longer exists: upload it again.", code="original_gone")
 
 
 def _failed(

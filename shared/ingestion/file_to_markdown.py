@@ -54,10 +54,10 @@ def convert(
         return _joined(kind, [(None, text)], heading[1] if heading else "")
     if kind == "sound":
         if transcriber is None:
-            raise UnsupportedFileType(NO_TRANSCRIPTION)
+            raise _unsupported_here(NO_TRANSCRIPTION)
         return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
     if kind == "picture" and not is_installed():
-        raise UnsupportedFileType(NO_OCR)
+        raise _unsupported_here(NO_OCR)
     parsed = parse_in_subprocess(kind, data)
     converted = _joined(kind, parsed["parts"], parsed["title"] or "")
     metadata = {name: text for name, value in parsed["metadata"].items() if (text := clean_line(value))}
@@ -69,6 +69,12 @@ def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
     different = [clean_line(note)[:NOTE_CHARACTERS] for note in dict.fromkeys(notes)]
     rest = len(different) - MAX_NOTES
     return (*different[:MAX_NOTES], *([f"There are {rest} more notes."] if rest > 0 else []))
+
+
+def _unsupported_here(message: str) -> UnsupportedFileType:
+    error = UnsupportedFileType(message)
+    error.is_permanent = False
+    return error
 
 
 def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> Converted:

@@ -16,7 +16,14 @@ from typing import Any, Literal, TypeVar
 from shared.access.token_quotas import TokenUsage, record, seconds_until_midnight
 from shared.access.token_signer import Signer, worker_principal
 from shared.clients.postgrest import Database
-from shared.errors import Conflict, DatabaseBusy, EmbeddingQuotaExceeded, RagError, TooManyReads
+from shared.errors import (
+    Conflict,
+    DatabaseBusy,
+    EmbeddingQuotaExceeded,
+    RagError,
+    TooManyReads,
+    UnsupportedFileType,
+)
 from shared.types import Principal
 
 log = logging.getLogger("rag")
@@ -147,18 +154,24 @@ class Jobs:
         self.call(job, "rag_fail_job", {"retry_seconds": 0, "is_attempt": False})
         return BatchResult(postponed=1)
 
-    def fail(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
+    def fail(self, job: Job, error: RagError, pause: int | None, is_attempt: bool = True) -> None:
         """Write the error, and the seconds until the job is due again; None for never. Without `is_attempt`
-        the attempt does not count."""
-        arguments = {"code": code, "message": message[:500], "retry_seconds": pause, "is_attempt": is_attempt}
+        the attempt does not count. A file that no deployment can read is deleted."""
+        arguments = {
+            "code": error.code,
+            "message": str(error)[:500],
+            "retry_seconds": pause,
+            "is_attempt": is_attempt,
+            "discards_original": isinstance(error, UnsupportedFileType) and error.is_permanent,
+        }
         try:
             self.call(job, "rag_fail_job", arguments)
-        except RagError as error:
+        except RagError as failed:
             # The lease will expire.
             log.warning(
                 "job %s: its end could not be written (%s); it is repeated after its lease",
                 job.id,
-                error.log_reason,
+                failed.log_reason,
             )
 
 
@@ -229,11 +242,11 @@ def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchRes
         # Another worker has the job, or the job was deleted.
         return BatchResult()
     if error.code == EmbeddingQuotaExceeded.code:
-        jobs.fail(job, error.code, str(error), seconds_until_midnight(), is_attempt=False)
+        jobs.fail(job, error, seconds_until_midnight(), is_attempt=False)
         return BatchResult(postponed=1)
     is_attempt = not isinstance(error, DatabaseBusy | TooManyReads)
     # Errors of services, and of the settings in the database, are temporary; errors of documents are not.
     is_temporary = error.status >= 500 or error.code == "unknown_embedding_model"
     pause = BUSY_PAUSE if not is_attempt else job.pause if is_temporary else None
-    jobs.fail(job, error.code, str(error), pause, is_attempt)
+    jobs.fail(job, error, pause, is_attempt)
     return BatchResult(failed=1) if pause is None else BatchResult(postponed=1)

@@ -22,7 +22,7 @@ REMOVED_AT_ONCE = 20
 REMOVALS = {
     "rag_remove_deleted_collections": "deleted collections",
     "rag_remove_expired_records": "expired records of requests",
-    "rag_remove_old_calls": "old counts of calls",
+    "rag_remove_old_calls": "old counts of calls and links",
 }
 # A second of the database, for which writers of these chunks may have to wait.
 INSERTED_AT_ONCE = 100

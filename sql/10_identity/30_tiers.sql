@@ -10,6 +10,8 @@ create table rag.tiers (
   collections integer check (collections > 0),
   documents_per_collection integer check (documents_per_collection > 0),
   file_bytes bigint check (file_bytes > 0),
+  storage_bytes bigint check (storage_bytes > 0),
+  upload_bytes_per_minute bigint check (upload_bytes_per_minute between 1024 and 1000000000000),
   model_tokens_alert bigint check (model_tokens_alert > 0),
   model_tokens_per_day bigint check (model_tokens_per_day > 0),
   embedding_tokens_alert bigint check (embedding_tokens_alert > 0),
@@ -21,11 +23,15 @@ comment on table rag.tiers is 'Tiers of service: limits that orgs share, written
 comment on column rag.tiers.requests_per_day is
   'Requests per user and day, including those of all the user''s API keys; null: no daily limit.';
 comment on column rag.tiers.rag_requests_per_minute is
-  'Requests per user and minute to rag-search and rag-answer together; the next column: per user or key to all other '
-  'functions. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
+  'Requests per user and minute to rag-search and rag-answer together; the next column: per user to all other '
+  'functions, with all keys of the user. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
 comment on column rag.tiers.collections is
   'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
 comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
+comment on column rag.tiers.storage_bytes is
+  'The maximum size of an org''s documents and original files together (rag.stored_bytes). Null: no limit.';
+comment on column rag.tiers.upload_bytes_per_minute is
+  'Bytes of files and texts that a user, with all API keys, may send to the ingestion API in a minute. Null: no limit.';
 comment on column rag.tiers.model_tokens_alert is
   'Tokens of an org and day, in prompts, replies and texts of rerankers, that cause an alert. Null: no alert.';
 comment on column rag.tiers.model_tokens_per_day is
@@ -47,6 +53,10 @@ create policy "signed-in callers read the tiers" on rag.tiers
 create policy "the worker sees which tiers are paused" on rag.tiers
   for select to rag_worker using (true);
 
-insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
-  ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
-  ('professional', 100000, null, null, 500 << 20);
+insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes, storage_bytes,
+  upload_bytes_per_minute)
+values
+  ('standard', null, null, null, null, 50::bigint << 30, 120 << 20),
+  ('free', 100, 5, 10, 10 << 20, 500 << 20, 30 << 20),
+  ('developer', 10000, 50, 1000, 100 << 20, 10::bigint << 30, 120 << 20),
+  ('professional', 100000, null, null, 500 << 20, 500::bigint << 30, 300 << 20);

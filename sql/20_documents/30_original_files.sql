@@ -9,17 +9,19 @@ create table rag.originals (
   owner_id uuid,
   bytes bytea check (length(bytes) <= 50000000),
   url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
+  object_bytes bigint check (object_bytes >= 0),
   path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
   content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   primary key (org_id, document_id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
-  check (num_nonnulls(bytes, url, path) > 0),
+  check (num_nonnulls(bytes, url, path, content_hash) > 0),
   check (split_part(path, '/', 1) = org_id::text)
 );
 
 comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
-comment on column rag.originals.bytes is 'Null for an address that is not fetched yet.';
+comment on column rag.originals.bytes is 'Null for an object, for an address that is not fetched yet, and for a file of a kind that is never read.';
+comment on column rag.originals.object_bytes is 'The size of the object.';
 comment on column rag.originals.path is
   'The path of a large file''s Storage object: org/collection/user/unique part/name.';
 comment on column rag.originals.content_hash is

@@ -145,7 +145,7 @@ comment on function public.rag_complete_job is
 
 create function public.rag_fail_job(
   code text default null, message text default null, retry_seconds integer default null,
-  is_attempt boolean default true
+  is_attempt boolean default true, discards_original boolean default false
 )
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -158,6 +158,11 @@ begin
     update rag.documents
     set status = 'failed', error_code = code, error_message = message, updated_at = clock_timestamp()
     where documents.org_id = job.org_id and documents.id = job.document_id and job.kind = 'ingestion';
+    if discards_original then
+      update rag.originals
+      set bytes = null, path = null, object_bytes = null
+      where originals.org_id = job.org_id and originals.document_id = job.document_id and originals.url is null;
+    end if;
   end if;
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
@@ -174,5 +179,7 @@ $$;
 comment on function public.rag_fail_job is
   'End the attempt of a job that failed (with an error) or is postponed (without one). The job is due again after '
   'retry_seconds; null: never, and the document of an ingestion gets the error. is_attempt: whether the attempt counts. '
+  'discards_original: whether a file that cannot be read at all is deleted; its hash stays, so that a second upload of it '
+  'replaces the document. '
   'For a job that is due again, the document is neither changed nor locked: its lock may be the lock that the job could '
   'not get.';

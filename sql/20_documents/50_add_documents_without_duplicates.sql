@@ -13,6 +13,7 @@ declare
   bytes bytea;
   -- Null for an object or a URL until the worker has read the content (rag_store_content).
   hash text;
+  size bigint;
   input record;
   stored rag.documents;
 begin
@@ -27,13 +28,14 @@ begin
     raise exception 'The collection was deleted. Choose another collection.'
       using errcode = 'PT409', detail = 'collection_deleted';
   end if;
-  perform rag.check_file_size(
-    home.org_id, coalesce(length(bytes), case when input.path is not null then input.size_bytes end));
+  size := coalesce(length(bytes), case when input.path is not null then input.size_bytes end);
+  perform rag.check_file_size(home.org_id, size);
   stored := rag.take_upload_once(home, input.path);
   if stored.id is not null then
     return next rag.render(stored);
     return;
   end if;
+  perform rag.count_upload(home.org_id, size);
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
@@ -52,7 +54,8 @@ begin
   perform rag.check_document_quota(home);
   perform rag.check_not_duplicate(stored, hash);
 
-  perform rag.store_original(stored, bytes, input.url, input.path, hash);
+  perform rag.store_original(
+    stored, bytes, input.url, input.path, case when input.path is not null then size end, hash);
   perform rag.enqueue_job(
     stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.render(stored);
@@ -66,7 +69,7 @@ comment on function public.rag_add_document is
   '(rag_begin_upload). A second call with the same path returns the same document. A document replaces the earlier one '
   'with the same external_id, which searches return until the job is done. PT409 for a deleted collection, and for '
   'bytes that a document of the collection already has; hint has the id of that document. PT429 for more documents '
-  'and PT413 for larger files than the org''s tier allows; PT404 for an unknown upload.';
+  'or bytes and PT413 for larger files than the org''s tier allows; PT404 for an unknown upload.';
 
 create function rag.check_file_size(org_id uuid, size_bytes bigint)
 returns void
@@ -112,19 +115,22 @@ comment on function rag.take_upload_once is
   'The document that an earlier call created from the upload. Without such a document, the function takes the upload '
   '(rag.take_upload) and returns null.';
 
-create function rag.store_original(stored rag.documents, bytes bytea, url text, path text, content_hash text)
+create function rag.store_original(
+  stored rag.documents, bytes bytea, url text, path text, object_bytes bigint, content_hash text
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path, content_hash)
+  insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path, object_bytes,
+    content_hash)
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, store_original.bytes, store_original.url,
-    store_original.path, store_original.content_hash)
+    store_original.path, store_original.object_bytes, store_original.content_hash)
   on conflict (org_id, document_id)
   -- For a URL, the bytes of an earlier fetch stay until the URL is fetched again.
   do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
-    url = excluded.url, path = excluded.path, created_at = now(),
+    url = excluded.url, path = excluded.path, object_bytes = excluded.object_bytes, created_at = now(),
     content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
 exception when unique_violation then
   raise exception 'Another call is adding a document of the same content. Wait for its result.'

@@ -6,7 +6,7 @@
 
 create table rag.rate_limits (
   caller_id uuid not null,
-  bucket text not null check (bucket ~ '^(rag|api|day|ingest|(day )?link [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$'),
+  bucket text not null check (bucket ~ '^(rag|api|day|ingest|upload|(day )?link [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$'),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
   hits bigint not null check (hits >= 0),
@@ -18,7 +18,7 @@ comment on column rag.rate_limits.caller_id is 'A user, or an API key: rag.calle
 comment on column rag.rate_limits.bucket is
   'rag: rag-search and rag-answer; api: all other functions; day: all functions, for a user and all keys of the user, '
   'by the tier. ingest: kilobytes of text that a user and the user''s keys sent to functions that store it before '
-  'they respond. link and day link, each with the id of a document: its downloads by links that the user created.';
+  'they respond. upload: kilobytes of files and texts for the worker, by the tier. link and day link, each with the id of a document: its downloads by links that the user created.';
 
 alter table rag.rate_limits enable row level security;
 alter table rag.rate_limits force row level security;
@@ -27,6 +27,13 @@ create policy "callers spend their own budget" on rag.rate_limits
   for all to authenticated
   using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
   with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
+
+-- A link has windows for each document. Those of users are reused.
+create policy "the worker sees ended windows of links" on rag.rate_limits
+  for select to rag_worker using (bucket like '%link %' and started_at < now() - interval '1 day');
+
+create policy "the worker removes ended windows of links" on rag.rate_limits
+  for delete to rag_worker using (bucket like '%link %' and started_at < now() - interval '1 day');
 
 create table rag.request_counts (
   user_id uuid not null,
@@ -60,21 +67,30 @@ as $$
     from rag.orgs
     join rag.tiers on tiers.name = orgs.tier
     where orgs.id = any (array(select rag.current_org_ids()))
+  ), own as (
+    select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
-    select own.per_minute, 60, 1
-    from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
-    where own.per_minute is not null
-    union all
     select coalesce(per_minute, caller_limits.requests),
-      case when per_minute is null then caller_limits.window_seconds else 60 end, 2
+      case when per_minute is null then caller_limits.window_seconds else 60 end, 1
     from tiers_of_caller
     union all
-    select caller_limits.requests, caller_limits.window_seconds, 3
-  )
-  (
-    select rag.caller_id(), caller_limits.bucket, rates.requests, rates.window_seconds
+    select caller_limits.requests, caller_limits.window_seconds, 2
+  ), shared as (
+    select rates.requests, rates.window_seconds
     from rates
     order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
+    limit 1
+  )
+  select rag.caller_id(), caller_limits.bucket, own.per_minute, 60 from own where own.per_minute is not null
+  union all
+  (
+    select auth.uid(), caller_limits.bucket, higher.requests, higher.window_seconds
+    from (
+      select shared.requests, shared.window_seconds from shared
+      union all
+      select own.per_minute, 60 from own where own.per_minute is not null
+    ) as higher
+    order by higher.requests::numeric / higher.window_seconds desc
     limit 1
   )
   union all
@@ -86,8 +102,9 @@ $$;
 
 comment on function rag.caller_limits is
   'The limits of the caller: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
-  'the API key''s limit per minute, else the tier''s, else `requests` in `window_seconds`. A user in several orgs '
-  'has the highest limit of their tiers. (The daily count of a user covers all orgs, so requests in other orgs may '
+  'the tier''s, else `requests` in `window_seconds`, and counts for the user, whatever API key is used. A user in several '
+  'orgs has the highest limit of their tiers. A key with a limit of its own has a window of its own besides, and a higher '
+  'limit replaces the user''s for requests of this key. (The daily count of a user covers all orgs, so requests in other orgs may '
   'exhaust the daily limit of a key.) A download link has the same limits as its user, in windows of its own.';
 
 create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
@@ -124,6 +141,35 @@ $$;
 comment on function rag.count_hits is
   'Count `amount` requests in one window, if the limit permits them; returns the state of the window. Atomic for '
   'any number of callers: the row is locked before it is compared, until the caller commits.';
+
+create function rag.count_upload(org_id uuid, size_bytes bigint)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  kilobytes constant integer := (rag.org_tier(org_id)).upload_bytes_per_minute / 1024;
+  counted record;
+begin
+  -- The worker fetches a source at its own pace, and a database session is not limited.
+  if kilobytes is null or coalesce(size_bytes, 0) = 0 or rag.lease_of_token() is not null
+    or coalesce(current_setting('request.headers', true), '') = ''
+  then
+    return;
+  end if;
+  select * into counted
+  from rag.count_hits(auth.uid(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
+  if not counted.admitted then
+    raise exception 'You sent more than % MB of files and texts in a minute. Please wait, or send less at once.',
+      round(kilobytes / 1024.0, 1)
+      using errcode = 'PT429', detail = 'upload_limit_reached',
+        hint = ceil(extract(epoch from counted.resets_at - clock_timestamp()))::text;
+  end if;
+end;
+$$;
+
+comment on function rag.count_upload is
+  'Count an upload against the bytes a minute of the user, which the tier of the org limits; PT429 above the limit, with the '
+  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute.';
 
 create function rag.count_request(function text, outcome text)
 returns void
@@ -162,7 +208,7 @@ as $$
 declare
   link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
   per record;
-  paid record;
+  paid rag.rate_limits[] := '{}';
 begin
   perform rag.begin_call(needs_org => false);
   if auth.uid() is null or coalesce(requests, 0) < 1
@@ -186,24 +232,25 @@ begin
   -- The org's quotas are not for the recipient of a link.
   exceeded_quotas := case when link is null then rag.exceeded_quotas() else '{}' end;
   has_org := exists (select from rag.current_org_ids());
-  -- The daily window is always last, so that concurrent requests lock their rows in the same order.
+  -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
-    order by named.bucket like 'day%'
+    order by named.bucket like 'day%', named.caller_id = auth.uid()
   loop
     select per.requests, per.window_seconds, counted.*
     into allowed, seconds, hits, resets_at, admitted
     from rag.count_hits(per.caller_id, per.bucket, per.requests, per.window_seconds, amount) as counted;
     return next;
     exit when not admitted;
-    paid := per;
+    paid := paid || row(per.caller_id, per.bucket, per.window_seconds, resets_at, hits)::rag.rate_limits;
   end loop;
 
-  if not admitted and paid is not null then
-    -- The daily limit is reached, so the count of this request in the earlier window is undone.
+  if not admitted then
+    -- A later limit is reached, so the count of this request in the earlier windows is undone.
     update rag.rate_limits as spent set hits = spent.hits - amount
-    where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
-      and spent.window_seconds = paid.window_seconds;
+    from unnest(paid) as earlier
+    where spent.caller_id = earlier.caller_id and spent.bucket = earlier.bucket
+      and spent.window_seconds = earlier.window_seconds;
   end if;
 
   perform rag.count_request(function, case when admitted then 'admitted' else 'limited' end);

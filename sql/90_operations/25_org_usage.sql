@@ -64,13 +64,17 @@ as $$
     delete from rag.org_calls
     where day = (select min(old.day) from rag.org_calls as old where old.day < rag.first_counted_day())
     returning 1
+  ), ended as (
+    delete from rag.rate_limits
+    where bucket like '%link %' and started_at < now() - interval '1 day'
+    returning 1
   )
-  select count(*) from removed;
+  select (select count(*) from removed) + (select count(*) from ended);
 $$;
 
 comment on function public.rag_remove_old_calls is
-  'For the worker: remove the counts of the oldest day that is more than 90 days ago, and return their '
-  'number. More days need more calls.';
+  'For the worker: remove the counts of the oldest day that is more than 90 days ago, and the windows of download links '
+  'that have ended, and return the number of both. More days need more calls.';
 
 create function rag.count_org_call()
 returns void

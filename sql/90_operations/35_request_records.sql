@@ -42,7 +42,7 @@ comment on column rag.request_records.owner_id is 'The user who asked.';
 comment on column rag.request_records.collection_id is
   'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
   'that is not bound. A key that is bound to a collection sees its records alone.';
-comment on column rag.request_records.request_id is 'X-Request-Id of the response. A client may send the same id again.';
+comment on column rag.request_records.request_id is 'X-Request-Id of the response. Clients choose it, so several records may have the same.';
 comment on column rag.request_records.queries is
   'The searches: the interpreted question with its mode, filters and number of passages.';
 comment on column rag.request_records.passages is

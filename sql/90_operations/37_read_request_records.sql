@@ -6,6 +6,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   own constant uuid[] := array(select rag.current_org_ids());
+  ids uuid[];
   found_record rag.request_records;
 begin
   perform rag.require_scope('chat:read', 'retrievals:read');
@@ -13,11 +14,15 @@ begin
     select * into found_record from rag.request_records where org_id = any (own) and id = record_id::uuid;
   end if;
   if found_record.id is null then
-    select * into found_record
-    from rag.request_records
-    where org_id = any (own) and request_id = record_id
-    order by owner_id = auth.uid() desc, created_at desc
-    limit 1;
+    ids := array(
+      select id from rag.request_records where org_id = any (own) and request_id = record_id
+      order by created_at desc limit 10);
+    -- Clients choose request ids: none of these requests may take the place of another.
+    if cardinality(ids) > 1 then
+      raise exception 'Several requests have this id. Use the id of a record, the latest first: %', array_to_string(ids, ', ')
+        using errcode = 'PT409', detail = 'request_id_repeated';
+    end if;
+    select * into found_record from rag.request_records where org_id = any (own) and id = ids[1];
   end if;
   if found_record.id is null then
     raise exception 'There is no record of such a request. Check its id, and that your organization records requests.'
@@ -28,8 +33,8 @@ end;
 $$;
 
 comment on function rag.get_record is
-  'The record of that id, or the latest with that request id: the caller''s own before those of others. PT404 for a '
-  'record that the caller may not read.';
+  'The record of that id, or the only one with that request id. PT404 for a record that the caller may not read, PT409 '
+  'with the ids of the records if the caller may read several with that request id.';
 
 create function rag.passages_of_record(record rag.request_records)
 returns jsonb
@@ -133,7 +138,7 @@ comment on function public.rag_get_record_settings is
   '{"org_id", "retention_days"}: the days for which the org records requests, null if it records none. Every member '
   'may know. PT400 and PT404 as rag.resolve_org.';
 
-create function public.rag_update_record_settings(org_id uuid default null, retention_days integer default null)
+create function public.rag_update_record_settings(retention_days integer, org_id uuid default null)
 returns jsonb
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'

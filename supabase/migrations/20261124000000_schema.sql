@@ -813,6 +813,8 @@ create table rag.tiers (
   collections integer check (collections > 0),
   documents_per_collection integer check (documents_per_collection > 0),
   file_bytes bigint check (file_bytes > 0),
+  storage_bytes bigint check (storage_bytes > 0),
+  upload_bytes_per_minute bigint check (upload_bytes_per_minute between 1024 and 1000000000000),
   model_tokens_alert bigint check (model_tokens_alert > 0),
   model_tokens_per_day bigint check (model_tokens_per_day > 0),
   embedding_tokens_alert bigint check (embedding_tokens_alert > 0),
@@ -824,11 +826,15 @@ comment on table rag.tiers is 'Tiers of service: limits that orgs share, written
 comment on column rag.tiers.requests_per_day is
   'Requests per user and day, including those of all the user''s API keys; null: no daily limit.';
 comment on column rag.tiers.rag_requests_per_minute is
-  'Requests per user and minute to rag-search and rag-answer together; the next column: per user or key to all other '
-  'functions. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
+  'Requests per user and minute to rag-search and rag-answer together; the next column: per user to all other '
+  'functions, with all keys of the user. Null: the deployment''s limits (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
 comment on column rag.tiers.collections is
   'The maximum number of collections of an org; the next column: of documents per collection. Null: no limit.';
 comment on column rag.tiers.file_bytes is 'The maximum size of an uploaded file.';
+comment on column rag.tiers.storage_bytes is
+  'The maximum size of an org''s documents and original files together (rag.stored_bytes). Null: no limit.';
+comment on column rag.tiers.upload_bytes_per_minute is
+  'Bytes of files and texts that a user, with all API keys, may send to the ingestion API in a minute. Null: no limit.';
 comment on column rag.tiers.model_tokens_alert is
   'Tokens of an org and day, in prompts, replies and texts of rerankers, that cause an alert. Null: no alert.';
 comment on column rag.tiers.model_tokens_per_day is
@@ -850,9 +856,13 @@ create policy "signed-in callers read the tiers" on rag.tiers
 create policy "the worker sees which tiers are paused" on rag.tiers
   for select to rag_worker using (true);
 
-insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
-  ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
-  ('professional', 100000, null, null, 500 << 20);
+insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes, storage_bytes,
+  upload_bytes_per_minute)
+values
+  ('standard', null, null, null, null, 50::bigint << 30, 120 << 20),
+  ('free', 100, 5, 10, 10 << 20, 500 << 20, 30 << 20),
+  ('developer', 10000, 50, 1000, 100 << 20, 10::bigint << 30, 120 << 20),
+  ('professional', 100000, null, null, 500 << 20, 500::bigint << 30, 300 << 20);
 
 -- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
 -- members (SQL editor, seed, own back office); signed-in callers read their own rows.
@@ -2015,17 +2025,19 @@ create table rag.originals (
   owner_id uuid,
   bytes bytea check (length(bytes) <= 50000000),
   url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
+  object_bytes bigint check (object_bytes >= 0),
   path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
   content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   primary key (org_id, document_id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
-  check (num_nonnulls(bytes, url, path) > 0),
+  check (num_nonnulls(bytes, url, path, content_hash) > 0),
   check (split_part(path, '/', 1) = org_id::text)
 );
 
 comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
-comment on column rag.originals.bytes is 'Null for an address that is not fetched yet.';
+comment on column rag.originals.bytes is 'Null for an object, for an address that is not fetched yet, and for a file of a kind that is never read.';
+comment on column rag.originals.object_bytes is 'The size of the object.';
 comment on column rag.originals.path is
   'The path of a large file''s Storage object: org/collection/user/unique part/name.';
 comment on column rag.originals.content_hash is
@@ -2054,6 +2066,110 @@ create policy "an object is brought by who uploaded it" on rag.originals
 create policy "an object takes a place by who uploaded it" on rag.originals
   as restrictive for update to authenticated
   using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+
+-- Bytes that an org stores: the texts of its documents and their original files. Triggers on both tables write a row for
+-- each change, so that writers never wait for each other, and the sum of an org's rows is what its tier limits. As with
+-- rag.term_counts, a write from time to time folds the rows of its org into one.
+
+create table rag.stored_bytes (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  id bigint generated always as identity,
+  owner_id uuid check (owner_id is null),
+  bytes bigint not null,
+  primary key (org_id, id)
+);
+
+comment on table rag.stored_bytes is
+  'Bytes of an org''s documents and original files, objects of Storage included: a log of differences, whose sum the tier '
+  'limits.';
+comment on column rag.stored_bytes.owner_id is 'Always null: the sum is that of the org.';
+
+call rag.admit_members('stored_bytes');
+
+create policy "a key counts with a scope that writes" on rag.stored_bytes
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:write', 'collections:manage')))
+  with check ((select rag.has_scope('documents:write', 'collections:manage')));
+
+create function rag.check_storage(org_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  allowed constant bigint := (rag.org_tier(org_id)).storage_bytes;
+begin
+  if allowed < (select sum(stored.bytes) from rag.stored_bytes as stored where stored.org_id = check_storage.org_id) then
+    raise exception 'The tier of your org allows % MB of documents and files. Delete some, or ask for a larger tier.',
+      allowed >> 20
+      using errcode = 'PT429', detail = 'storage_limit_reached';
+  end if;
+end;
+$$;
+
+comment on function rag.check_storage is
+  'Raises PT429 if the org stores more bytes than its tier allows. Calls that run at the same time do not see each '
+  'other''s bytes, and may exceed the limit by them.';
+
+create function rag.count_stored_bytes()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  changes constant text := concat_ws(' union all ',
+    case when tg_op <> 'DELETE' then format('select org_id, %s from added', tg_argv[0]) end,
+    case when tg_op <> 'INSERT' then format('select org_id, -(%s) from removed', tg_argv[0]) end);
+  change record;
+begin
+  for change in execute format(
+    'select org_id, sum(bytes) as bytes from (%s) as change (org_id, bytes) group by org_id having sum(bytes) <> 0', changes)
+  loop
+    continue when not exists (select from rag.orgs where orgs.id = change.org_id);
+    insert into rag.stored_bytes (org_id, bytes) values (change.org_id, change.bytes);
+    -- A session of the deployer is not limited.
+    if change.bytes > 0 and auth.uid() is not null then
+      perform rag.check_storage(change.org_id);
+    end if;
+    if random() < 0.0625 then
+      with locked as (
+        select stored.ctid from rag.stored_bytes as stored where stored.org_id = change.org_id for update skip locked
+      ), gone as (
+        delete from rag.stored_bytes as stored using locked where stored.ctid = locked.ctid returning stored.bytes
+      )
+      insert into rag.stored_bytes (org_id, bytes)
+      select change.org_id, sum(gone.bytes) from gone having count(*) > 0;
+    end if;
+  end loop;
+  return null;
+end;
+$$;
+
+comment on function rag.count_stored_bytes is
+  'Trigger that adds the changed bytes of a statement to rag.stored_bytes and checks the limit of the tier. Its argument: the '
+  'bytes of a row. One write in sixteen folds the rows of the org. Nothing is counted for a deleted org.';
+
+create trigger count_bytes_of_new_documents after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+
+create trigger count_bytes_of_changed_documents after update on rag.documents
+  referencing old table as removed new table as added
+  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+
+create trigger count_bytes_of_deleted_documents after delete on rag.documents
+  referencing old table as removed
+  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+
+create trigger count_bytes_of_new_originals after insert on rag.originals
+  referencing new table as added
+  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+
+create trigger count_bytes_of_changed_originals after update on rag.originals
+  referencing old table as removed new table as added
+  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+
+create trigger count_bytes_of_deleted_originals after delete on rag.originals
+  referencing old table as removed
+  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
 
 -- Facets: the filterable values of a document besides its own columns (origin, author, state, labels, type, each entry
 -- of its metadata). The operators of jsonb and numeric are not leakproof, and under row security would scan the whole
@@ -2679,7 +2795,7 @@ comment on function public.rag_complete_job is
 
 create function public.rag_fail_job(
   code text default null, message text default null, retry_seconds integer default null,
-  is_attempt boolean default true
+  is_attempt boolean default true, discards_original boolean default false
 )
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -2692,6 +2808,11 @@ begin
     update rag.documents
     set status = 'failed', error_code = code, error_message = message, updated_at = clock_timestamp()
     where documents.org_id = job.org_id and documents.id = job.document_id and job.kind = 'ingestion';
+    if discards_original then
+      update rag.originals
+      set bytes = null, path = null, object_bytes = null
+      where originals.org_id = job.org_id and originals.document_id = job.document_id and originals.url is null;
+    end if;
   end if;
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
@@ -2708,6 +2829,8 @@ $$;
 comment on function public.rag_fail_job is
   'End the attempt of a job that failed (with an error) or is postponed (without one). The job is due again after '
   'retry_seconds; null: never, and the document of an ingestion gets the error. is_attempt: whether the attempt counts. '
+  'discards_original: whether a file that cannot be read at all is deleted; its hash stays, so that a second upload of it '
+  'replaces the document. '
   'For a job that is due again, the document is neither changed nor locked: its lock may be the lock that the job could '
   'not get.';
 
@@ -3022,6 +3145,7 @@ declare
   bytes bytea;
   -- Null for an object or a URL until the worker has read the content (rag_store_content).
   hash text;
+  size bigint;
   input record;
   stored rag.documents;
 begin
@@ -3036,13 +3160,14 @@ begin
     raise exception 'The collection was deleted. Choose another collection.'
       using errcode = 'PT409', detail = 'collection_deleted';
   end if;
-  perform rag.check_file_size(
-    home.org_id, coalesce(length(bytes), case when input.path is not null then input.size_bytes end));
+  size := coalesce(length(bytes), case when input.path is not null then input.size_bytes end);
+  perform rag.check_file_size(home.org_id, size);
   stored := rag.take_upload_once(home, input.path);
   if stored.id is not null then
     return next rag.render(stored);
     return;
   end if;
+  perform rag.count_upload(home.org_id, size);
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
@@ -3061,7 +3186,8 @@ begin
   perform rag.check_document_quota(home);
   perform rag.check_not_duplicate(stored, hash);
 
-  perform rag.store_original(stored, bytes, input.url, input.path, hash);
+  perform rag.store_original(
+    stored, bytes, input.url, input.path, case when input.path is not null then size end, hash);
   perform rag.enqueue_job(
     stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.render(stored);
@@ -3075,7 +3201,7 @@ comment on function public.rag_add_document is
   '(rag_begin_upload). A second call with the same path returns the same document. A document replaces the earlier one '
   'with the same external_id, which searches return until the job is done. PT409 for a deleted collection, and for '
   'bytes that a document of the collection already has; hint has the id of that document. PT429 for more documents '
-  'and PT413 for larger files than the org''s tier allows; PT404 for an unknown upload.';
+  'or bytes and PT413 for larger files than the org''s tier allows; PT404 for an unknown upload.';
 
 create function rag.check_file_size(org_id uuid, size_bytes bigint)
 returns void
@@ -3121,19 +3247,22 @@ comment on function rag.take_upload_once is
   'The document that an earlier call created from the upload. Without such a document, the function takes the upload '
   '(rag.take_upload) and returns null.';
 
-create function rag.store_original(stored rag.documents, bytes bytea, url text, path text, content_hash text)
+create function rag.store_original(
+  stored rag.documents, bytes bytea, url text, path text, object_bytes bigint, content_hash text
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path, content_hash)
+  insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path, object_bytes,
+    content_hash)
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, store_original.bytes, store_original.url,
-    store_original.path, store_original.content_hash)
+    store_original.path, store_original.object_bytes, store_original.content_hash)
   on conflict (org_id, document_id)
   -- For a URL, the bytes of an earlier fetch stay until the URL is fetched again.
   do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
-    url = excluded.url, path = excluded.path, created_at = now(),
+    url = excluded.url, path = excluded.path, object_bytes = excluded.object_bytes, created_at = now(),
     content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
 exception when unique_violation then
   raise exception 'Another call is adding a document of the same content. Wait for its result.'
@@ -4172,7 +4301,8 @@ comment on column rag.api_keys.prefix is 'The first characters of the key, which
 comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
 comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
 comment on column rag.api_keys.requests_per_minute is
-  'Set by the deployer: this key''s own limit a minute over the functions that take keys.';
+  'Set by the deployer: this key''s own limit a minute over the functions that take keys. It counts for its user too, whose '
+  'limit a higher one replaces (rag.caller_limits).';
 comment on column rag.api_keys.last_used_at is
   'As exact as the functions'' caches, which keep a key for less than a minute.';
 comment on column rag.api_keys.replaced_at is
@@ -11932,7 +12062,7 @@ comment on function public.rag_record_metrics is
 
 create table rag.rate_limits (
   caller_id uuid not null,
-  bucket text not null check (bucket ~ '^(rag|api|day|ingest|(day )?link [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$'),
+  bucket text not null check (bucket ~ '^(rag|api|day|ingest|upload|(day )?link [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$'),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
   hits bigint not null check (hits >= 0),
@@ -11944,7 +12074,7 @@ comment on column rag.rate_limits.caller_id is 'A user, or an API key: rag.calle
 comment on column rag.rate_limits.bucket is
   'rag: rag-search and rag-answer; api: all other functions; day: all functions, for a user and all keys of the user, '
   'by the tier. ingest: kilobytes of text that a user and the user''s keys sent to functions that store it before '
-  'they respond. link and day link, each with the id of a document: its downloads by links that the user created.';
+  'they respond. upload: kilobytes of files and texts for the worker, by the tier. link and day link, each with the id of a document: its downloads by links that the user created.';
 
 alter table rag.rate_limits enable row level security;
 alter table rag.rate_limits force row level security;
@@ -11953,6 +12083,13 @@ create policy "callers spend their own budget" on rag.rate_limits
   for all to authenticated
   using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
   with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
+
+-- A link has windows for each document. Those of users are reused.
+create policy "the worker sees ended windows of links" on rag.rate_limits
+  for select to rag_worker using (bucket like '%link %' and started_at < now() - interval '1 day');
+
+create policy "the worker removes ended windows of links" on rag.rate_limits
+  for delete to rag_worker using (bucket like '%link %' and started_at < now() - interval '1 day');
 
 create table rag.request_counts (
   user_id uuid not null,
@@ -11986,21 +12123,30 @@ as $$
     from rag.orgs
     join rag.tiers on tiers.name = orgs.tier
     where orgs.id = any (array(select rag.current_org_ids()))
+  ), own as (
+    select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer as per_minute
   ), rates (requests, window_seconds, precedence) as (
-    select own.per_minute, 60, 1
-    from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
-    where own.per_minute is not null
-    union all
     select coalesce(per_minute, caller_limits.requests),
-      case when per_minute is null then caller_limits.window_seconds else 60 end, 2
+      case when per_minute is null then caller_limits.window_seconds else 60 end, 1
     from tiers_of_caller
     union all
-    select caller_limits.requests, caller_limits.window_seconds, 3
-  )
-  (
-    select rag.caller_id(), caller_limits.bucket, rates.requests, rates.window_seconds
+    select caller_limits.requests, caller_limits.window_seconds, 2
+  ), shared as (
+    select rates.requests, rates.window_seconds
     from rates
     order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
+    limit 1
+  )
+  select rag.caller_id(), caller_limits.bucket, own.per_minute, 60 from own where own.per_minute is not null
+  union all
+  (
+    select auth.uid(), caller_limits.bucket, higher.requests, higher.window_seconds
+    from (
+      select shared.requests, shared.window_seconds from shared
+      union all
+      select own.per_minute, 60 from own where own.per_minute is not null
+    ) as higher
+    order by higher.requests::numeric / higher.window_seconds desc
     limit 1
   )
   union all
@@ -12012,8 +12158,9 @@ $$;
 
 comment on function rag.caller_limits is
   'The limits of the caller: one for the bucket and, if the tier has one, a daily limit. The limit for the bucket is '
-  'the API key''s limit per minute, else the tier''s, else `requests` in `window_seconds`. A user in several orgs '
-  'has the highest limit of their tiers. (The daily count of a user covers all orgs, so requests in other orgs may '
+  'the tier''s, else `requests` in `window_seconds`, and counts for the user, whatever API key is used. A user in several '
+  'orgs has the highest limit of their tiers. A key with a limit of its own has a window of its own besides, and a higher '
+  'limit replaces the user''s for requests of this key. (The daily count of a user covers all orgs, so requests in other orgs may '
   'exhaust the daily limit of a key.) A download link has the same limits as its user, in windows of its own.';
 
 create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
@@ -12050,6 +12197,35 @@ $$;
 comment on function rag.count_hits is
   'Count `amount` requests in one window, if the limit permits them; returns the state of the window. Atomic for '
   'any number of callers: the row is locked before it is compared, until the caller commits.';
+
+create function rag.count_upload(org_id uuid, size_bytes bigint)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  kilobytes constant integer := (rag.org_tier(org_id)).upload_bytes_per_minute / 1024;
+  counted record;
+begin
+  -- The worker fetches a source at its own pace, and a database session is not limited.
+  if kilobytes is null or coalesce(size_bytes, 0) = 0 or rag.lease_of_token() is not null
+    or coalesce(current_setting('request.headers', true), '') = ''
+  then
+    return;
+  end if;
+  select * into counted
+  from rag.count_hits(auth.uid(), 'upload', kilobytes, 60, least(ceil(size_bytes / 1024.0), kilobytes)::integer);
+  if not counted.admitted then
+    raise exception 'You sent more than % MB of files and texts in a minute. Please wait, or send less at once.',
+      round(kilobytes / 1024.0, 1)
+      using errcode = 'PT429', detail = 'upload_limit_reached',
+        hint = ceil(extract(epoch from counted.resets_at - clock_timestamp()))::text;
+  end if;
+end;
+$$;
+
+comment on function rag.count_upload is
+  'Count an upload against the bytes a minute of the user, which the tier of the org limits; PT429 above the limit, with the '
+  'seconds until the end of the minute in hint. A larger file than the limit takes a whole minute.';
 
 create function rag.count_request(function text, outcome text)
 returns void
@@ -12088,7 +12264,7 @@ as $$
 declare
   link constant text := 'link ' || (auth.jwt() -> 'rag' ->> 'document');
   per record;
-  paid record;
+  paid rag.rate_limits[] := '{}';
 begin
   perform rag.begin_call(needs_org => false);
   if auth.uid() is null or coalesce(requests, 0) < 1
@@ -12112,24 +12288,25 @@ begin
   -- The org's quotas are not for the recipient of a link.
   exceeded_quotas := case when link is null then rag.exceeded_quotas() else '{}' end;
   has_org := exists (select from rag.current_org_ids());
-  -- The daily window is always last, so that concurrent requests lock their rows in the same order.
+  -- The key's window is first and the daily window last, so that concurrent requests lock their rows in the same order.
   for per in
     select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
-    order by named.bucket like 'day%'
+    order by named.bucket like 'day%', named.caller_id = auth.uid()
   loop
     select per.requests, per.window_seconds, counted.*
     into allowed, seconds, hits, resets_at, admitted
     from rag.count_hits(per.caller_id, per.bucket, per.requests, per.window_seconds, amount) as counted;
     return next;
     exit when not admitted;
-    paid := per;
+    paid := paid || row(per.caller_id, per.bucket, per.window_seconds, resets_at, hits)::rag.rate_limits;
   end loop;
 
-  if not admitted and paid is not null then
-    -- The daily limit is reached, so the count of this request in the earlier window is undone.
+  if not admitted then
+    -- A later limit is reached, so the count of this request in the earlier windows is undone.
     update rag.rate_limits as spent set hits = spent.hits - amount
-    where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
-      and spent.window_seconds = paid.window_seconds;
+    from unnest(paid) as earlier
+    where spent.caller_id = earlier.caller_id and spent.bucket = earlier.bucket
+      and spent.window_seconds = earlier.window_seconds;
   end if;
 
   perform rag.count_request(function, case when admitted then 'admitted' else 'limited' end);
@@ -12266,13 +12443,17 @@ as $$
     delete from rag.org_calls
     where day = (select min(old.day) from rag.org_calls as old where old.day < rag.first_counted_day())
     returning 1
+  ), ended as (
+    delete from rag.rate_limits
+    where bucket like '%link %' and started_at < now() - interval '1 day'
+    returning 1
   )
-  select count(*) from removed;
+  select (select count(*) from removed) + (select count(*) from ended);
 $$;
 
 comment on function public.rag_remove_old_calls is
-  'For the worker: remove the counts of the oldest day that is more than 90 days ago, and return their '
-  'number. More days need more calls.';
+  'For the worker: remove the counts of the oldest day that is more than 90 days ago, and the windows of download links '
+  'that have ended, and return the number of both. More days need more calls.';
 
 create function rag.count_org_call()
 returns void
@@ -12915,7 +13096,7 @@ comment on column rag.request_records.owner_id is 'The user who asked.';
 comment on column rag.request_records.collection_id is
   'The one collection whose id was searched; null for several, and for one that was searched by its name with a key '
   'that is not bound. A key that is bound to a collection sees its records alone.';
-comment on column rag.request_records.request_id is 'X-Request-Id of the response. A client may send the same id again.';
+comment on column rag.request_records.request_id is 'X-Request-Id of the response. Clients choose it, so several records may have the same.';
 comment on column rag.request_records.queries is
   'The searches: the interpreted question with its mode, filters and number of passages.';
 comment on column rag.request_records.passages is
@@ -13073,6 +13254,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   own constant uuid[] := array(select rag.current_org_ids());
+  ids uuid[];
   found_record rag.request_records;
 begin
   perform rag.require_scope('chat:read', 'retrievals:read');
@@ -13080,11 +13262,15 @@ begin
     select * into found_record from rag.request_records where org_id = any (own) and id = record_id::uuid;
   end if;
   if found_record.id is null then
-    select * into found_record
-    from rag.request_records
-    where org_id = any (own) and request_id = record_id
-    order by owner_id = auth.uid() desc, created_at desc
-    limit 1;
+    ids := array(
+      select id from rag.request_records where org_id = any (own) and request_id = record_id
+      order by created_at desc limit 10);
+    -- Clients choose request ids: none of these requests may take the place of another.
+    if cardinality(ids) > 1 then
+      raise exception 'Several requests have this id. Use the id of a record, the latest first: %', array_to_string(ids, ', ')
+        using errcode = 'PT409', detail = 'request_id_repeated';
+    end if;
+    select * into found_record from rag.request_records where org_id = any (own) and id = ids[1];
   end if;
   if found_record.id is null then
     raise exception 'There is no record of such a request. Check its id, and that your organization records requests.'
@@ -13095,8 +13281,8 @@ end;
 $$;
 
 comment on function rag.get_record is
-  'The record of that id, or the latest with that request id: the caller''s own before those of others. PT404 for a '
-  'record that the caller may not read.';
+  'The record of that id, or the only one with that request id. PT404 for a record that the caller may not read, PT409 '
+  'with the ids of the records if the caller may read several with that request id.';
 
 create function rag.passages_of_record(record rag.request_records)
 returns jsonb
@@ -13200,7 +13386,7 @@ comment on function public.rag_get_record_settings is
   '{"org_id", "retention_days"}: the days for which the org records requests, null if it records none. Every member '
   'may know. PT400 and PT404 as rag.resolve_org.';
 
-create function public.rag_update_record_settings(org_id uuid default null, retention_days integer default null)
+create function public.rag_update_record_settings(retention_days integer, org_id uuid default null)
 returns jsonb
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
@@ -13910,7 +14096,7 @@ grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
   on rag.api_keys to authenticated;
 grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
-grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
+grant select, insert, update, delete on rag.postings, rag.term_counts, rag.stored_bytes to authenticated;
 grant select, insert, delete on rag.object_removals to authenticated;
 grant select, insert, delete on rag.webhooks to authenticated;
 grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
@@ -13969,6 +14155,7 @@ grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored,
   deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
+grant select (bucket, started_at), delete on rag.rate_limits to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
 grant select (id, tier, served), update (served) on rag.orgs to rag_worker;
 grant select (name, is_paused) on rag.tiers to rag_worker;
@@ -14050,7 +14237,7 @@ begin
       ('guarded', 'rag_delete_source(uuid,boolean)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_extend_job(text,integer)'),
-      ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
+      ('guarded', 'rag_fail_job(text,text,integer,boolean,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
@@ -14117,7 +14304,7 @@ begin
       ('guarded', 'rag_summarize_records(integer)'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
-      ('guarded', 'rag_update_record_settings(uuid,integer)'),
+      ('guarded', 'rag_update_record_settings(integer,uuid)'),
       ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)

@@ -440,6 +440,47 @@ def test_a_tier_limits_the_size_of_files(people: People, world: World, home: str
     assert len(titles(people.ann, home)) == 1
 
 
+def test_a_user_s_uploads_are_limited_by_the_minute_over_all_keys(people: People, world: World, home: str):
+    world.tier(people.acme, upload_bytes_per_minute=4096)
+    accepted(upload(people.ann, home, b"a" * 2000))
+    accepted(write(people.ann, home, "b" * 1000))
+    key = json_of(people.ann.request("POST", "/api/keys", {"name": "k", "scopes": ["documents:write"]}), 201)
+    text = {"collection_id": home, "content": "c" * 2000}
+    response = people.ann.request("POST", f"{PATH}/text", text, token=key["key"])
+    refused = error(response, 429)
+    assert (refused["type"], refused["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+    document = {"title": "x", "bytes": base64.b64encode(b"d" * 2000).decode()}
+    direct = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
+    assert (direct.status_code, direct.json()["details"]) == (429, "upload_limit_reached")
+    assert len(titles(people.ann, home)) == 2
+    # A refused upload is not counted: a smaller one fits. Other members have minutes of their own.
+    accepted(write(people.ann, home, "e" * 1000))
+    accepted(upload(people.alf, home, b"f" * 4096))
+    minute = "update rag.rate_limits set started_at = started_at - interval '1 minute' where caller_id = %s"
+    world.sql(minute, people.ann.id)
+    # A larger file takes a whole minute.
+    accepted(upload(people.ann, home, b"g" * 9000))
+    assert error(write(people.ann, home, "h"), 429)["code"] == "rate_limit_exceeded"
+
+
+def test_a_tier_limits_the_bytes_of_all_documents_and_files(people: People, world: World, home: str):
+    world.tier(people.acme, storage_bytes=5000)
+    first = accepted(upload(people.ann, home, b"a" * 2000, private="true"))
+    accepted(upload(people.ann, home, b"b" * 2000))
+    # Another member's private file counts too.
+    full = error(upload(people.alf, home, b"c" * 2000), 429)
+    assert (full["type"], full["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+    assert people.ann.request("DELETE", f"{PATH}/{first['id']}").status_code == 204
+    accepted(upload(people.alf, home, b"c" * 2000))
+    # A text counts besides its file.
+    work(people.ann)
+    statuses = world.sql(
+        "select status, error_code from rag.documents where collection_id = %s order by created_at", home
+    )
+    assert statuses == [("failed", "storage_limit_reached")] * 2
+
+
 def test_a_file_name_loses_its_path(people: People, home: str):
     for name, stored in (
         ("../../etc/passwd.txt", "passwd.txt"),

@@ -181,16 +181,34 @@ def test_a_failure_to_record_does_not_fail_the_request(members: People, settings
     assert record_of(members.ann, ask(members.ann))["answered"]
 
 
-def test_a_repeated_request_id_names_the_latest_record_of_the_caller(members: People):
+def test_requests_with_one_id_are_named_by_their_records(members: People, world: World):
     ann, ada = members.ann, members.ada
-    for actor, question in ((ann, UNANSWERABLE), (ann, QUESTION), (ada, UNANSWERABLE)):
-        ask(actor, question, **{"X-Request-Id": "mine"})
-    assert record_of(members.ann, "mine")["question"] == QUESTION
-    own = record_of(members.ada, "mine")
-    assert (own["user_id"], own["question"]) == (members.ada.id, UNANSWERABLE)
-    # An admin reads every record by its id.
-    of_ann = record_of(members.ann, "mine")
-    assert record_of(members.ada, of_ann["id"]) == of_ann
+    by_time = "select id::text from rag.request_records where request_id = 'mine' order by created_at desc"
+    ask(ann, UNANSWERABLE, **{"X-Request-Id": "mine"})
+    assert record_of(ann, "mine")["question"] == UNANSWERABLE
+    ask(ada, **{"X-Request-Id": "mine"})
+    # Ann does not see the record of the admin, and the admin sees both.
+    assert record_of(ann, "mine")["user_id"] == ann.id
+    ((of_ada,), (of_ann,)) = world.sql(by_time)
+    ask(ann, **{"X-Request-Id": "mine"})
+    for actor, count in ((ann, 2), (ada, 3)):
+        for method, path, body in (
+            ("GET", "", None),
+            ("POST", "/replay", None),
+            ("POST", "/feedback", {"rating": "up"}),
+            ("POST", "/label", {"verdict": "wrong"}),
+        ):
+            if path == "/label" and actor is ann:
+                continue
+            refused = platform_error(actor.request(method, f"/v1/records/mine{path}", body), 409)
+            assert refused["code"] == "request_id_repeated"
+            listed = [record_id for (record_id,) in world.sql(by_time) if actor is ada or record_id != of_ada]
+            assert len(listed) == count
+            assert refused["message"].endswith(f": {', '.join(listed)}")
+    # Each is labelled and rated by the id of its record.
+    assert label(ada, of_ann, "wrong").status_code == 204
+    assert record_of(ada, of_ada)["label"] is None
+    assert record_of(ann, of_ann)["label"]["verdict"] == "wrong"
 
 
 def test_nothing_of_a_deleted_passage_is_readable(members: People, world: World):
@@ -243,6 +261,14 @@ def test_an_invalid_retention_or_feedback_is_refused(members: People):
     ):
         answer = members.ada.request(method, f"/v1/records/{path}", body)
         assert platform_error(answer, 400)["details"]["field"] == field, body
+
+
+def test_a_retention_that_is_left_out_deletes_no_record(members: People):
+    request_id = ask(members.ann)
+    body = platform_error(members.ada.request("PATCH", "/v1/records/settings", {}), 400)
+    assert body["details"]["field"] == "retention_days"
+    assert members.ada.rpc("rag_update_record_settings", {"org_id": members.acme.id}).status_code == 404
+    assert record_of(members.ann, request_id)
 
 
 def test_an_asker_rates_an_answer(members: People):

@@ -281,6 +281,16 @@ def test_a_missing_bucket_postpones_documents(
     assert uploading.work() == BatchResult(claimed=1, postponed=1)
 
 
+def test_an_object_counts_and_goes_if_it_is_never_read(uploading: Uploads, people: People, home: str):
+    row = uploading.bring(people.ann, home, b"\x1f\x8b" + b"\0" * 98)
+    bytes_of = "select sum(bytes)::integer from rag.stored_bytes where org_id = %s"
+    assert uploading.world.sql(bytes_of, people.acme.id) == [(100,)]
+    assert uploading.work() == BatchResult(claimed=1, failed=1)
+    assert uploading.state_of(people.ann, row)["error"]["code"] == "unsupported_file_type"
+    assert uploading.world.sql(bytes_of, people.acme.id) == [(0,)]
+    assert uploading.remove() == 1
+
+
 def test_the_worker_reads_no_more_than_the_tier_allows(uploading: Uploads, people: People, home: str):
     row = uploading.bring(people.ann, home, page("The kiln is hot.", 100))
     uploading.world.tier(people.acme, file_bytes=50)

@@ -77,7 +77,7 @@ WITHOUT_ORG = {
 # Keys that are bound to a collection do not use these at all, or they have no collection.
 WITHOUT_COLLECTION = {
     "webhooks", "endpoints", "deliveries", "sources", "source_credentials", "source_items", "org_calls",
-    "token_usage",
+    "token_usage", "stored_bytes",
 }  # fmt: skip
 # Unique without org_id in front, and why no other tenant can learn anything from that.
 UNIQUE_ACROSS_ORGS = {

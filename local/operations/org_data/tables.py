@@ -33,6 +33,7 @@ NOT_EXPORTED = {
     "postings": "triggers write them for each chunk",
     "other_embeddings": "of another model than the chunks'; the command change-model makes them",
     "term_counts": "triggers write them for each posting",
+    "stored_bytes": "triggers write them for each document and original",
     "members": "in the manifest, by e-mail address",
     "api_keys": "their names are in the manifest; a key's hash is valid in one deployment",
     "webhooks": "their URLs are in the manifest, without secrets",

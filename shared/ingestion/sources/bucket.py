@@ -135,6 +135,8 @@ def _file_system(
             "read_timeout": READ_SECONDS,
             "retries": {"max_attempts": ATTEMPTS},
             "s3": {"addressing_style": "path"} if endpoint else {},
+            # Endpoints in the environment and in AWS's configuration files have not passed the guard.
+            "ignore_configured_endpoint_urls": True,
             # A proxy would connect to addresses that the resolver has not seen.
             "proxies": {},
             "connector_args": {"resolver": GuardedResolver(get_loop())},

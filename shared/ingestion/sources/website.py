@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 
@@ -166,8 +167,10 @@ class Website:
         return self._address.path.endswith((".xml", ".xml.gz"))
 
     def _is_within(self, url: str) -> bool:
-        """Whether the URL is the address or below it."""
-        return url == self._folder or url.startswith(self._folder.rstrip("/") + "/")
+        """Whether the URL is the address or below it, also after a server has decoded its path."""
+        return not _leaves_folder(url) and (
+            url == self._folder or url.startswith(self._folder.rstrip("/") + "/")
+        )
 
     def _own(self, text: str) -> httpx.URL | None:
         """The URL, if it is one of this host that may be requested."""
@@ -186,6 +189,16 @@ class Website:
 
     def _download(self, url: httpx.URL, max_bytes: int) -> Download:
         return fetch(str(url), self._networks, max_bytes, self._org_id, same_host=True)
+
+
+def _leaves_folder(url: str) -> bool:
+    """Whether the path has a `..` that is encoded, stands between encoded slashes, or has parameters
+    (`..;x`)."""
+    path = url.partition("?")[0].partition("#")[0]
+    # A server and the proxies in front of it may each decode the path once.
+    for _ in range(3):
+        path = unquote(path)
+    return any(part.partition(";")[0] == ".." for part in re.split(r"[/\\]", path))
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:

@@ -131,6 +131,29 @@ def test_an_unreadable_document_reports_the_reason_and_blocks_no_other(ann: Memb
     assert worker.work() == BatchResult()
 
 
+def test_no_file_of_a_kind_that_is_never_read_is_kept(ann: Member, world: World, worker: Worker):
+    archive, picture = b"\x1f\x8b" + b"\0" * 100, b"GIF89a"
+    never = ann.bring(archive, filename="a.bin", title="a.bin")
+    later = ann.bring(picture, filename="a.gif", title="a.gif")
+    assert worker.work() == BatchResult(claimed=2, failed=2)
+    assert ann.row(never)["error_code"] == ann.row(later)["error_code"] == "unsupported_file_type"
+    with pytest.raises(NotFound) as missing:
+        ann.original(never)
+    assert missing.value.code == "original_not_found"
+    # An operator may install what reads a picture.
+    assert ann.original(later) == picture
+    # A second upload of the bytes replaces the failed document.
+    again = ann.bring(archive, filename="a.bin", title="a.bin")
+    ids = "select id::text from rag.documents where collection_id = %s order by created_at"
+    assert [row for (row,) in world.sql(ids, ann.home)] == [later["id"], again["id"]]
+    assert worker.work() == BatchResult(claimed=1, failed=1)
+    # Another attempt needs another upload.
+    retry = "update rag.jobs set state = 'waiting', due_at = now() where document_id = %s"
+    world.sql(retry, again["id"])
+    assert worker.work() == BatchResult(claimed=1, failed=1)
+    assert ann.row(again)["error_code"] == "original_gone"
+
+
 def test_positions_of_passages_in_a_file_are_kept(ann: Member, world: World, worker: Worker):
     document = ann.bring(sample_files.pdf(3), title=None, filename="a.pdf")
     assert document["title"] == "a.pdf"

@@ -309,26 +309,41 @@ def key_of(actor: Actor, **claims: Any) -> tuple[str, str]:
     return key_id, actor.key_token(key=key_id, **claims)
 
 
-def test_a_key_and_its_user_have_separate_minutes_and_share_the_day(people: People, world: World):
+def test_a_user_s_keys_share_the_user_s_minute_and_day(people: People, world: World):
     world.tier(people.acme, day=7)
     (first, first_token), (second, second_token) = key_of(people.ann), key_of(people.ann)
-    assert tried(people.ann, 2, bucket="api", requests=3) == [True] * 2
-    assert tried(people.ann, 4, bucket="api", requests=3, token=first_token) == [True] * 3 + [False]
-    assert tried(people.ann, 3, bucket="api", requests=3, token=second_token) == [True, True, False]
-    assert tried(people.ann, 1, bucket="api", requests=3) == [False], "the day is spent"
+    assert tried(people.ann, 2, bucket="api", requests=5) == [True] * 2
+    assert tried(people.ann, 2, bucket="api", requests=5, token=first_token) == [True] * 2
+    assert tried(people.ann, 2, bucket="api", requests=5, token=second_token) == [True, False]
+    assert tried(people.ann, 1, bucket="api", requests=5) == [False]
+    set_back(world, people.ann, 60)
+    assert tried(people.ann, 3, bucket="api", requests=5, token=first_token) == [True, True, False]
     assert counts(world, people.ann) == [("api", 60, 2), ("day", 86400, 7)]
-    assert counts(world, first) == [("api", 60, 3)]
-    assert counts(world, second) == [("api", 60, 2)]
+    assert counts(world, first) == counts(world, second) == []
 
 
-def test_a_key_s_own_limit_overrides_the_tier_and_the_deployment(people: People, world: World):
-    world.tier(people.acme, api=3, rag=3)
-    for own in (2, 5):
-        key_id, token = key_of(people.ann, requests_per_minute=own)
-        limits: dict[str, Any] = {"bucket": "api", "requests": 600, "token": token}
-        assert tried(people.ann, own + 1, **limits) == [True] * own + [False]
-        assert counts(world, key_id) == [("api", 60, own)]
-    assert counts(world, people.ann) == [], "the user's own minute is as it was"
+def test_a_key_s_own_limit_counts_for_the_key_and_for_the_user(people: People, world: World):
+    world.tier(people.acme, day=9, api=3, rag=3)
+    slow, slow_token = key_of(people.ann, requests_per_minute=2)
+    fast, fast_token = key_of(people.ann, requests_per_minute=5)
+    other, other_token = key_of(people.ann, requests_per_minute=5)
+    limits: dict[str, Any] = {"bucket": "api", "requests": 600}
+    assert tried(people.ann, 3, **limits, token=slow_token) == [True, True, False]
+    # A higher limit is the user's for requests of this key. It is not one more for each key.
+    assert tried(people.ann, 3, **limits, token=fast_token) == [True, True, True]
+    assert tried(people.ann, 1, **limits, token=fast_token) == [False]
+    assert tried(people.ann, 1, **limits, token=other_token) == [False]
+    assert tried(people.ann, 1, **limits) == [False]
+    own = [("api", 60, 5), ("day", 86400, 5)]
+    assert counts(world, people.ann) == own
+    assert (counts(world, slow), counts(world, fast)) == ([("api", 60, 2)], [("api", 60, 3)])
+    # A request that a later window refuses is counted in no window.
+    assert counts(world, other) == [("api", 60, 0)]
+    world.sql("update rag.rate_limits set hits = 9 where caller_id = %s and bucket = 'day'", people.ann.id)
+    set_back(world, people.ann, 60)
+    assert tried(people.ann, 1, **limits, token=fast_token) == [False]
+    assert counts(world, people.ann) == [("api", 60, 0), ("day", 86400, 9)]
+    assert counts(world, fast) == [("api", 60, 3)]
 
 
 def test_a_malformed_key_limit_or_one_of_zero_admits_nothing(
@@ -381,6 +396,22 @@ def test_a_link_s_bucket_is_for_its_token_alone(people: People, world: World, su
             answer = people.ann.rpc("rag_check_rate_limit", hit_arguments(bucket=bucket), token=token)
             assert answer.status_code == 400, answer.text
             assert counts(world, people.ann) == []
+
+
+def test_the_worker_removes_ended_windows_of_links_alone(people: People, world: World):
+    document = str(uuid4())
+    token = people.ann.token(rag={"document": document})
+    link: dict[str, Any] = {"bucket": f"link {document}", "token": token}
+    world.tier(people.acme, day=3)
+    tried(people.ann, 1, **link)
+    tried(people.ann, 1)
+    before = counts(world, people.ann)
+    remove = "select public.rag_remove_old_calls()"
+    world.as_role("rag_worker", remove)
+    assert counts(world, people.ann) == before
+    set_back(world, people.ann, 86_401)
+    world.as_role("rag_worker", remove)
+    assert counts(world, people.ann) == [("day", 86400, 1), ("rag", 60, 1)]
 
 
 # -- text ---------------------------------------------------------------------------------------------

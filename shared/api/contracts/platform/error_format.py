@@ -18,6 +18,8 @@ CODES = {
     "rate_limited": "rate_limit_exceeded",
     "collection_limit_reached": "rate_limit_exceeded",
     "document_limit_reached": "rate_limit_exceeded",
+    "storage_limit_reached": "rate_limit_exceeded",
+    "upload_limit_reached": "rate_limit_exceeded",
     "body_too_large": "file_too_large",
 }
 

@@ -3,6 +3,7 @@
 import logging
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -152,6 +153,34 @@ def test_the_credentials_of_the_process_are_never_used(
     server.put("a.txt", b"a")
     with pytest.raises(CredentialsRefused):
         listed(Bucket("s3://docs", server.url, None, credentials, OWN))
+
+
+def test_no_endpoint_of_the_environment_or_of_a_configuration_file_is_used(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    server.put("a.txt", b"a")
+    configuration = tmp_path / "config"
+    service = f"s3 =\n  endpoint_url = {server.url}"
+    configuration.write_text(
+        f"[default]\nendpoint_url = {server.url}\nservices = own\n[services own]\n{service}\n"
+    )
+    # No address of AWS itself is asked.
+    monkeypatch.setattr(socket, "getaddrinfo", look_up_nothing)
+    for name, value in {
+        "AWS_ENDPOINT_URL": server.url,
+        "AWS_ENDPOINT_URL_S3": server.url,
+        "FSSPEC_S3_ENDPOINT_URL": server.url,
+        "AWS_CONFIG_FILE": str(configuration),
+    }.items():
+        with monkeypatch.context() as environment:
+            environment.setenv(name, value)
+            for credentials in (CREDENTIALS, None):
+                with pytest.raises(FetchFailed):
+                    listed(Bucket("s3://docs", None, None, credentials, AddressPolicy()))
+
+
+def look_up_nothing(*_: Any, **__: Any) -> list[Any]:
+    raise socket.gaierror
 
 
 def test_only_endpoints_of_the_settings_are_used(server: Server):

@@ -118,6 +118,26 @@ def test_a_redirect_out_of_the_address_or_of_robots_txt_is_left_out(site: websit
     assert website.fetch(third, None) is not None
 
 
+def test_no_encoded_dots_lead_out_of_the_folder(site: website_server.Website):
+    out = [
+        "%2e%2e/plan", "%2E%2E/plan", ".%2e/plan", "%2e./plan", "a/%2e%2e/%2e%2e/plan", "%2e%2e%2fplan",
+        "..%2Fplan", "..%5cplan", "%2e%2e%5Cplan", "%252e%252e/plan", "%25252e%25252e%25252fplan",
+        "..;x/plan", "%2e%2e", "a%2f%2e%2e",
+    ]  # fmt: skip
+    within = ["a", "a%2fb", "v1..2", "%2e%2ea", "b?to=..%2f%2e%2e/"]
+    site.list_pages(*(f"/docs/{path}" for path in (*out, *within)))
+    for address in ("/docs/", "/"):
+        items = listed(opened(site, address))
+        assert {item.id.removeprefix(f"{site.url}/docs/") for item in items} == set(within)
+    # A redirect does not lead out either.
+    site.put("/docs/a", "", 302, Location="/docs/%2e%2e/plan")
+    site.put("/docs/%2e%2e/plan", article("Plan", "The plan is secret."))
+    website = opened(site, "/docs/")
+    (item,) = (item for item in listed(website) if item.id.endswith("/docs/a"))
+    with pytest.raises(ItemLeftOut):
+        website.fetch(item, None)
+
+
 def nested(site: website_server.Website) -> None:
     site.put("/sitemap.xml", index_of(f"{site.url}/second.xml"))
     site.put("/second.xml", index_of(f"{site.url}/third.xml"))
