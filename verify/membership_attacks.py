@@ -45,6 +45,11 @@ class Row:
     ctid: str
     values: str
 
+    @property
+    def source(self) -> str:
+        """A query whose parameter is the values."""
+        return f"select {self.columns} from jsonb_populate_record(null::{self.table}, %s::jsonb)"  # noqa: S608
+
 
 def attack_memberships(sweep: Sweep, memberships: Memberships) -> Iterator[Finding]:
     """Findings about users who write memberships. A user without an org becomes a member of the victim org,
@@ -77,8 +82,7 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
             _act_as(database, stranger, role)
             # A second time: a row may refer to a later one.
             for row in as_victim * 2:
-                source = f"select {row.columns} from jsonb_populate_record(null::{row.table}, %s::jsonb)"
-                _attempt(database, f"insert into {row.table} ({row.columns}) {source}", row.values)
+                _attempt(database, f"insert into {row.table} ({row.columns}) {row.source}", row.values)
             yield f"a user without an org adds themselves as {role}", _has(database, stranger, actors.org_id)
     own = (stranger, actors.foreign_org_id, "member")
     for attack, wanted, before, gained in (
@@ -100,9 +104,10 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
             rows = added(*before)
             _act_as(database, stranger)
             for row in rows:
+                update = f"update {row.table} set ({row.columns}) = ({row.source}) where ctid = %s::tid"  # noqa: S608
                 for template in wanted:
                     if template.table == row.table:
-                        _update(database, row, template.values)
+                        _attempt(database, update, template.values, row.ctid)
             yield attack, _has(database, stranger, *gained)
     for attack, caller in (
         ("a member removes an admin", actors.colleague),
@@ -114,13 +119,6 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
             for row in rows:
                 _attempt(database, f"delete from {row.table} where ctid = %s::tid", row.ctid)  # noqa: S608
             yield attack, not _has(database, stranger, actors.org_id)
-
-
-def _update(database: Connection, row: Row, values: str) -> None:
-    columns = row.columns
-    source = f"select {columns} from jsonb_populate_record(null::{row.table}, %s::jsonb)"  # noqa: S608
-    statement = f"update {row.table} set ({columns}) = ({source}) where ctid = %s::tid"  # noqa: S608
-    _attempt(database, statement, values, row.ctid)
 
 
 def _rows_written(database: Connection) -> list[Row]:

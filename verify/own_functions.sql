@@ -20,7 +20,7 @@ unbound as (
 -- All but those of extensions, of the release, and of Supabase. A trigger may add orgs (docs/install.md).
 functions as (
   select pg_proc.oid, prosecdef, proowner, prorettype = 'trigger'::regtype as is_trigger, proconfig,
-    regexp_replace(proname, '(\W)', '\\\1', 'g') as pattern,
+    lower(proname) as name,
     regexp_replace(array_to_string(proargnames, '|'), '[^\w|]', '', 'g') as arguments, lanname not in ('sql', 'plpgsql') as is_opaque,
     regexp_replace(concat_ws(' ', coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc), array_to_string(proconfig, ' ')),
       '\minsert\s+into\s+rag\.orgs\M', '', 'gi') as text
@@ -41,35 +41,44 @@ readers (id) as (
   join pg_rewrite on classid = 'pg_rewrite'::regclass and pg_rewrite.oid = objid
 ),
 triggers as (
-  select tgname, tgrelid, tgfoid, relowner, regexp_replace(relname, '(\W)', '\\\1', 'g') as pattern from pg_trigger join pg_class on pg_class.oid = tgrelid
+  select tgname, tgrelid, tgfoid, relowner, lower(relname) as name from pg_trigger join pg_class on pg_class.oid = tgrelid
   where not tgisinternal and tgenabled <> 'D' and relnamespace <> 'rag'::regnamespace
 ),
+-- The names that a text calls, and those of the tables and views that it uses.
+calls (id, name) as materialized (
+  select distinct oid, lower(coalesce(found[1], found[2]))
+  from functions cross join regexp_matches(text, '(?:"([^"]+)"|([\w$]+))\s*\(', 'g') as found
+),
+uses (id, name) as materialized (
+  select distinct oid, lower(coalesce(found[1], found[2]))
+  from functions cross join regexp_matches(text,
+    '(?:\m(?:from|join|into|update|table|only)\s+|,\s*)(?:(?:"[^"]+"|[\w$]+)\s*\.\s*)?(?:"([^"]+)"|([\w$]+))', 'gi') as found
+),
 -- Why the text of a function leads to schema rag, whatever rights it has.
-reasons (id, reason) as (
+reasons (id, reason) as materialized (
   select oid, case
     when text ~* '\mrag\M|\mrag_|\mis_org_member\M' then 'it names schema rag or an exposed function'
     when is_opaque or text ~* concat_ws('|', '\mexecute\M(?!\s+(function|procedure|on)\M)', 'u&["'']', 'search_path''',
       '\m(query|cursor|table|schema|database)_to_xml', '\mts_(stat|rewrite)\M', '\mdblink', '\mcrosstab', '\mconnectby\M',
       '\mcron"?\."?schedule') then 'it builds statements at run time'
-    when exists (
-      select from readers join pg_class on pg_class.oid = readers.id
-      where relnamespace <> 'rag'::regnamespace
-        and text ~* format('\m(from|join|into|update|table|only)\s+("?\w+"?\.)?"?%s\M',
-          regexp_replace(relname, '(\W)', '\\\1', 'g')))
+    when oid in (
+      select uses.id
+      from uses join pg_class on lower(relname) = uses.name join readers on readers.id = pg_class.oid
+      where relnamespace <> 'rag'::regnamespace)
       then 'it uses a view of schema rag'
     end
   from functions
 ),
+-- Which function's text leads to which: by its name, or by a table whose trigger it is.
+edges (caller, callee) as materialized (
+  select calls.id, functions.oid from calls join functions using (name)
+  union
+  select uses.id, tgfoid from uses join triggers using (name)
+),
 reaching (id) as (
   select id from reasons where reason is not null
   union
-  select caller.oid
-  from reaching join functions as callee on callee.oid = reaching.id join functions as caller on caller.oid <> callee.oid
-  where caller.text ~* format('\m%s"?\s*\(', callee.pattern)
-    or exists (
-      select from triggers
-      where tgfoid = callee.oid
-        and caller.text ~* format('\m(into|update|from|only)\s+("?\w+"?\.)?"?%s\M', triggers.pattern))
+  select caller from reaching join edges on callee = reaching.id
 ),
 -- `executed`: how a caller gets the function to run; null: in no way.
 judged as (

@@ -66,7 +66,9 @@ def _ask_for_membership(sweep: Sweep, function: sql_functions.SqlFunction) -> It
 def _ask_for_plan(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:
     """A plan has the numbers of rows that the policies hide."""
     request, attack = function.request(sweep.objects.shared, optional=True), "a plan"
-    headers = bearer(sweep.actors.token(sweep.actors.stranger)) | {"Accept": "application/vnd.pgrst.plan+json"}
+    headers = bearer(sweep.actors.token(sweep.actors.stranger)) | {
+        "Accept": "application/vnd.pgrst.plan+json"
+    }
     if sweep.attempt(function.name, attack, request, headers).is_success:
         yield Finding(function.name, attack, "PostgREST shows it: set pgrst.db_plan_enabled to false")
 
@@ -195,7 +197,9 @@ def sweep_tables(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> 
 def _ask_for_schemas(sweep: Sweep) -> Iterator[Finding]:
     """A request for a table that is in no schema tells whether PostgREST exposes the schema."""
     hidden = sorted(("rag", "auth", *PLATFORM))
-    present = "select nspname from pg_namespace where nspname = any (%s) and nspname <> 'graphql_public' order by 1"
+    present = (
+        "select nspname from pg_namespace where nspname = any (%s) and nspname <> 'graphql_public' order by 1"
+    )
     for (schema,) in sweep.actors.sql(present, hidden):
         request = Request("GET", "/rest/v1/no_such_table", headers={"Accept-Profile": schema})
         target, attack = f"schema {schema}", "a request for a table"

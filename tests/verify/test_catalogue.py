@@ -285,7 +285,8 @@ HOLES = [
         "create view public.joins with (security_invoker) as select null::uuid as org_id; "
         "create function public.enter() returns trigger language plpgsql security definer as "
         "'begin insert into rag.members values (new.org_id, auth.uid()); return new; end'; "
-        "create trigger instead instead of insert on public.joins for each row execute function public.enter()",
+        "create trigger enter instead of insert on public.joins for each row "
+        "execute function public.enter()",
         "function public.enter()",
         "security definer",
     ),
@@ -538,15 +539,16 @@ set local role postgres;
 create table public.profiles (id uuid primary key, email text);
 create table public.teams (id uuid primary key, name text);
 create table public.team_members (team_id uuid references public.teams on delete cascade, user_id uuid);
-create function public.handle_new_user() returns trigger language plpgsql security definer set search_path = '' as
+create function public.handle_new_user() returns trigger language plpgsql security definer as
   'begin insert into public.profiles values (new.id, new.email); return new; end';
-create trigger handle_new_user after insert on auth.users for each row execute function public.handle_new_user();
-create function public.create_org() returns trigger language plpgsql security definer set search_path = '' as
+create trigger handle_new_user after insert on auth.users
+  for each row execute function public.handle_new_user();
+create function public.create_org() returns trigger language plpgsql security definer as
   'begin insert into rag.orgs (id, name) values (new.id, new.name); return new; end';
 create trigger create_org after insert on public.teams for each row execute function public.create_org();
-create function public.is_team_member(team uuid) returns boolean language sql security definer set search_path = '' as
+create function public.is_team_member(team uuid) returns boolean language sql security definer as
   'select exists (select from public.team_members where team_id = team and user_id = auth.uid())';
-create function public.create_team(name text) returns uuid language sql security definer set search_path = '' as
+create function public.create_team(name text) returns uuid language sql security definer as
   $$ with team as (insert into public.teams values (gen_random_uuid(), name) returning id)
   insert into public.team_members select id, auth.uid() from team returning team_id $$;
 create function public.touch() returns trigger language plpgsql as 'begin return new; end';
@@ -554,7 +556,7 @@ create trigger touch before update on public.team_members for each row execute f
 create function public.search(word text) returns setof json language plpgsql set search_path = '' as
   $$ begin perform set_config('app.word', word, true);
   return query execute format('select to_json(t) from public.%I t', word); end $$;
-create function public.nearest(question extensions.vector) returns setof jsonb language sql set search_path = '' as
+create function public.nearest(question extensions.vector) returns setof jsonb language sql as
   $$ select to_jsonb(r) from public.rag_match(question, 5, '{}') r $$;
 reset role;
 """
@@ -589,7 +591,8 @@ def test_the_versions_of_supabase_auth_are_no_difference(superuser: Connection, 
     """Of its migrations 00, 20211124214934, 20211202183645 and 20220224000811."""
     with superuser.transaction(force_rollback=True):
         superuser.execute(
-            f"create or replace function auth.uid() returns uuid language sql stable as $$\n select {body}\n$$".encode()
+            "create or replace function auth.uid() returns uuid language sql stable as "
+            f"$$\n select {body}\n$$".encode()
         )
         assert catalogue_findings(superuser) == []
 

@@ -183,12 +183,9 @@ def sql_of(page: str, section: str) -> list[str]:
 def test_the_documented_table_of_members_is_no_difference(world: World, deployment: Deployment):
     """With Supabase's grants, which a new table of public has from its default privileges."""
     functions = ("rag.memberships", "rag.org_members")
-    originals = [
-        world.sql(f"select pg_get_functiondef('{name}'::regproc)")[0][0] for name in functions
-    ]
-    restore = (
-        f"{'; '.join(originals)}; drop table public.team_members, public.teams; drop function public.create_org()"
-    )
+    originals = [world.sql(f"select pg_get_functiondef('{name}'::regproc)")[0][0] for name in functions]
+    drop = "drop table public.team_members, public.teams; drop function public.create_org()"
+    restore = f"{'; '.join(originals)}; {drop}"
     _, *statements = sql_of("install.md", "3. Orgs and members")
     tables = (
         "create table public.teams (id uuid primary key, name text); "
@@ -204,9 +201,7 @@ def test_the_documented_table_of_members_is_no_difference(world: World, deployme
     names = {"memberships", "team_members", "teams", "members", "rag_list_members", "rag_list_collections"}
     plant = tables + "".join(statements) + listing
     with schema_change(world, plant, restore, "/team_members"):
-        report = verify(
-            deployment, memberships=Memberships.from_text(members), only=names.__contains__
-        )
+        report = verify(deployment, memberships=Memberships.from_text(members), only=names.__contains__)
         assert [str(finding) for finding in report.findings] == []
         assert [finding.target for finding in report.to_read] == ["function public.create_org()"]
         assert world.sql("select count(*) from public.teams") == [(0,)]
@@ -232,7 +227,8 @@ OWN_POLICIES = {
         {"a user without an org adds themselves as authenticated"},
     ),
     "a user changes their own row": (
-        "create policy planted on public.team_members for update to authenticated using (user_id = auth.uid())",
+        "create policy planted on public.team_members for update to authenticated "
+        "using (user_id = auth.uid())",
         {"a member of another org moves to the victim org", "a member becomes an admin"},
     ),
     "everyone sees and deletes rows": (
