@@ -17,20 +17,26 @@ unbound as (
       select from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p')
         and has_table_privilege(pg_roles.oid, pg_class.oid, 'select, insert, update, delete')))
 ),
--- All but those of extensions, of the release, and of Supabase. A trigger may add orgs (docs/install.md).
+-- Not those of the release. Of extensions and of Supabase only those that name the schema. A trigger may add orgs
+-- (docs/install.md).
 functions as (
-  select pg_proc.oid, prosecdef, proowner, prorettype = 'trigger'::regtype as is_trigger, proconfig,
-    lower(proname) as name,
-    regexp_replace(array_to_string(proargnames, '|'), '[^\w|]', '', 'g') as arguments, lanname not in ('sql', 'plpgsql') as is_opaque,
-    regexp_replace(concat_ws(' ', coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc), array_to_string(proconfig, ' ')),
-      '\minsert\s+into\s+rag\.orgs\M', '', 'gi') as text
-  from pg_proc join pg_namespace on pg_namespace.oid = pronamespace join pg_language on pg_language.oid = prolang
-  where nspname !~ '^pg_' and nspname not in ('information_schema', 'rag') and prorettype <> 'event_trigger'::regtype
-    and not (nspname = 'public' and (proname like 'rag\_%' or proname = 'is_org_member'))
-    and not (nspname in ('auth', 'extensions', 'graphql', 'graphql_public', 'net', 'pgbouncer', 'pgsodium', 'realtime',
-        'storage', 'supabase_functions', 'vault')
-      and proowner::regrole::text like 'supabase\_%')
-    and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid and deptype = 'e')
+  select *
+  from (
+    select pg_proc.oid, lower(proname) as name, prosecdef, proowner, prorettype = 'trigger'::regtype as is_trigger, proconfig,
+      regexp_replace(array_to_string(proargnames, '|'), '[^\w|]', '', 'g') as arguments,
+      lanname not in ('sql', 'plpgsql') as is_opaque,
+      regexp_replace(concat_ws(' ', coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc),
+        array_to_string(proconfig, ' ')), '\minsert\s+into\s+rag\.orgs\M', '', 'gi') as text,
+      proowner::regrole::text like 'supabase\_%' and nspname in ('auth', 'extensions', 'graphql', 'graphql_public', 'net',
+          'pgbouncer', 'pgsodium', 'realtime', 'storage', 'supabase_functions', 'vault')
+        or exists (
+          select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid and deptype = 'e') as is_known
+    from pg_proc join pg_namespace on pg_namespace.oid = pronamespace join pg_language on pg_language.oid = prolang
+    where nspname !~ '^pg_' and nspname not in ('information_schema', 'rag') and prorettype <> 'event_trigger'::regtype
+      and not (nspname = 'public' and (proname like 'rag\_%' or proname = 'is_org_member'))
+  ) as of_all
+  cross join lateral (select text ~* '\mrag\M|\mrag_|\mis_org_member\M' as is_naming) as named
+  where is_naming or not is_known
 ),
 -- Views, and tables with rules, that lead to tables of schema rag.
 readers (id) as (
@@ -57,7 +63,7 @@ uses (id, name) as materialized (
 -- Why the text of a function leads to schema rag, whatever rights it has.
 reasons (id, reason) as materialized (
   select oid, case
-    when text ~* '\mrag\M|\mrag_|\mis_org_member\M' then 'it names schema rag or an exposed function'
+    when is_naming then 'it names schema rag or an exposed function'
     when is_opaque or text ~* concat_ws('|', '\mexecute\M(?!\s+(function|procedure|on)\M)', 'u&["'']', 'search_path''',
       '\m(query|cursor|table|schema|database)_to_xml', '\mts_(stat|rewrite)\M', '\mdblink', '\mcrosstab', '\mconnectby\M',
       '\mcron"?\."?schedule') then 'it builds statements at run time'
@@ -120,7 +126,8 @@ where executed is not null and (
   or text ~* format('\mexecute\s+(%s|\$\d+)\s*(;|into\M|using\M|loop\M)', nullif(arguments, '')))
 
 union all
-select format('materialized view %s', pg_class.oid::regclass), 'security_invoker', 'it reads tables of schema rag as its owner', true
+select format('materialized view %s', pg_class.oid::regclass), 'security_invoker', 'it reads tables of schema rag as its owner',
+  true
 from readers join pg_class on pg_class.oid = readers.id
 where relkind = 'm' and relnamespace <> 'rag'::regnamespace
 

@@ -75,12 +75,15 @@ where current_setting(name, true) <> '' and not exists (select from role_setting
 
 union all
 -- White space, parentheses and a semicolon make no difference.
-select format('function %s', signature), 'body', 'it is no version of Supabase''s: policies and functions read the caller from it'
+select format('function %s', signature), 'body',
+  'it is no version of Supabase''s: policies and functions read the caller from it'
 from pg_proc join (select distinct signature from claim_functions) as listed on pg_proc.oid = to_regprocedure(signature)
-where prolang <> (select oid from pg_language where lanname = 'sql') or not exists (
-  select from claim_functions
-  where claim_functions.signature = listed.signature
-    and regexp_replace(lower(prosrc), '[\s();]', '', 'g') = regexp_replace(body, '[\s();]', '', 'g'))
+where prolang <> (select oid from pg_language where lanname = 'sql')
+  or exists (select from unnest(proconfig) as setting where setting !~ '^search_path=')
+  or not exists (
+    select from claim_functions
+    where claim_functions.signature = listed.signature
+      and regexp_replace(lower(prosrc), '[\s();]', '', 'g') = regexp_replace(body, '[\s();]', '', 'g'))
 
 union all
 select 'rag.settings', 'functions_secret_hashes', case cardinality(functions_secret_hashes)

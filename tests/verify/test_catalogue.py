@@ -267,7 +267,8 @@ HOLES = [
         "create table public.orders (id uuid, chunks text); create function public.copy() returns trigger "
         "language plpgsql security definer set search_path = '' as "
         "'begin new.chunks = (select string_agg(content, null) from rag.chunks); return new; end'; "
-        "create trigger copy before insert on public.orders for each row execute function public.copy()",
+        "create trigger copy before insert on public.orders for each row execute function public.copy(); "
+        "revoke all on function public.copy() from public, anon, authenticated",
         "function public.copy()",
         "security definer",
     ),
@@ -276,7 +277,8 @@ HOLES = [
         "create function public.handle_new_user() returns trigger language plpgsql security definer as "
         "'begin insert into rag.members select id, new.id from rag.orgs; return new; end'; "
         "create trigger handle_new_user after insert on auth.users for each row "
-        "execute function public.handle_new_user()",
+        "execute function public.handle_new_user(); "
+        "revoke all on function public.handle_new_user() from public, anon, authenticated",
         "function public.handle_new_user()",
         "security definer",
     ),
@@ -286,7 +288,8 @@ HOLES = [
         "create function public.enter() returns trigger language plpgsql security definer as "
         "'begin insert into rag.members values (new.org_id, auth.uid()); return new; end'; "
         "create trigger enter instead of insert on public.joins for each row "
-        "execute function public.enter()",
+        "execute function public.enter(); "
+        "revoke all on function public.enter() from public, anon, authenticated",
         "function public.enter()",
         "security definer",
     ),
@@ -404,6 +407,19 @@ HOLES = [
         "$$ select nullif(current_setting('request.jwt.claims', true), '')::jsonb - 'rag' $$",
         "function auth.jwt()",
         "body",
+    ),
+    Hole(
+        "claims that the function itself sets",
+        "alter function auth.uid() set request.jwt.claim.sub = '00000000-0000-0000-0000-000000000001'",
+        "function auth.uid()",
+        "body",
+    ),
+    Hole(
+        "a function among Supabase's own that reads",
+        "create function storage.rows() returns setof text language sql security definer as "
+        "'select content from rag.chunks'",
+        "function storage.rows()",
+        "security definer",
     ),
     Hole(
         "the same user in all sessions of a role",
