@@ -1,7 +1,7 @@
 """Catalogue of a database, compared with that of the release.
 
-catalogue.json has the objects that sql/ creates (`make generated`). exposure.sql finds faults
-beyond these objects. Both only read.
+catalogue.json has the objects that sql/ creates (`make generated`). exposure.sql, settings.sql and
+own_functions.sql find faults beyond these objects. All only read.
 """
 
 import json
@@ -55,10 +55,25 @@ def catalogue_findings(
     ]
     if bucket:
         findings.append(Finding(f"bucket {BUCKET}", "public", "everyone reads its objects without a token"))
+    for name in ("exposure.sql", "settings.sql"):
+        findings += [Finding(*row) for row in _rows(connection, name)]
+    return findings + [finding for finding, differs in own_functions(connection) if differs]
+
+
+def functions_to_read(connection: psycopg.Connection[Any]) -> list[Finding]:
+    """The adopter's security definer functions that run past row security, and are no difference."""
+    return [finding for finding, differs in own_functions(connection) if not differs]
+
+
+def own_functions(connection: psycopg.Connection[Any]) -> list[tuple[Finding, bool]]:
+    """The adopter's functions by which a caller may pass row security, and whether each is a difference."""
+    return [(Finding(*row), differs) for *row, differs in _rows(connection, "own_functions.sql")]
+
+
+def _rows(connection: psycopg.Connection[Any], name: str) -> list[tuple[Any, ...]]:
     with connection.transaction():
         connection.execute("set local search_path = ''")
-        rows = connection.execute((FOLDER / "exposure.sql").read_bytes()).fetchall()
-    return findings + [Finding(*row) for row in rows]
+        return connection.execute((FOLDER / name).read_bytes()).fetchall()
 
 
 def require_release(connection: psycopg.Connection[Any]) -> str:

@@ -127,6 +127,7 @@ def _end(options: argparse.Namespace, report: Report, secrets: Sequence[str]) ->
         options.report.with_name(options.report.name + suffix).write_text(text)
     findings = report.findings
     lines = [*report.summary(), *map(str, findings[:MAX_FINDINGS_PRINTED])]
+    lines += [f"to read: {finding}" for finding in report.to_read[:MAX_FINDINGS_PRINTED]]
     if report.in_use:
         lines += [f"changed during the run: {text}" for text in report.changed_tables]
     if report.removed:

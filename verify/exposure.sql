@@ -1,4 +1,4 @@
--- Faults outside the objects of the release: roles, schemas, settings, and other objects that give access to schema rag.
+-- Faults outside the objects of the release: roles, schemas, and other objects that give access to schema rag.
 -- Each row is one fault: the object, its property, and a sentence about it.
 
 with api_roles as (
@@ -6,16 +6,6 @@ with api_roles as (
 ),
 relations as (
   select oid from pg_class where relnamespace = 'rag'::regnamespace
-),
-role_settings as (
-  select setrole, setdatabase, split_part(setting, '=', 1) as name, substring(setting from '=(.*)') as value
-  from pg_db_role_setting cross join unnest(setconfig) as setting
-  where setdatabase in (0, (select oid from pg_database where datname = current_database()))
-),
--- As PostgREST reads them: a value for this database overrides one for every database.
-rest_settings as (
-  select distinct on (name) name, value
-  from role_settings where setrole = to_regrole('authenticator') order by name, setdatabase desc
 )
 select format('role %s', rolname) as target, 'attributes' as property, format('the role has %s', attribute) as finding
 from pg_roles
@@ -53,24 +43,13 @@ where grantee in (select 0 union select oid from pg_roles where rolname in ('ano
   and (defaclnamespace = 'rag'::regnamespace or (defaclnamespace = 0 and defaclobjtype in ('r', 'S')))
 
 union all
-select format('function %s', pg_proc.oid::regprocedure), 'security definer',
-  format('it refers to schema rag or its exposed functions, runs as %s, and %s may execute it', proowner::regrole,
-    (select string_agg(rolname, ', ' order by rolname) from api_roles
-      where has_function_privilege(api_roles.oid, pg_proc.oid, 'execute')))
-from pg_proc
-where prosecdef and pronamespace <> 'rag'::regnamespace
-  and not (pronamespace = 'public'::regnamespace and (proname like 'rag\_%' or proname = 'is_org_member'))
-  and concat_ws(' ', coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc), array_to_string(proconfig, ' '))
-    ~* '\mrag\M|\mrag_|\mis_org_member\M'
-  and exists (select from api_roles where has_function_privilege(api_roles.oid, pg_proc.oid, 'execute'))
-
-union all
-select distinct format('%s %s', case pg_class.relkind when 'm' then 'materialized view' else 'view' end, pg_class.oid::regclass),
+-- Materialized views: own_functions.sql.
+select distinct format('%s %s', case pg_class.relkind when 'v' then 'view' else 'rule of' end, pg_class.oid::regclass),
   'security_invoker', 'it reads tables of schema rag as its owner'
 from pg_depend join pg_rewrite on pg_rewrite.oid = objid join pg_class on pg_class.oid = ev_class
 where classid = 'pg_rewrite'::regclass and refclassid = 'pg_class'::regclass and refobjid in (select oid from relations)
   and pg_class.oid not in (select oid from relations)
-  and (pg_class.relkind = 'm' or not coalesce(array_to_string(reloptions, ',') ~ 'security_invoker=(true|on|1)', false))
+  and pg_class.relkind <> 'm' and not coalesce(array_to_string(reloptions, ',') ~ 'security_invoker=(true|on|1)', false)
 
 union all
 -- A query of the parent reads the child's rows under the parent's policies.
@@ -78,39 +57,6 @@ select format('table %s', inhrelid::regclass), 'inheritance', format('its rows a
 from pg_inherits where inhrelid in (select oid from relations) and inhparent not in (select oid from relations)
 
 union all
--- The defaults of Postgres and of Supabase are no fault.
-select coalesce('role ' || nullif(setrole, 0)::regrole, 'database ' || current_database()), 'search_path',
-  format('it is %s', value)
-from role_settings
-where name = 'search_path' and (setrole = 0 or setrole in (select oid from api_roles))
-  and exists (
-    select from string_to_table(value, ',') as entry
-    where btrim(entry, ' "') not in ('$user', 'public', 'extensions', ''))
-
-union all
 select format('publication %s', pubname), 'tables', format('it publishes rag.%s', tablename)
 from pg_publication_tables where schemaname = 'rag'
-
-union all
-select 'rag.settings', 'functions_secret_hashes', 'the functions secret is not set (docs/install.md, Functions secret)'
-from rag.settings where functions_secret_hashes = '{}'
-
-union all
-select 'rag.settings', 'open_to_direct_callers', 'any signed-in user may call the guarded functions without the secret'
-from rag.settings where open_to_direct_callers
-
-union all
-select 'PostgREST', 'pgrst.db_schemas', format('it exposes schema rag: %s', value)
-from rest_settings where name = 'pgrst.db_schemas' and value ~ '\mrag\M'
-
-union all
-select 'PostgREST', 'pgrst.db_anon_role', format('requests without a token run as %s', value)
-from rest_settings where name = 'pgrst.db_anon_role' and value <> 'anon'
-
-union all
-select 'PostgREST', 'pgrst.db_pre_request', 'rag.check_request is not set as the pre-request function, nor called by it'
-where not exists (
-  select from rest_settings
-  where name = 'pgrst.db_pre_request' and (value = 'rag.check_request' or exists (
-    select from pg_proc where oid::regproc = to_regproc(value) and prosrc ~ '\mrag\.check_request\M')))
 order by 1, 2, 3;

@@ -40,6 +40,8 @@ class Report:
     recall: list[Recall] = field(default_factory=list)
     changed_tables: list[str] = field(default_factory=list)
     in_use: bool = False
+    # The adopter's functions that a person should read: no difference.
+    to_read: list[Finding] = field(default_factory=list)
     removed: TemporaryRows | None = None
     # The part that failed, and its error. Later parts did not run.
     failure: str | None = None
@@ -86,6 +88,7 @@ class Report:
                 if self.attempts
                 else ["attacks: not part of this run"]
             ),
+            *([f"to read: {len(self.to_read)} functions that run past row security"] if self.to_read else []),
             *(f"recall: {_recall_text(result)}" for result in self.recall),
             *([] if self.recall else ["recall: not measured, because no org has chunks"]),
         ]
@@ -100,6 +103,7 @@ class Report:
             "postgres": self.postgres,
             "summary": self.summary(),
             "findings": [asdict(finding) for finding in self.findings],
+            "to_read": [asdict(finding) for finding in self.to_read],
             "targets": self.targets(),
             "attempts": [asdict(attempt) for attempt in self.attempts],
             "recall": [asdict(result) | {"recall": result.recall} for result in self.recall],
@@ -136,6 +140,11 @@ class Report:
             f"{self.began_at:%Y-%m-%d %H:%M} UTC</p>",
             *(f"<p>{escape(line)}</p>" for line in self.summary()),
             _table("Differences", ("Object or target", "Property or attack", "Detail"), rows),
+            _table(
+                "To read: functions that run past row security, no difference",
+                ("Function", "Property", "Detail"),
+                [[finding.target, finding.attack, finding.detail] for finding in self.to_read],
+            ),
             _table(
                 "Rows that changed during the run, in use by others",
                 ("Table",),

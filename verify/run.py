@@ -14,7 +14,8 @@ from jose.exceptions import JOSEError
 from shared.clients.http_client import http_client
 from verify import recall, temporary_rows
 from verify.actors import RAG_MEMBERS, TOKEN_SECONDS
-from verify.catalogue import catalogue_findings, require_release
+from verify.catalogue import catalogue_findings, functions_to_read, require_release
+from verify.membership_attacks import attack_memberships
 from verify.report import Report
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.row_states import changed_tables, row_states
@@ -42,6 +43,7 @@ def verify_catalogue(database_url: str, *, own_memberships: bool = False) -> Rep
         report = _begin(database)
         with _part(report, "catalogue"):
             report.catalogue = catalogue_findings(database, own_memberships=own_memberships)
+            report.to_read = functions_to_read(database)
         with _part(report, "recall"):
             report.recall = recall.measure(database)
     report.end()
@@ -68,6 +70,7 @@ def verify(
         before = row_states(database)
         with _part(report, "catalogue", progress):
             report.catalogue = catalogue_findings(database, own_memberships=memberships != RAG_MEMBERS)
+            report.to_read = functions_to_read(database)
         with _part(report, "recall", progress):
             report.recall = recall.measure(database)
         with (
@@ -83,6 +86,8 @@ def verify(
         ):
             report.attacks.extend(sweep_functions(sweep, only))
             report.attacks.extend(sweep_tables(sweep, only))
+            if only("memberships"):
+                report.attacks.extend(attack_memberships(sweep, memberships))
         with _part(report, "rows"):
             report.changed_tables, report.in_use = changed_tables(before, row_states(database)), in_use
     report.end()

@@ -11,14 +11,16 @@ from verify.attacks import REFUSALS
 from verify.permissions import Permission, permissions
 from verify.request_generator import Request
 from verify.row_digest import difference
+from verify.row_states import PLATFORM
 from verify.target_deployment import Deployment, Finding
 from verify.target_sweep import TIMEOUT_SECONDS, Sweep, bearer, open_sweep
 from verify.temporary_rows import Memberships
 
 # Statuses for a schema, table or function that PostgREST does not expose.
-UNEXPOSED = REFUSALS | {406}
+UNEXPOSED_SCHEMA = 406
+UNEXPOSED = REFUSALS | {UNEXPOSED_SCHEMA}
 NO_PERMISSION = Permission("member", None)
-NO_TOKEN, ADMIN = "no token", "the admin of the victim org"
+NO_TOKEN, ADMIN, SERVICE = "no token", "the admin of the victim org", "a token of the service role"
 
 
 def open_sql_sweep(
@@ -35,6 +37,7 @@ def sweep_functions(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) 
             if function.name == "is_org_member":
                 yield from _send_large_body(sweep)
                 yield from _ask_for_membership(sweep, function)
+                yield from _ask_for_plan(sweep, function)
 
 
 def _send_large_body(sweep: Sweep) -> Iterator[Finding]:
@@ -58,6 +61,16 @@ def _ask_for_membership(sweep: Sweep, function: sql_functions.SqlFunction) -> It
         response = sweep.attempt(function.name, "membership", request, bearer(actors.token(person)))
         if response.text != answer:
             yield Finding(function.name, "membership", f"it is {response.text[:200]}, not {answer}")
+
+
+def _ask_for_plan(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:
+    """A plan has the numbers of rows that the policies hide."""
+    request, attack = function.request(sweep.objects.shared, optional=True), "a plan"
+    headers = bearer(sweep.actors.token(sweep.actors.stranger)) | {
+        "Accept": "application/vnd.pgrst.plan+json"
+    }
+    if sweep.attempt(function.name, attack, request, headers).is_success:
+        yield Finding(function.name, attack, "PostgREST shows it: set pgrst.db_plan_enabled to false")
 
 
 def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:
@@ -164,15 +177,35 @@ def sweep_tables(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> 
         NO_TOKEN: {},
         ADMIN: bearer(actors.token(actors.admin)),
         "an admin of another org": bearer(actors.token(actors.foreign_admin)),
-        "a token of the service role": bearer(actors.token(actors.admin, role="service_role")),
+        SERVICE: bearer(actors.token(actors.admin, role="service_role")),
         "the worker's role": bearer(actors.signer.token(TIMEOUT_SECONDS, role="rag_worker")),
     }
+    if only("schemas"):
+        yield from _ask_for_schemas(sweep)
     for table in sql_functions.tables(actors):
         if only(table.name):
             requests = table.requests(actors.org_id)
-            yield from _attack_unexposed(sweep, str(table), requests, callers, table.is_exposed)
+            # The admin may read the own org in a table of the adopter's, and the service role all of it.
+            is_own = table.is_exposed and not table.is_ours
+            outsiders = {name: headers for name, headers in callers.items() if name not in (ADMIN, SERVICE)}
+            attackers = outsiders if is_own else callers
+            yield from _attack_unexposed(sweep, str(table), requests, attackers, table.is_exposed)
     if changed := difference(before, sweep.rows()):
         yield Finding("tables", "all attacks", f"one of them changed {changed}")
+
+
+def _ask_for_schemas(sweep: Sweep) -> Iterator[Finding]:
+    """A request for a table that is in no schema tells whether PostgREST exposes the schema."""
+    hidden = sorted(("rag", "auth", *PLATFORM))
+    present = (
+        "select nspname from pg_namespace where nspname = any (%s) and nspname <> 'graphql_public' order by 1"
+    )
+    for (schema,) in sweep.actors.sql(present, hidden):
+        request = Request("GET", "/rest/v1/no_such_table", headers={"Accept-Profile": schema})
+        target, attack = f"schema {schema}", "a request for a table"
+        response = sweep.attempt(target, attack, request, bearer(sweep.actors.token(sweep.actors.admin)))
+        if response.status_code != UNEXPOSED_SCHEMA:
+            yield Finding(target, attack, f"the schema is exposed, the status is {response.status_code}")
 
 
 def _attack_unexposed(

@@ -118,11 +118,18 @@ def create(
         with _without_triggers(database, INSERT):
             _create_users(database, user_ids)
         for member in members:
-            parameters = {
-                "org_id": member.org_id, "name": member.org_name,
-                "user_id": member.user_id, "role": member.role,
-            }  # fmt: skip
-            _run(database, memberships.add, parameters)
+            add_member(database, member, memberships)
+
+
+def add_member(database: Connection, member: Member, memberships: Memberships) -> None:
+    parameters = {
+        "org_id": member.org_id, "name": member.org_name, "user_id": member.user_id, "role": member.role,
+    }  # fmt: skip
+    _run(database, memberships.add, parameters)
+
+
+def remove_member(database: Connection, user_id: str, memberships: Memberships) -> None:
+    _run(database, memberships.remove, {"org_ids": [], "user_ids": [UUID(user_id)]})
 
 
 def _create_users(database: Connection, user_ids: Sequence[str]) -> None:

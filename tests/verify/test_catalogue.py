@@ -8,14 +8,14 @@ import psycopg
 import pytest
 
 from local.stack import Stack
-from verify.catalogue import catalogue_findings
+from verify.catalogue import catalogue_findings, functions_to_read
 from verify.run import verify_catalogue
 
 pytestmark = pytest.mark.postgres
 
 Connection = psycopg.Connection[Any]
 # The catalogue is read for each hole: all holes would be one test of some seconds.
-PARTS = 4
+PARTS = 6
 REPLACED = "create or replace function {name} language sql stable set search_path = '' as $$ {body} $$"
 
 
@@ -263,6 +263,214 @@ HOLES = [
         "open_to_direct_callers",
     ),
     Hole(
+        "a trigger of an own table that reads as its owner",
+        "create table public.orders (id uuid, chunks text); create function public.copy() returns trigger "
+        "language plpgsql security definer set search_path = '' as "
+        "'begin new.chunks = (select string_agg(content, null) from rag.chunks); return new; end'; "
+        "create trigger copy before insert on public.orders for each row execute function public.copy(); "
+        "revoke all on function public.copy() from public, anon, authenticated",
+        "function public.copy()",
+        "security definer",
+    ),
+    Hole(
+        "a trigger of users that adds members",
+        "create function public.handle_new_user() returns trigger language plpgsql security definer as "
+        "'begin insert into rag.members select id, new.id from rag.orgs; return new; end'; "
+        "create trigger handle_new_user after insert on auth.users for each row "
+        "execute function public.handle_new_user(); "
+        "revoke all on function public.handle_new_user() from public, anon, authenticated",
+        "function public.handle_new_user()",
+        "security definer",
+    ),
+    Hole(
+        "a trigger in place of the writes to a view",
+        "create view public.joins with (security_invoker) as select null::uuid as org_id; "
+        "create function public.enter() returns trigger language plpgsql security definer as "
+        "'begin insert into rag.members values (new.org_id, auth.uid()); return new; end'; "
+        "create trigger enter instead of insert on public.joins for each row "
+        "execute function public.enter(); "
+        "revoke all on function public.enter() from public, anon, authenticated",
+        "function public.enter()",
+        "security definer",
+    ),
+    Hole(
+        "a trigger as its caller that a cascade runs as the owner",
+        "create table public.teams (id uuid primary key); create table public.orders "
+        "(team_id uuid references public.teams on delete cascade); create function public.copy() "
+        "returns trigger language plpgsql as 'begin delete from rag.members; return old; end'; "
+        "create trigger copy before delete on public.orders for each row execute function public.copy()",
+        "function public.copy()",
+        "trigger of a cascade",
+    ),
+    Hole(
+        "a function that builds the name of a table",
+        "create function public.rows(name text) returns setof text language plpgsql security definer as "
+        "$$ begin return query execute format('select t::text from %I.documents t', 'r' || name); end $$",
+        "function public.rows(text)",
+        "security definer",
+    ),
+    Hole(
+        "a function that runs a text without EXECUTE",
+        "create function public.rows(name text) returns xml language sql security definer as "
+        "$$ select query_to_xml('table ra' || name, true, true, '') $$",
+        "function public.rows(text)",
+        "security definer",
+    ),
+    Hole(
+        "a function with an escaped name",
+        "create function public.rows() returns setof text language sql security definer as "
+        """$$ select content from U&"r\\0061g".chunks $$""",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function that calls one that reads",
+        "create schema private; create function private.read() returns setof text language sql as "
+        "'select content from rag.chunks'; revoke all on function private.read() from public; "
+        "create function public.rows() returns setof text language sql security definer as "
+        "'select * from private.read()'",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function that reads a view of the caller's rows as its owner",
+        "create view public.titles with (security_invoker) as select title from rag.documents; "
+        "create function public.rows() returns setof text language sql security definer as "
+        "'select title from public.titles'",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function that writes to a table whose trigger reads",
+        "create table public.orders (chunks text); create function public.copy() returns trigger "
+        "language plpgsql as 'begin new.chunks = (select max(content) from rag.chunks); return new; end'; "
+        "create trigger copy before insert on public.orders for each row execute function public.copy(); "
+        "create function public.order() returns void language sql security definer as "
+        "'insert into public.orders default values'",
+        'function public."order"()',
+        "security definer",
+    ),
+    Hole(
+        "a function that sets any setting for its caller",
+        "create function public.set_config(name text, value text) returns text language sql as "
+        "'select pg_catalog.set_config(name, value, false)'",
+        "function public.set_config(text,text)",
+        "claims",
+    ),
+    Hole(
+        "a function that takes the user from its caller",
+        "create function public.act_as(user_id uuid) returns void language plpgsql as $$ begin perform "
+        "set_config('request.jwt.claims', json_build_object('sub', user_id)::text, true); end $$",
+        "function public.act_as(uuid)",
+        "claims",
+    ),
+    Hole(
+        "a function that runs its caller's text",
+        "create function public.exec_sql(query text) returns void language plpgsql as "
+        "'begin execute query; end'",
+        "function public.exec_sql(text)",
+        "claims",
+    ),
+    Hole(
+        "a materialized view of a view",
+        "create view public.titles with (security_invoker) as select title from rag.documents; "
+        "create materialized view public.stored as select * from public.titles",
+        "materialized view public.stored",
+        "security_invoker",
+    ),
+    Hole(
+        "a materialized view of a function",
+        "create function public.read() returns setof text language sql as 'select content from rag.chunks'; "
+        "create materialized view public.stored as select * from public.read()",
+        "materialized view public.stored",
+        "functions",
+    ),
+    Hole(
+        "a rule that copies rows",
+        "create table public.orders (title text); create table public.copies (title text); "
+        "create rule copy as on insert to public.orders do also "
+        "insert into public.copies select title from rag.documents",
+        "rule of public.orders",
+        "security_invoker",
+    ),
+    Hole(
+        "a user who is named by a header",
+        "create or replace function auth.uid() returns uuid language sql stable as "
+        "$$ select coalesce(nullif(current_setting('request.headers', true), '')::jsonb ->> 'x-user', "
+        "current_setting('request.jwt.claims', true)::jsonb ->> 'sub')::uuid $$",
+        "function auth.uid()",
+        "body",
+    ),
+    Hole(
+        "claims without those of a key",
+        "create or replace function auth.jwt() returns jsonb language sql stable as "
+        "$$ select nullif(current_setting('request.jwt.claims', true), '')::jsonb - 'rag' $$",
+        "function auth.jwt()",
+        "body",
+    ),
+    Hole(
+        "claims that the function itself sets",
+        "alter function auth.uid() set request.jwt.claim.sub = '00000000-0000-0000-0000-000000000001'",
+        "function auth.uid()",
+        "body",
+    ),
+    Hole(
+        "a function among Supabase's own that reads",
+        "create function storage.rows() returns setof text language sql security definer as "
+        "'select content from rag.chunks'",
+        "function storage.rows()",
+        "security definer",
+    ),
+    Hole(
+        "the same user in all sessions of a role",
+        "alter role authenticated set request.jwt.claim.sub = '00000000-0000-0000-0000-000000000001'",
+        "role authenticated",
+        "request.jwt.claim.sub",
+    ),
+    Hole(
+        "the same user in all sessions of the database",
+        "do $$ begin execute format('alter database %I set request.jwt.claim.sub = %L', current_database(), "
+        "gen_random_uuid()); end $$",
+        "database",
+        "request.jwt.claim.sub",
+    ),
+    Hole(
+        "sessions without triggers",
+        "alter role authenticator set session_replication_role = replica",
+        "role authenticator",
+        "session_replication_role",
+    ),
+    Hole(
+        "another secret of tokens",
+        "alter role authenticator set pgrst.jwt_secret = 'a-secret-of-somebody-else-with-32-letters'",
+        "PostgREST",
+        "pgrst.jwt_secret",
+    ),
+    Hole(
+        "the role from another claim",
+        "alter role authenticator set pgrst.jwt_role_claim_key = '.user_metadata.role'",
+        "PostgREST",
+        "pgrst.jwt_role_claim_key",
+    ),
+    Hole(
+        "plans of queries",
+        "alter role authenticator set pgrst.db_plan_enabled = 'true'",
+        "PostgREST",
+        "pgrst.db_plan_enabled",
+    ),
+    Hole(
+        "the schema of users exposed",
+        "alter role authenticator set pgrst.db_schemas = 'public, auth'",
+        "PostgREST",
+        "pgrst.db_schemas",
+    ),
+    Hole(
+        "a second functions secret",
+        "update rag.settings set functions_secret_hashes = functions_secret_hashes || repeat('0', 64)",
+        "rag.settings",
+        "functions_secret_hashes",
+    ),
+    Hole(
         "a public bucket",
         "update storage.buckets set public = true where id = 'rag-originals'",
         "bucket rag-originals",
@@ -313,6 +521,96 @@ def test_a_hole_is_all_that_the_catalogue_reports(superuser: Connection):
         superuser.execute("alter table rag.chunks disable row level security")
         (finding,) = catalogue_findings(superuser)
     assert str(finding) == "table rag.chunks: row security: it is false, in the release true"
+
+
+# What projects of Supabase have: functions of the platform (supabase/postgres, migrations), and the usual
+# ones of an adopter, with the trigger of docs/install.md that adds the org of a team.
+USUAL = """
+create schema pgbouncer; create schema realtime; create schema supabase_functions; create schema vault;
+create role supabase_functions_admin createrole;
+create function pgbouncer.get_auth(usename text) returns text language plpgsql security definer as
+  'begin return (select passwd from pg_shadow limit 1); end';
+create function realtime.send(payload jsonb, topic text) returns void language plpgsql security definer as
+  $$ begin execute format('set local realtime.topic to %L', topic); end $$;
+create function realtime.apply_rls(claims jsonb) returns void language plpgsql as
+  $$ begin perform set_config('request.jwt.claims', claims::text, true); end $$;
+create function supabase_functions.http_request() returns trigger language plpgsql security definer as
+  'begin execute tg_argv[0]; return new; end';
+alter function supabase_functions.http_request() owner to supabase_functions_admin;
+alter role authenticator set session_preload_libraries = 'supautils', 'safeupdate';
+alter role authenticator set statement_timeout = '8s';
+alter role authenticator set lock_timeout = '8s';
+alter role authenticator set pgrst.db_schemas = 'public, graphql_public, api';
+alter role authenticator set pgrst.db_max_rows = '1000';
+alter role authenticator set pgrst.db_aggregates_enabled = 'true';
+alter role authenticator set pgrst.db_extra_search_path = 'public, extensions';
+alter role authenticated set idle_in_transaction_session_timeout = '10s';
+alter role authenticated set pgaudit.log = 'write';
+do $$ begin
+  execute format('alter database %I set app.settings.jwt_secret = %L', current_database(), 'x');
+  execute format('alter database %I set timezone = utc', current_database());
+  execute format('alter database %I set random_page_cost = 1.1', current_database());
+end $$;
+set local role postgres;
+create table public.profiles (id uuid primary key, email text);
+create table public.teams (id uuid primary key, name text);
+create table public.team_members (team_id uuid references public.teams on delete cascade, user_id uuid);
+create function public.handle_new_user() returns trigger language plpgsql security definer as
+  'begin insert into public.profiles values (new.id, new.email); return new; end';
+create trigger handle_new_user after insert on auth.users
+  for each row execute function public.handle_new_user();
+create function public.create_org() returns trigger language plpgsql security definer as
+  'begin insert into rag.orgs (id, name) values (new.id, new.name); return new; end';
+create trigger create_org after insert on public.teams for each row execute function public.create_org();
+create function public.is_team_member(team uuid) returns boolean language sql security definer as
+  'select exists (select from public.team_members where team_id = team and user_id = auth.uid())';
+create function public.create_team(name text) returns uuid language sql security definer as
+  $$ with team as (insert into public.teams values (gen_random_uuid(), name) returning id)
+  insert into public.team_members select id, auth.uid() from team returning team_id $$;
+create function public.touch() returns trigger language plpgsql as 'begin return new; end';
+create trigger touch before update on public.team_members for each row execute function public.touch();
+create function public.search(word text) returns setof json language plpgsql set search_path = '' as
+  $$ begin perform set_config('app.word', word, true);
+  return query execute format('select to_json(t) from public.%I t', word); end $$;
+create function public.nearest(question extensions.vector) returns setof jsonb language sql as
+  $$ select to_jsonb(r) from public.rag_match(question, 5, '{}') r $$;
+reset role;
+"""
+
+
+def test_what_a_project_usually_has_is_no_difference(superuser: Connection):
+    """Definer functions that run past row security are listed, and a person reads them."""
+    with superuser.transaction(force_rollback=True):
+        superuser.execute(USUAL.encode())
+        assert [str(finding) for finding in catalogue_findings(superuser)] == []
+        assert {finding.target for finding in functions_to_read(superuser)} == {
+            "function public.create_org()",
+            "function public.create_team(text)",
+            "function public.handle_new_user()",
+            "function public.is_team_member(uuid)",
+        }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "nullif(current_setting('request.jwt.claim.sub', true), '')::uuid;",
+        "coalesce(current_setting('request.jwt.claim.sub', true), "
+        "(current_setting('request.jwt.claims', true)::jsonb ->> 'sub'))::uuid",
+        "nullif(coalesce(current_setting('request.jwt.claim.sub', true), "
+        "(current_setting('request.jwt.claims', true)::jsonb ->> 'sub')), '')::uuid",
+        "coalesce(nullif(current_setting('request.jwt.claim.sub', true), ''), "
+        "(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub'))::uuid",
+    ],
+)
+def test_the_versions_of_supabase_auth_are_no_difference(superuser: Connection, body: str):
+    """Of its migrations 00, 20211124214934, 20211202183645 and 20220224000811."""
+    with superuser.transaction(force_rollback=True):
+        superuser.execute(
+            "create or replace function auth.uid() returns uuid language sql stable as "
+            f"$$\n select {body}\n$$".encode()
+        )
+        assert catalogue_findings(superuser) == []
 
 
 def test_an_adopters_membership_function_is_no_difference_if_it_is_declared(superuser: Connection):

@@ -174,6 +174,87 @@ def test_a_run_uses_an_adopters_memberships_and_finds_that_they_admit_strangers(
     assert ("rag_list_collections", "a user without an org") in attacks
 
 
+def sql_of(page: str, section: str) -> list[str]:
+    """The SQL of a section of the documentation."""
+    text = (ROOT / "docs" / page).read_text().split(f"## {section}\n")[1].split("\n## ")[0]
+    return [block.split("```")[0] for block in text.split("```sql\n")[1:]]
+
+
+def test_the_documented_table_of_members_is_no_difference(world: World, deployment: Deployment):
+    """With Supabase's grants, which a new table of public has from its default privileges."""
+    functions = ("rag.memberships", "rag.org_members")
+    originals = [world.sql(f"select pg_get_functiondef('{name}'::regproc)")[0][0] for name in functions]
+    drop = "drop table public.team_members, public.teams; drop function public.create_org()"
+    restore = f"{'; '.join(originals)}; {drop}"
+    _, *statements = sql_of("install.md", "3. Orgs and members")
+    tables = (
+        "create table public.teams (id uuid primary key, name text); "
+        "alter table public.teams enable row level security; "
+        "create table public.team_members (team_id uuid references public.teams, user_id uuid, "
+        "is_owner boolean);"
+    )
+    listing = (
+        "create policy listed on public.team_members for select to authenticated "
+        "using (team_id = any (array(select rag.listed_org_ids())));"
+    )
+    (members,) = sql_of("verify.md", "Your own table of members")
+    names = {"memberships", "team_members", "teams", "members", "rag_list_members", "rag_list_collections"}
+    plant = tables + "".join(statements) + listing
+    with schema_change(world, plant, restore, "/team_members"):
+        report = verify(deployment, memberships=Memberships.from_text(members), only=names.__contains__)
+        assert [str(finding) for finding in report.findings] == []
+        assert [finding.target for finding in report.to_read] == ["function public.create_org()"]
+        assert world.sql("select count(*) from public.teams") == [(0,)]
+
+
+GRANTED = "grant insert, update, delete on public.team_members to authenticated, anon; "
+OWN_POLICIES = {
+    "row security off": (
+        "alter table public.team_members disable row level security",
+        {
+            "a user without an org adds themselves as authenticated",
+            "a user without an org adds themselves as anon",
+            "a member of another org moves to the victim org",
+            "a member becomes an admin",
+            "a user without an org takes the row of a member",
+            "a member removes an admin",
+            "an admin of another org removes an admin",
+        },
+    ),
+    "a user adds themselves": (
+        "create policy planted on public.team_members for insert to authenticated "
+        "with check (user_id = auth.uid())",
+        {"a user without an org adds themselves as authenticated"},
+    ),
+    "a user changes their own row": (
+        "create policy planted on public.team_members for update to authenticated "
+        "using (user_id = auth.uid())",
+        {"a member of another org moves to the victim org", "a member becomes an admin"},
+    ),
+    "everyone sees and deletes rows": (
+        "create policy planted on public.team_members for delete to authenticated using (true); "
+        "create policy seen on public.team_members for select to authenticated using (true)",
+        {"a member removes an admin", "an admin of another org removes an admin"},
+    ),
+}
+
+
+def test_a_run_finds_that_users_write_an_adopters_memberships(
+    world: World, deployment: Deployment, subtests: pytest.Subtests
+):
+    """Supabase grants these rights on each new table of public. Each policy is a hole of its own."""
+    ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
+    restore = f"{original}; drop table public.team_members, public.teams"
+    plant = TEAMS + MEMBERSHIPS.format(security="invoker", condition="") + GRANTED
+    for name, (policy, attacks) in OWN_POLICIES.items():
+        with subtests.test(hole=name), schema_change(world, plant + policy, restore):
+            report = verify(
+                deployment, memberships=Memberships.from_text(TEAM_MEMBERS), only="memberships".__eq__
+            )
+            assert {finding.attack for finding in report.findings} == attacks
+            assert {finding.target for finding in report.findings} == {"rag.memberships()"}
+
+
 def leave_rows(deployment: Deployment) -> None:
     """Create what a run creates, and end as a process that is killed."""
     context = create_actors(deployment)

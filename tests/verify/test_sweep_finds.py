@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, get_args
 
+import psycopg
 import pytest
 from fastapi import FastAPI
 from jose import jwt
@@ -65,6 +66,29 @@ def reload_schema(world: World, path: str, *, is_there: bool) -> None:
     while (path in actor.request("GET", "/rest/v1/").json()["paths"]) is not is_there:
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+@contextmanager
+def postgrest_setting(
+    world: World, name: str, value: str, request: tuple[str, str], headers: dict[str, str]
+) -> Iterator[None]:
+    """PostgREST with another setting, in effect when it no longer refuses the request: by 406, or by 415 for
+    a media type."""
+    actor, setting = world.user(), f"in database {world.stack.state.database}"
+
+    def change(action: str, *, is_refused: bool) -> None:
+        with psycopg.connect(world.stack.database_url("supabase_admin"), autocommit=True) as superuser:
+            superuser.execute(f"alter role authenticator {setting} {action}; notify pgrst, 'reload config'")
+        until = time.monotonic() + 120
+        while (actor.request(*request, **headers).status_code in (406, 415)) is not is_refused:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+    change(f"set {name} = '{value}'", is_refused=False)
+    try:
+        yield
+    finally:
+        change(f"reset {name}", is_refused=True)
 
 
 @contextmanager
@@ -328,6 +352,28 @@ def test_the_sweep_finds_a_view_in_the_exposed_schema(world: World):
     assert "GET by an admin of another org" in attacks
     # A reader of the view can also write through it.
     assert "tables" in {finding.target for finding in findings}
+
+
+@pytest.mark.postgres
+def test_the_sweep_finds_an_exposed_schema_of_supabase(world: World):
+    """Its tables refuse every caller, exposed or not. Supabase's dashboard stores the setting elsewhere."""
+    request = ("GET", "/rest/v1/users")
+    with (
+        postgrest_setting(world, "pgrst.db_schemas", "public, auth", request, {"Accept-Profile": "auth"}),
+        open_sql_sweep(deployment_of(world.stack)) as sweep,
+    ):
+        findings = list(sweep_tables(sweep, exactly("schemas")))
+    assert attacks_on(findings, "schema auth") == {"a request for a table"}
+
+
+@pytest.mark.postgres
+def test_the_sweep_finds_that_plans_are_shown(world: World):
+    headers = {"Accept": "application/vnd.pgrst.plan+json"}
+    with postgrest_setting(
+        world, "pgrst.db_plan_enabled", "true", ("GET", "/rest/v1/rpc/rag_health"), headers
+    ):
+        findings = on_functions(world, exactly("is_org_member"))
+    assert attacks_on(findings, "is_org_member") == {"a plan"}
 
 
 @pytest.mark.postgres

@@ -1,0 +1,160 @@
+"""Attacks on the tables of memberships, as users in SQL.
+
+The rows that the SQL of the memberships writes are templates: users write them without that right, and
+rag.memberships() tells whether they gained by it. Every transaction is rolled back.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from verify.actors import Person
+from verify.target_deployment import Finding
+from verify.target_sweep import Attempt, Sweep
+from verify.temporary_rows import Member, Memberships, add_member, remove_member
+
+Connection = psycopg.Connection[Any]
+
+TARGET = "rag.memberships()"
+# As PostgREST answers.
+SUCCESS, REFUSED = 200, 403
+TABLES = """
+select relid::regclass::text from pg_stat_xact_user_tables where n_tup_ins + n_tup_upd > 0 order by relid
+"""
+ROWS = """
+select ctid::text, to_jsonb(written)::text from only {table} as written
+where xmin::text = pg_current_xact_id()::xid::text
+"""
+# A generated column takes no value.
+COLUMNS = """
+select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
+where attrelid = %s::regclass and attnum > 0 and not attisdropped and attgenerated = '' and attidentity <> 'a'
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row that the SQL of the memberships wrote: the ctid, and all columns as JSON."""
+
+    table: str
+    columns: str
+    ctid: str
+    values: str
+
+    @property
+    def source(self) -> str:
+        """A query whose parameter is the values."""
+        return f"select {self.columns} from jsonb_populate_record(null::{self.table}, %s::jsonb)"  # noqa: S608
+
+
+def attack_memberships(sweep: Sweep, memberships: Memberships) -> Iterator[Finding]:
+    """Findings about users who write memberships. A user without an org becomes a member of the victim org,
+    a member of another org moves there, a member becomes an admin, and users remove others."""
+    for attack, has_succeeded in _attacks(sweep, memberships):
+        sweep.attempts.append(Attempt(TARGET, attack, SUCCESS if has_succeeded else REFUSED))
+        if has_succeeded:
+            detail = "a user may write the table: enable row security and revoke the grants (docs/install.md)"
+            yield Finding(TARGET, attack, detail)
+
+
+def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool]]:
+    """The attacks by their names, and whether each succeeded."""
+    actors, database = sweep.actors, sweep.actors.database
+    stranger = actors.stranger
+
+    def added(person: Person, org_id: str, role: str) -> list[Row]:
+        # A user of one org at most is added to another one.
+        remove_member(database, person.id, memberships)
+        add_member(database, Member(org_id, "an org", person.id, role), memberships)
+        return _rows_written(database)
+
+    def templates(org_id: str, role: str) -> list[Row]:
+        with _rolled_back(database):
+            return added(stranger, org_id, role)
+
+    as_victim = templates(actors.org_id, "admin")
+    for role in ("authenticated", "anon"):
+        with _rolled_back(database):
+            _act_as(database, stranger, role)
+            # A second time: a row may refer to a later one.
+            for row in as_victim * 2:
+                _attempt(database, f"insert into {row.table} ({row.columns}) {row.source}", row.values)
+            yield f"a user without an org adds themselves as {role}", _has(database, stranger, actors.org_id)
+    own = (stranger, actors.foreign_org_id, "member")
+    for attack, wanted, before, gained in (
+        ("a member of another org moves to the victim org", as_victim, own, (actors.org_id, None)),
+        (
+            "a member becomes an admin",
+            templates(actors.foreign_org_id, "admin"),
+            own,
+            (actors.foreign_org_id, "admin"),
+        ),
+        (
+            "a user without an org takes the row of a member",
+            as_victim,
+            (actors.foreign_member, actors.org_id, "admin"),
+            (actors.org_id, None),
+        ),
+    ):
+        with _rolled_back(database):
+            rows = added(*before)
+            _act_as(database, stranger)
+            for row in rows:
+                update = f"update {row.table} set ({row.columns}) = ({row.source}) where ctid = %s::tid"  # noqa: S608
+                for template in wanted:
+                    if template.table == row.table:
+                        _attempt(database, update, template.values, row.ctid)
+            yield attack, _has(database, stranger, *gained)
+    for attack, caller in (
+        ("a member removes an admin", actors.colleague),
+        ("an admin of another org removes an admin", actors.foreign_admin),
+    ):
+        with _rolled_back(database):
+            rows = added(stranger, actors.org_id, "admin")
+            _act_as(database, caller)
+            for row in rows:
+                _attempt(database, f"delete from {row.table} where ctid = %s::tid", row.ctid)  # noqa: S608
+            yield attack, not _has(database, stranger, actors.org_id)
+
+
+def _rows_written(database: Connection) -> list[Row]:
+    """The rows that this transaction wrote."""
+    rows = []
+    for (table,) in database.execute(TABLES).fetchall():
+        (columns,) = database.execute(COLUMNS, [table]).fetchone() or ("",)
+        written = database.execute(ROWS.format(table=table).encode()).fetchall()
+        rows += [Row(table, columns, ctid, values) for ctid, values in written]
+    return rows
+
+
+@contextmanager
+def _rolled_back(database: Connection) -> Iterator[None]:
+    with database.transaction(force_rollback=True):
+        yield
+
+
+def _act_as(database: Connection, person: Person, role: str = "authenticated") -> None:
+    """Set the role and the claims of that user, as PostgREST does it, until the transaction ends."""
+    claims = json.dumps({"sub": person.id, "role": role})
+    database.execute("select set_config('role', %s, true)", [role])
+    database.execute("select set_config('request.jwt.claims', %s, true)", [claims])
+
+
+def _attempt(database: Connection, statement: str, *parameters: str) -> None:
+    """Run the statement. An error is a refusal: the transaction goes on."""
+    try:
+        with database.transaction():
+            database.execute(statement.encode(), parameters)
+    except psycopg.Error:
+        return
+
+
+def _has(database: Connection, person: Person, org_id: str, role: str | None = None) -> bool:
+    """Whether that user belongs to the org, with that role."""
+    _act_as(database, person)
+    statement = "select true from rag.memberships() where org_id = %s and role = coalesce(%s, role)"
+    return database.execute(statement, [org_id, role]).fetchone() is not None

@@ -1,0 +1,143 @@
+-- Functions and triggers of the adopter's by which a caller may pass row security. Each row is one: the object, its
+-- property, a sentence about it, and whether it is a difference (false: a person should read the function).
+--
+-- A security definer function has its owner's rights. Only an owner whom row security does not bind, and who may use the
+-- tables of schema rag, is of interest. Such a function is a difference if its text leads to schema rag (by a name of it,
+-- by a view, or by another function or trigger that does), or if the text does not show what it reads, since it builds
+-- statements at run time.
+
+with recursive api_roles as (
+  select * from pg_roles where rolname in ('anon', 'authenticated', 'rag_worker')
+),
+unbound as (
+  select oid from pg_roles
+  where pg_has_role(oid, (select nspowner from pg_namespace where nspname = 'rag'), 'member')
+    or pg_has_role(oid, to_regrole('rag_worker'), 'usage')
+    or (rolbypassrls and has_schema_privilege(oid, 'rag', 'usage') and exists (
+      select from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p')
+        and has_table_privilege(pg_roles.oid, pg_class.oid, 'select, insert, update, delete')))
+),
+-- Not those of the release. Of extensions and of Supabase only those that name the schema. A trigger may add orgs
+-- (docs/install.md).
+functions as (
+  select *
+  from (
+    select pg_proc.oid, lower(proname) as name, prosecdef, proowner, prorettype = 'trigger'::regtype as is_trigger, proconfig,
+      regexp_replace(array_to_string(proargnames, '|'), '[^\w|]', '', 'g') as arguments,
+      lanname not in ('sql', 'plpgsql') as is_opaque,
+      regexp_replace(concat_ws(' ', coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc),
+        array_to_string(proconfig, ' ')), '\minsert\s+into\s+rag\.orgs\M', '', 'gi') as text,
+      proowner::regrole::text like 'supabase\_%' and nspname in ('auth', 'extensions', 'graphql', 'graphql_public', 'net',
+          'pgbouncer', 'pgsodium', 'realtime', 'storage', 'supabase_functions', 'vault')
+        or exists (
+          select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid and deptype = 'e') as is_known
+    from pg_proc join pg_namespace on pg_namespace.oid = pronamespace join pg_language on pg_language.oid = prolang
+    where nspname !~ '^pg_' and nspname not in ('information_schema', 'rag') and prorettype <> 'event_trigger'::regtype
+      and not (nspname = 'public' and (proname like 'rag\_%' or proname = 'is_org_member'))
+  ) as of_all
+  cross join lateral (select text ~* '\mrag\M|\mrag_|\mis_org_member\M' as is_naming) as named
+  where is_naming or not is_known
+),
+-- Views, and tables with rules, that lead to tables of schema rag.
+readers (id) as (
+  select oid from pg_class where relnamespace = 'rag'::regnamespace
+  union
+  select ev_class
+  from readers join pg_depend on refclassid = 'pg_class'::regclass and refobjid = readers.id
+  join pg_rewrite on classid = 'pg_rewrite'::regclass and pg_rewrite.oid = objid
+),
+triggers as (
+  select tgname, tgrelid, tgfoid, relowner, lower(relname) as name from pg_trigger join pg_class on pg_class.oid = tgrelid
+  where not tgisinternal and tgenabled <> 'D' and relnamespace <> 'rag'::regnamespace
+),
+-- The names that a text calls, and those of the tables and views that it uses.
+calls (id, name) as materialized (
+  select distinct oid, lower(coalesce(found[1], found[2]))
+  from functions cross join regexp_matches(text, '(?:"([^"]+)"|([\w$]+))\s*\(', 'g') as found
+),
+uses (id, name) as materialized (
+  select distinct oid, lower(coalesce(found[1], found[2]))
+  from functions cross join regexp_matches(text,
+    '(?:\m(?:from|join|into|update|table|only)\s+|,\s*)(?:(?:"[^"]+"|[\w$]+)\s*\.\s*)?(?:"([^"]+)"|([\w$]+))', 'gi') as found
+),
+-- Why the text of a function leads to schema rag, whatever rights it has.
+reasons (id, reason) as materialized (
+  select oid, case
+    when is_naming then 'it names schema rag or an exposed function'
+    when is_opaque or text ~* concat_ws('|', '\mexecute\M(?!\s+(function|procedure|on)\M)', 'u&["'']', 'search_path''',
+      '\m(query|cursor|table|schema|database)_to_xml', '\mts_(stat|rewrite)\M', '\mdblink', '\mcrosstab', '\mconnectby\M',
+      '\mcron"?\."?schedule') then 'it builds statements at run time'
+    when oid in (
+      select uses.id
+      from uses join pg_class on lower(relname) = uses.name join readers on readers.id = pg_class.oid
+      where relnamespace <> 'rag'::regnamespace)
+      then 'it uses a view of schema rag'
+    end
+  from functions
+),
+-- Which function's text leads to which: by its name, or by a table whose trigger it is.
+edges (caller, callee) as materialized (
+  select calls.id, functions.oid from calls join functions using (name)
+  union
+  select uses.id, tgfoid from uses join triggers using (name)
+),
+reaching (id) as (
+  select id from reasons where reason is not null
+  union
+  select caller from reaching join edges on callee = reaching.id
+),
+-- `executed`: how a caller gets the function to run; null: in no way.
+judged as (
+  select functions.*, signature, reaching.id is not null as is_reaching, proowner in (select oid from unbound) as is_unbound,
+    case when is_trigger
+      then (select 'it runs by the trigger ' || string_agg(format('%s on %s', tgname, tgrelid::regclass), ', ' order by tgname)
+        from triggers where tgfoid = functions.oid)
+      else (select string_agg(rolname, ', ' order by rolname) || ' may execute it'
+        from api_roles where has_function_privilege(api_roles.oid, functions.oid, 'execute'))
+    end as executed,
+    coalesce(reason, 'it leads to schema rag by a function or a trigger') as reason
+  from functions
+  cross join lateral (select format('function %s', functions.oid::regprocedure)) as named (signature)
+  left join reasons on reasons.id = functions.oid left join reaching on reaching.id = functions.oid
+)
+select signature as target, 'security definer' as property,
+  format('it runs as %s, whom row security does not bind; %s; %s', proowner::regrole, executed,
+    case when is_reaching then reason else 'nothing in its text leads to schema rag: read it' end) as finding,
+  is_reaching as is_difference
+from judged where prosecdef and is_unbound and executed is not null
+
+union all
+-- A cascade writes the rows of the referencing table as that table's owner, and its triggers run with these rights.
+select distinct signature, 'trigger of a cascade', format('it runs as %s where a foreign key of %s cascades; %s',
+  relowner::regrole, tgrelid::regclass, reason), true
+from judged join triggers on tgfoid = judged.oid
+where not prosecdef and is_reaching and relowner in (select oid from unbound) and exists (
+  select from pg_constraint
+  where conrelid = tgrelid and contype = 'f' and (confdeltype in ('c', 'n', 'd') or confupdtype in ('c', 'n', 'd')))
+
+union all
+-- Policies read the user of the claims, which the caller of such a function could choose.
+select signature, 'claims', format('it may set the claims of another user; %s', executed), true
+from judged
+where executed is not null and (
+  exists (select from unnest(proconfig) as setting where setting ~ '^(request|rag)\.')
+  or text ~* '\mset\s+((local|session)\s+)?"?(request|rag)"?\s*\.'
+  or text ~* '\mset_config"?\s*\(\s*(?!\s)(?!''(?!(request|rag)\.))'
+  or text ~* format('\mexecute\s+(%s|\$\d+)\s*(;|into\M|using\M|loop\M)', nullif(arguments, '')))
+
+union all
+select format('materialized view %s', pg_class.oid::regclass), 'security_invoker', 'it reads tables of schema rag as its owner',
+  true
+from readers join pg_class on pg_class.oid = readers.id
+where relkind = 'm' and relnamespace <> 'rag'::regnamespace
+
+union all
+select distinct format('materialized view %s', ev_class::regclass), 'functions', format('its owner runs %s: %s',
+  refobjid::regprocedure, coalesce(reason, 'it is of the release')), true
+from pg_depend join pg_rewrite on classid = 'pg_rewrite'::regclass and pg_rewrite.oid = objid
+join pg_class on pg_class.oid = ev_class and relkind = 'm'
+join pg_proc on refclassid = 'pg_proc'::regclass and pg_proc.oid = refobjid
+left join judged on judged.oid = refobjid
+where is_reaching or pronamespace = 'rag'::regnamespace
+  or (pronamespace = 'public'::regnamespace and (pg_proc.proname like 'rag\_%' or pg_proc.proname = 'is_org_member'))
+order by 1, 2, 3;
