@@ -13,6 +13,8 @@ from pydantic import (
     model_validator,
 )
 
+from shared.text.normalize import composed
+
 MAX_DOCUMENTS = 1000
 
 Flag = Annotated[bool, Field(strict=True)]
@@ -27,6 +29,8 @@ def without_nul(text: str) -> str:
 
 
 WithoutNul = AfterValidator(without_nul)
+# As stored texts are.
+Composed = AfterValidator(composed)
 # Not dots alone: clients resolve them in a path.
 CollectionName = Annotated[
     str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"[^.]"), WithoutNul
@@ -42,7 +46,7 @@ def _not_blank(question: str) -> str:
 
 # The limit of the database.
 Question = Annotated[
-    str, StringConstraints(strict=True, max_length=10_000), WithoutNul, AfterValidator(_not_blank)
+    str, StringConstraints(strict=True, max_length=10_000), WithoutNul, Composed, AfterValidator(_not_blank)
 ]
 
 
