@@ -100,7 +100,7 @@ class ObjectFactory:
             "job_ids": [self._failed_job(collection_id)],
             "source_id": source_id,
             "source_lease": source_lease,
-            "updated_at": self._updated_at(document_id), **self._upload(collection_id),
+            "guest_id": self._guest(), "updated_at": self._updated_at(document_id), **self._upload(collection_id),
         }  # fmt: skip
         shared = common | {
             **_names(collection_id, name, str(document_id), document_name, str(chunk_id)),
@@ -168,7 +168,7 @@ class ObjectFactory:
             "and 2 = (select count(*) from pg_attribute where attrelid = pg_class.oid "
             "and attname in ('org_id', 'id') and atttypid = 'uuid'::regtype)"
         )
-        ids = {actors.org_id, actors.admin.id, actors.member.id, actors.colleague.id}
+        ids = {actors.org_id, actors.admin.id, actors.member.id, actors.colleague.id, actors.guest.id}
         for (table,) in tables:
             rows = actors.sql(f"select id from rag.{table} where org_id = %s", actors.org_id)  # noqa: S608
             ids |= {str(row_id) for (row_id,) in rows}
@@ -227,6 +227,13 @@ class ObjectFactory:
         begun = self._json(answer)
         self._json(self._client.put(begun["upload_url"], content=content))
         return {"upload": begun["upload"]}
+
+    def _guest(self) -> str:
+        """A member who may be removed."""
+        guest = self._actors.guest
+        statement = "insert into rag.members (org_id, user_id) values (%s, %s) on conflict do nothing"
+        self._actors.sql(statement, guest.org_id, guest.id)
+        return guest.id
 
     def _session(self, collection_id: str) -> str:
         actors = self._actors
