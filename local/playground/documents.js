@@ -76,7 +76,7 @@ export class Documents {
     }
   }
 
-  /** The next page, the user's own documents first, and where the one after it begins. */
+  /** The next page, the user's own documents first and the newest first, and where the page after it begins. */
   async #page({ sources, source, offset, name }) {
     const rows = [];
     for (let request = 0; request < MAX_REQUESTS && rows.length < PAGE && source < sources.length; request++) {
@@ -87,6 +87,7 @@ export class Documents {
       offset += data.length;
       if (!pagination.has_more || !data.length) [source, offset] = [source + 1, 0];
     }
+    rows.sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at));
     return [partition(rows, (row) => row.user_id === this.#userId).flat(), { sources, source, offset, name }];
   }
 

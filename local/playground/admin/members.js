@@ -44,7 +44,7 @@ export async function show(place, context) {
   }
 
   function creation() {
-    const id = el("input", { required: true, pattern: "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", title: "A UUID", maxlength: "36", placeholder: "00000000-0000-0000-0000-000000000000" });
+    const id = el("input", { required: true, pattern: "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", title: "A UUID", maxlength: "36" });
     const name = el("input", { maxlength: "200" });
     const role = select(ROLES);
     const org = select(context.orgs.map(({ id: orgId, name: title }) => [orgId, title ?? orgId]));

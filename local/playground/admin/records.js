@@ -38,7 +38,7 @@ async function showRecords(place, context) {
       for (const [name, control] of Object.entries(filters)) if (control.value) query.set(name, control.value);
       return api.get(`/api/v1/records?${query}`);
     },
-    (rows) => table("Records", columns, rows, "No record matches."),
+    (rows) => table("Records", columns, rows, filters.answered.value || filters.rating.value || filters.labelled.value ? "No record matches." : "No records yet."),
   );
   for (const control of Object.values(filters)) control.onchange = () => context.attempt(list.restart);
   const off = el("div", { "aria-live": "polite" });
