@@ -147,6 +147,9 @@ class ObjectFactory:
         ]
         statement = "delete from rag.collections where org_id = %s and id <> all (%s::uuid[])"
         self._actors.sql(statement, self._actors.org_id, [self.other_id, *collections])
+        # An admin of another org may add every user to that org.
+        guest = self._actors.guest
+        self._actors.sql("delete from rag.members where user_id = %s and org_id <> %s", guest.id, guest.org_id)
         self._delete(self._actors.foreign_org_id, [])
 
     def _delete(self, org_id: str, collections: list[str]) -> None:

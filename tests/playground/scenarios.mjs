@@ -183,8 +183,7 @@ export async function a_library_is_kept(page, given) {
   const files = given.files.map(({ name, text }) => ({ name, mimeType: "application/pdf", buffer: Buffer.from(text) }));
   await page.getByLabel("Upload files").setInputFiles(files);
   await page.locator("#uploads .detail.failed").nth(files.length - 1).waitFor();
-  // Not among the documents, and still there after a reload.
-  await page.reload();
+  // Not among the documents.
   await page.getByText(`${files.length} failed uploads`).click();
   await page.locator("#failed .detail.failed").nth(files.length - 1).waitFor();
   assert.equal(await documents.locator("li").count(), given.titles.length);
@@ -193,7 +192,7 @@ export async function a_library_is_kept(page, given) {
     await page.setViewportSize({ width, height: 860 });
     if (view) await page.getByRole("navigation", { name: "Views" }).getByRole("button", { name: view }).click();
     const narrow = await page.evaluate(() =>
-      [...document.querySelectorAll("#failed .choice, #failed .detail, #documents .choice")]
+      [...document.querySelectorAll("#uploads .name, #uploads .detail, #failed .choice, #failed .detail, #documents .choice, #documents .detail")]
         .filter((text) => text.getBoundingClientRect().width < 150)
         .map((text) => text.textContent),
     );
@@ -234,8 +233,8 @@ export async function equal_titles_show_their_collections(page, given) {
   await ask(page, given.question);
   const results = page.locator(".result").filter({ hasText: given.title });
   await results.nth(1).waitFor();
+  for (const collection of given.collections) await results.filter({ hasText: collection }).first().waitFor();
   for (const collection of given.collections) {
-    await results.filter({ hasText: collection }).first().waitFor();
     await page.locator("#documents .choice").filter({ hasText: given.title }).filter({ hasText: collection }).click();
     await page.locator("#passage .quiet").getByText(collection).waitFor();
   }
