@@ -32,8 +32,9 @@ class Person:
 
 @dataclass(frozen=True)
 class Actors:
-    """Members of the victim org: `admin`, `member` who owns the private objects, `colleague`, and `guest`, who
-    sends no request. Members of another org: `foreign_admin` and `foreign_member`. `stranger` belongs to no org.
+    """Members of the victim org: `admin`, `member` who owns the private objects, `colleague`, and `guest`,
+    who sends no request. Members of another org: `foreign_admin` and `foreign_member`. `stranger` belongs to
+    no org.
 
     Each marker is a random string in every text of the objects of its kind: those of the victim org, those
     that are private to the member, those in the collection that the bound keys belong to, and the org itself.

@@ -96,7 +96,8 @@ BODIES: dict[str, Example] = {
     "PATCH /v1/collections/{collection_id}": lambda values: {"description": f"new {values['marker']}"},
     "PATCH /v1/documents/{document_id}": lambda values: {"title": f"New {values['marker']}"},
     "POST /v1/members": lambda values: {
-        "user_id": values["guest_id"], "name": f"new {values['marker']}",
+        "user_id": values["guest_id"],
+        "name": f"new {values['marker']}",
     },
     "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
     "POST /v1/records/{record_id}/feedback": lambda values: {"reason": f"new {values['marker']}"},

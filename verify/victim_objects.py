@@ -100,7 +100,8 @@ class ObjectFactory:
             "job_ids": [self._failed_job(collection_id)],
             "source_id": source_id,
             "source_lease": source_lease,
-            "guest_id": self._guest(), "updated_at": self._updated_at(document_id), **self._upload(collection_id),
+            "guest_id": self._guest(), "updated_at": self._updated_at(document_id),
+            **self._upload(collection_id),
         }  # fmt: skip
         shared = common | {
             **_names(collection_id, name, str(document_id), document_name, str(chunk_id)),
@@ -149,7 +150,9 @@ class ObjectFactory:
         self._actors.sql(statement, self._actors.org_id, [self.other_id, *collections])
         # An admin of another org may add every user to that org.
         guest = self._actors.guest
-        self._actors.sql("delete from rag.members where user_id = %s and org_id <> %s", guest.id, guest.org_id)
+        self._actors.sql(
+            "delete from rag.members where user_id = %s and org_id <> %s", guest.id, guest.org_id
+        )
         self._delete(self._actors.foreign_org_id, [])
 
     def _delete(self, org_id: str, collections: list[str]) -> None:

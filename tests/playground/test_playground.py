@@ -107,9 +107,7 @@ def test_documents_are_listed_without_upload_support(
         )
 
 
-def test_own_documents_come_first_and_are_found_by_name(
-    browse: Browse, readers: People, services: Services
-):
+def test_own_documents_come_first_and_are_found_by_name(browse: Browse, readers: People, services: Services):
     put(services, readers.ann, "zoo", "Visit", MENU)
     put(services, readers.alf, "incidents", "Owners", OWNED)
     browse("own_documents_come_first", readers.ann, titles=["Visit", "Billing outage", "Owners"])

@@ -94,16 +94,20 @@ def test_the_policies_alone_keep_members_as_they_are(people: People, subtests: p
             "update rag.members set role = 'admin'",
             "delete from rag.members where user_id <> auth.uid()",
         ):
-            with subtests.test(actor=actor.email, statement=statement):
-                with psycopg.connect(actor.stack.database_url()) as connection:
-                    become(connection, actor)
-                    connection.execute("select set_config('rag.lists_members', 'true', true)")
-                    assert connection.execute(statement.encode()).rowcount == 0
-                    connection.rollback()
+            with (
+                subtests.test(actor=actor.email, statement=statement),
+                psycopg.connect(actor.stack.database_url()) as connection,
+            ):
+                become(connection, actor)
+                connection.execute("select set_config('rag.lists_members', 'true', true)")
+                assert connection.execute(statement.encode()).rowcount == 0
+                connection.rollback()
     with psycopg.connect(people.ada.stack.database_url()) as connection:
         become(connection, people.ada)
         connection.execute("select set_config('rag.lists_members', 'true', true)")
-        others = connection.execute("update rag.members set role = 'admin' returning user_id::text").fetchall()
+        others = connection.execute(
+            "update rag.members set role = 'admin' returning user_id::text"
+        ).fetchall()
         assert {user for (user,) in others} == {people.ann.id, people.alf.id, people.kim.id}
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("insert into rag.members (org_id, user_id) values (%(bolt)s, %(ann)s)", names)

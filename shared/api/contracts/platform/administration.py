@@ -185,7 +185,9 @@ class NewMember(BaseModel):
 
     user_id: UUID
     role: Literal["admin", "member"] = "member"
-    name: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200), WithoutNul] | None = None
+    name: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200), WithoutNul] | None = (
+        None
+    )
     org_id: UUID | None = None
 
 
