@@ -300,6 +300,10 @@ def _loses_files() -> bool:
     return on_lambda() or "K_SERVICE" in os.environ
 
 
+# The least similarity of a misspelt name to the name meant (difflib).
+NEAR = 0.75
+
+
 def unknown_settings(environment: Mapping[str, str] = os.environ, /) -> list[str]:
     """The variables that look like settings and are none, each with the nearest name of a setting."""
     names = {name.upper() for kind in (Settings, ServerSettings) for name in kind.model_fields}
@@ -308,7 +312,7 @@ def unknown_settings(environment: Mapping[str, str] = os.environ, /) -> list[str
         return []
     from difflib import get_close_matches
 
-    nearest = {name: get_close_matches(name, names, 1) for name in unknown}
+    nearest = {name: get_close_matches(name, names, 1, NEAR) for name in unknown}
     return [f"{name} (perhaps {near[0]})" if near else name for name, near in sorted(nearest.items())]
 
 
