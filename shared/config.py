@@ -110,6 +110,12 @@ OPENAI_URL = "https://api.openai.com/v1"
 # RAG_EMBEDDING_MODEL selects (multilingual_e5.py).
 LOCAL_MODEL, MULTILINGUAL_MODEL = "all-MiniLM-L6-v2", "multilingual-e5-small"
 
+# Variables of the commands and the tests, which no function reads.
+COMMAND_VARIABLES = {
+    "RAG_DEMO_MODELS", "RAG_TOKEN", "RAG_LOCAL_POSTGREST", "RAG_LOCAL_POSTGRES_USER", "RAG_TEST_SERVER",
+    "RAG_HOSTILE_SECONDS", "RAG_DATABASE_URL",
+}  # fmt: skip
+
 SettingsType = TypeVar("SettingsType", bound="AppSettings")
 # Names that the contracts give to settings.
 CONTRACT_NAMES = {
@@ -292,6 +298,22 @@ def on_lambda() -> bool:
 def _loses_files() -> bool:
     """Whether the disk ends with the process, as on Lambda and Cloud Run."""
     return on_lambda() or "K_SERVICE" in os.environ
+
+
+# The least similarity of a misspelt name to the name meant (difflib).
+NEAR = 0.75
+
+
+def unknown_settings(environment: Mapping[str, str] = os.environ, /) -> list[str]:
+    """The variables that look like settings and are none, each with the nearest name of a setting."""
+    names = {name.upper() for kind in (Settings, ServerSettings) for name in kind.model_fields}
+    unknown = {name for name in environment if name.startswith("RAG_")} - names - COMMAND_VARIABLES
+    if not unknown:
+        return []
+    from difflib import get_close_matches
+
+    nearest = {name: get_close_matches(name, names, 1, NEAR) for name in unknown}
+    return [f"{name} (perhaps {near[0]})" if near else name for name, near in sorted(nearest.items())]
 
 
 def read_server_settings() -> ServerSettings:

@@ -14,6 +14,7 @@ from shared.config import (
     on_lambda,
     read_server_settings,
     read_settings,
+    unknown_settings,
 )
 from shared.errors import ConfigurationError
 
@@ -284,3 +285,19 @@ def test_malformed_roles_of_embeddings_are_refused(subtests: pytest.Subtests):
     for value in values:
         with subtests.test(value=value), variable("RAG_EMBEDDING_ROLES", value):
             assert "RAG_EMBEDDING_ROLES" in fault()
+
+
+def test_a_name_that_no_setting_has_is_reported_with_the_nearest_one():
+    names = (
+        "RAG_LLM_TIMEOUT_SECOND",
+        "RAG_OPENAI_API_KEY",
+        "RAG_ZZZ",
+        "RAG_LLM_URL",
+        "RAG_FUNCTIONS",
+        "PORTS",
+    )
+    assert unknown_settings(dict.fromkeys(names, "secret-7f3x")) == [
+        "RAG_LLM_TIMEOUT_SECOND (perhaps RAG_LLM_TIMEOUT_SECONDS)",
+        "RAG_OPENAI_API_KEY (perhaps OPENAI_API_KEY)",
+        "RAG_ZZZ",
+    ]

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, StringConstraints
 
 from shared.api.contracts.metadata import MetadataFilter
-from shared.api.contracts.shared_fields import Flag, NullAsAbsent, ResponseModel, Score, WithoutNul
+from shared.api.contracts.shared_fields import LOCATION, Flag, NullAsAbsent, ResponseModel, Score, WithoutNul
 from shared.types import Filters, Match, Mode, Query, SearchResult
 
-LOCATION = ("page_number", "page_end", "section")
 ModeName = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 Text = Annotated[
     str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=1000), WithoutNul
