@@ -4,7 +4,7 @@ import os
 import re
 
 from local.errors import CommandError
-from shared.config import CONTRACT_NAMES, Settings
+from shared.config import OTHER_NAMES, Settings
 
 DEMO_MODELS = "RAG_DEMO_MODELS"
 # What programs need. No service is configured by these.
@@ -19,7 +19,7 @@ SETTINGS = {
     name
     for name in map(str.upper, Settings.model_fields)
     if name.startswith(("RAG_", "OPENAI_", "OTEL_")) and name not in _OF_THE_STACK
-} | {*CONTRACT_NAMES.values(), "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"}
+} | {*OTHER_NAMES.values(), "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"}
 MODEL_SETTINGS = {
     name for name in SETTINGS if re.match("(OPENAI|RAG_EMBEDDING|RAG_LLM|RAG_RERANK|RERANK|LOVABLE)_", name)
 }

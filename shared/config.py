@@ -117,8 +117,10 @@ COMMAND_VARIABLES = {
 }  # fmt: skip
 
 SettingsType = TypeVar("SettingsType", bound="AppSettings")
-# Names that the contracts give to settings.
-CONTRACT_NAMES = {
+# Names that the contracts give to settings, and that OpenAI's client gives to the endpoint of OPENAI_API_KEY.
+OTHER_NAMES = {
+    "RAG_EMBEDDING_URL": "OPENAI_BASE_URL",
+    "RAG_OTHER_EMBEDDING_URL": "OPENAI_BASE_URL",
     "RAG_LLM_API_KEY": "LOVABLE_API_KEY",
     "RAG_RERANK_ENABLED": "RERANK_ENABLED",
     "RAG_RERANK_PROVIDER": "RERANK_PROVIDER",
@@ -270,6 +272,10 @@ class Settings(AppSettings):
 
     # The collector of spans.
     otel_exporter_otlp_endpoint: Address | None = None
+    # OpenTelemetry's libraries read the next three from the environment.
+    otel_exporter_otlp_headers: SecretStr | None = None
+    otel_service_name: str = "rag"
+    otel_resource_attributes: str | None = None
 
     @field_validator("rag_confidence_medium_threshold")
     @classmethod
@@ -331,8 +337,8 @@ def read_settings(environment: Mapping[str, str] = os.environ, /, **given: Any) 
 
 def _read(kind: type[SettingsType], environment: Mapping[str, str], given: Mapping[str, Any]) -> SettingsType:
     def variable(name: str) -> str | None:
-        """The value of the variable, or of that with the contract's name."""
-        return environment.get(name) or environment.get(CONTRACT_NAMES.get(name, ""))
+        """The value of the variable, or of its other name."""
+        return environment.get(name) or environment.get(OTHER_NAMES.get(name, ""))
 
     values = {name: value for name in kind.model_fields if (value := variable(name.upper()))}
     try:

@@ -40,8 +40,8 @@ def test_a_misspelt_filter_is_named_applied_or_refused(
         f"/api/v1/knowledge/{HOME}/query": ("chunks", {"question": QUESTION, "filters": MISSPELT}),
         "/retrieve": ("results", {"index_name": HOME, "query": QUESTION, **retrieval}),
     }
-    for path, (name, request) in applied.items():
+    for path, (name, filtered) in applied.items():
         with subtests.test(path=path):
-            assert result_of(ann.post(path, request))[name] == []
+            assert result_of(ann.post(path, filtered))[name] == []
     with subtests.test("MCP"):
         assert Agent(ann).result("search", query=QUESTION, autor="ann").is_error
