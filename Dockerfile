@@ -3,11 +3,16 @@
 
 # All tests run on Python 3.11. The tag has no patch version, so each build gets the latest security fixes.
 FROM python:3.11-slim-trixie AS packages
-COPY requirements.txt requirements-parsers.txt requirements-sources.txt requirements-server.txt constraints.txt /build/
+COPY requirements.txt requirements-parsers.txt requirements-sources.txt requirements-server.txt constraints.txt \
+  requirements-excluded.txt pyproject.toml /build/
 WORKDIR /build
 # The virtual environment contains no pip. Only wheels are installed, so no compiler is needed.
-RUN python -m venv --without-pip /venv \
- && python -m pip --python /venv/bin/python install --no-cache-dir --only-binary=:all: \
+# uv checks the hashes of constraints.txt, of which pip checks none, and omits the excluded packages of pyproject.toml.
+RUN sed -n '/^uv==/,/[^\\]$/p' constraints.txt > uv.txt \
+ && python -m pip install --no-cache-dir --only-binary=:all: --requirement uv.txt \
+ && python -m venv --without-pip /venv \
+ && uv pip install --python /venv/bin/python --no-cache --compile-bytecode --only-binary=:all: \
+      --require-hashes --excludes requirements-excluded.txt \
       --constraint constraints.txt --requirement requirements-server.txt
 
 FROM python:3.11-slim-trixie AS server

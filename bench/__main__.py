@@ -1,6 +1,7 @@
 """python -m bench [PART ...]: measure, print a table, write bench/results.jsonl. Without a part, all."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -41,6 +42,7 @@ from bench import (
 )
 from bench.bench_stack import BenchStack, start_bench_stack
 from bench.figures import Figure
+from local.npm_tools import npm_path
 
 # Measurements on the demo's documents, and those with a stack and synthetic documents of their own.
 STAGED: dict[str, Callable[[BenchStack], list[Figure]]] = {
@@ -81,6 +83,7 @@ def main() -> int:
     parts = parser.parse_args().parts or PARTS
     if unknown := sorted(set(parts) - set(PARTS)):
         parser.error(f"no such part: {', '.join(unknown)}")
+    os.environ["PATH"] = npm_path()
     console = Console()
     missed = False
     for part, measure in measures(parts, console):

@@ -1,6 +1,7 @@
 """administration: health, registration, the caller's orgs; for admins members, usage, jobs and events."""
 
 from typing import Annotated, Any
+from uuid import UUID
 
 from starlette.responses import Response
 
@@ -11,6 +12,8 @@ from shared.access.orgs_statistics_and_audit_events import (
     list_orgs,
     list_usage,
     org_statistics,
+    put_member,
+    remove_member,
 )
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
 from shared.api.authentication import OptionalCaller, registration_only, with_scope
@@ -25,7 +28,7 @@ from shared.documents import ingestion_jobs
 from shared.types import Principal, Scope
 
 # Starts without an embedder or a gateway, so that health can report their failure.
-app = create_app(error_format, "administration", searches=False)
+app = create_app(error_format, "administration", more_errors=(409,), searches=False)
 routes = PlatformRoutes(app)
 
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
@@ -69,6 +72,18 @@ def usage(caller: Admin, services: Core, days: wire.Days = 30) -> wire.Usage:
 def members(caller: Admin, services: Core, limit: Limit = 20, offset: Offset = 0) -> wire.Members:
     rows, total = list_members(services.database, caller, limit, offset)
     return wire.Members.of([wire.Member(**row) for row in rows], total, limit, offset)
+
+
+@routes.post("/members", status_code=204)
+def put(caller: Admin, services: Core, body: wire.NewMember) -> Response:
+    put_member(services.database, caller, body.model_dump(mode="json"))
+    return Response(status_code=204)
+
+
+@routes.delete("/members/{user_id}", status_code=204)
+def remove(caller: Admin, services: Core, user_id: UUID, org_id: UUID | None = None) -> Response:
+    remove_member(services.database, caller, str(user_id), str(org_id) if org_id else None)
+    return Response(status_code=204)
 
 
 @routes.get("/jobs")

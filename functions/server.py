@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from shared.api import openapi_reference
 from shared.api.app import create_app
@@ -105,6 +105,19 @@ class Functions:
             yield
 
 
+class Server(Router):
+    """A router that logs a wrong setting as one sentence when the start fails, without a traceback."""
+
+    async def lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_reason(message: Message) -> None:
+            error = sys.exception()
+            await send(
+                {**message, "message": str(error)} if isinstance(error, ConfigurationError) else message
+            )
+
+        await super().lifespan(scope, receive, send_reason)
+
+
 def select_slugs(names: Iterable[str]) -> list[str]:
     """The slugs to serve. Raises ConfigurationError for an unknown slug and for an empty list."""
     slug_set = set(names)
@@ -118,7 +131,7 @@ def select_slugs(names: Iterable[str]) -> list[str]:
 def create() -> Router:
     """The app of the functions in RAG_FUNCTIONS. Raises ConfigurationError."""
     functions = Functions(select_slugs(read_server_settings().rag_functions))
-    return Router(default=functions, lifespan=lambda _: functions.started())
+    return Server(default=functions, lifespan=lambda _: functions.started())
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """python -m local: the stack without Docker, and an operator's commands."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -21,9 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.further = rest
     try:
         options.command(Stack(options.data), options)
+        sys.stdout.flush()
     except (CommandError, ConfigurationError, RagError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # The reader of the output, such as head, has ended. The interpreter flushes stdout at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, psycopg.Error, httpx.HTTPError) as error:
         print(f"error: {_sentence(error)}", file=sys.stderr)
         return 1

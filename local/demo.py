@@ -15,9 +15,10 @@ from supabase import ClientOptions, FunctionsHttpError, create_client
 
 from local.errors import CommandError
 from local.seed_demo import COLLECTION, demo_files, ingest_files, principals_of
-from local.shell_environment import settings_of_the_shell, unknown_settings
+from local.shell_environment import settings_of_the_shell
 from local.stack import Stack
 from shared.clients.http_client import http_client
+from shared.config import unknown_settings
 from shared.errors import EmbeddingFailed
 from shared.generation.extractive.answer import MODEL as EXTRACTIVE
 from shared.models.embedding_roles import Role

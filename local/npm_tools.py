@@ -1,4 +1,4 @@
-"""Programs installed by npm: the supabase CLI and PostgREST."""
+"""Programs installed by npm: Node, the supabase CLI and PostgREST."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ def supabase(home: Path, *arguments: str) -> str:
     process = subprocess.run(
         [npm_program("supabase"), *arguments],
         env={
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": npm_path(),
             "HOME": str(home),
             "SUPABASE_TELEMETRY_DISABLED": "1",
         },
@@ -26,6 +26,11 @@ def supabase(home: Path, *arguments: str) -> str:
     if process.returncode != 0:
         raise CommandError(f"supabase {' '.join(arguments[:2])} failed: {process.stdout}{process.stderr}")
     return process.stdout + process.stderr
+
+
+def npm_path() -> str:
+    """PATH with the programs of npm first: scripts run on the Node of package.json, where it has one."""
+    return f"{ROOT / 'node_modules' / '.bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
 def npm_program(name: str) -> Path:

@@ -4,7 +4,7 @@ import os
 import re
 
 from local.errors import CommandError
-from shared.config import CONTRACT_NAMES, Settings
+from shared.config import OTHER_NAMES, Settings
 
 DEMO_MODELS = "RAG_DEMO_MODELS"
 # What programs need. No service is configured by these.
@@ -19,7 +19,7 @@ SETTINGS = {
     name
     for name in map(str.upper, Settings.model_fields)
     if name.startswith(("RAG_", "OPENAI_", "OTEL_")) and name not in _OF_THE_STACK
-} | {*CONTRACT_NAMES.values(), "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"}
+} | {*OTHER_NAMES.values(), "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"}
 MODEL_SETTINGS = {
     name for name in SETTINGS if re.match("(OPENAI|RAG_EMBEDDING|RAG_LLM|RAG_RERANK|RERANK|LOVABLE)_", name)
 }
@@ -27,11 +27,6 @@ MODEL_SETTINGS = {
 _PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
 PROXIES = {*_PROXIES, *map(str.lower, _PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR"}
 LOOPBACK = "localhost,127.0.0.1,::1"
-# Variables of commands, and of the tests.
-COMMANDS = {
-    DEMO_MODELS, "RAG_TOKEN", "RAG_LOCAL_POSTGREST", "RAG_LOCAL_POSTGRES_USER", "RAG_TEST_SERVER",
-    "RAG_HOSTILE_SECONDS", "RAG_DATABASE_URL",
-}  # fmt: skip
 
 
 def settings_of_the_shell() -> dict[str, str]:
@@ -45,12 +40,6 @@ def no_proxy_for_loopback() -> dict[str, str]:
     # With other entries, urllib does not read * as all hosts.
     hosts = "*" if "*" in own else ",".join(filter(None, (own, LOOPBACK)))
     return {"NO_PROXY": hosts, "no_proxy": hosts}
-
-
-def unknown_settings() -> list[str]:
-    """Variables that look like settings, and are none."""
-    names = SETTINGS | _OF_THE_STACK | COMMANDS
-    return sorted(name for name in os.environ if name.startswith("RAG_") and name not in names)
 
 
 def keep_only(names: set[str], prefixes: tuple[str, ...] = ()) -> None:

@@ -110,9 +110,17 @@ OPENAI_URL = "https://api.openai.com/v1"
 # RAG_EMBEDDING_MODEL selects (multilingual_e5.py).
 LOCAL_MODEL, MULTILINGUAL_MODEL = "all-MiniLM-L6-v2", "multilingual-e5-small"
 
+# Variables of the commands and the tests, which no function reads.
+COMMAND_VARIABLES = {
+    "RAG_DEMO_MODELS", "RAG_TOKEN", "RAG_LOCAL_POSTGREST", "RAG_LOCAL_POSTGRES_USER", "RAG_TEST_SERVER",
+    "RAG_HOSTILE_SECONDS", "RAG_DATABASE_URL",
+}  # fmt: skip
+
 SettingsType = TypeVar("SettingsType", bound="AppSettings")
-# Names that the contracts give to settings.
-CONTRACT_NAMES = {
+# Names that the contracts give to settings, and that OpenAI's client gives to the endpoint of OPENAI_API_KEY.
+OTHER_NAMES = {
+    "RAG_EMBEDDING_URL": "OPENAI_BASE_URL",
+    "RAG_OTHER_EMBEDDING_URL": "OPENAI_BASE_URL",
     "RAG_LLM_API_KEY": "LOVABLE_API_KEY",
     "RAG_RERANK_ENABLED": "RERANK_ENABLED",
     "RAG_RERANK_PROVIDER": "RERANK_PROVIDER",
@@ -264,6 +272,10 @@ class Settings(AppSettings):
 
     # The collector of spans.
     otel_exporter_otlp_endpoint: Address | None = None
+    # OpenTelemetry's libraries read the next three from the environment.
+    otel_exporter_otlp_headers: SecretStr | None = None
+    otel_service_name: str = "rag"
+    otel_resource_attributes: str | None = None
 
     @field_validator("rag_confidence_medium_threshold")
     @classmethod
@@ -294,6 +306,22 @@ def _loses_files() -> bool:
     return on_lambda() or "K_SERVICE" in os.environ
 
 
+# The least similarity of a misspelt name to the name meant (difflib).
+NEAR = 0.75
+
+
+def unknown_settings(environment: Mapping[str, str] = os.environ, /) -> list[str]:
+    """The variables that look like settings and are none, each with the nearest name of a setting."""
+    names = {name.upper() for kind in (Settings, ServerSettings) for name in kind.model_fields}
+    unknown = {name for name in environment if name.startswith("RAG_")} - names - COMMAND_VARIABLES
+    if not unknown:
+        return []
+    from difflib import get_close_matches
+
+    nearest = {name: get_close_matches(name, names, 1, NEAR) for name in unknown}
+    return [f"{name} (perhaps {near[0]})" if near else name for name, near in sorted(nearest.items())]
+
+
 def read_server_settings() -> ServerSettings:
     """Raises ConfigurationError as read_settings does."""
     return _read(ServerSettings, os.environ, {})
@@ -309,8 +337,8 @@ def read_settings(environment: Mapping[str, str] = os.environ, /, **given: Any) 
 
 def _read(kind: type[SettingsType], environment: Mapping[str, str], given: Mapping[str, Any]) -> SettingsType:
     def variable(name: str) -> str | None:
-        """The value of the variable, or of that with the contract's name."""
-        return environment.get(name) or environment.get(CONTRACT_NAMES.get(name, ""))
+        """The value of the variable, or of its other name."""
+        return environment.get(name) or environment.get(OTHER_NAMES.get(name, ""))
 
     values = {name: value for name in kind.model_fields if (value := variable(name.upper()))}
     try:

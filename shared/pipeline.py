@@ -23,6 +23,7 @@ from shared.generation.confidence import (
     after_abstention,
     after_check,
     after_conflict,
+    after_unmentioned,
     judge,
     without_best_passage,
 )
@@ -33,6 +34,7 @@ from shared.generation.generators import Generation, GenerationRequest, Generato
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusal_texts import missing_note
+from shared.generation.unmentioned_word import unmentioned_word
 from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
 from shared.retrieval.chunk_search import has_identifier, match, match_with_judged, widen
@@ -236,7 +238,11 @@ def judge_draft(
     if draft.is_abstention:
         return after_abstention(judgement, is_extractive=draft.model == EXTRACTIVE)
     if draft.model == EXTRACTIVE:
-        return after_conflict(judgement) if draft.has_conflict else judgement
+        judgement = after_conflict(judgement) if draft.has_conflict else judgement
+        # A hint at medium that has no other.
+        is_unexplained = judgement.confidence is Confidence.MEDIUM and not judgement.missing
+        word = unmentioned_word(question, draft, matches) if is_unexplained else None
+        return after_unmentioned(judgement, word) if word else judgement
     if checked is None:
         # A search checks no answer, and the checker's patterns take a tenth of its import.
         from shared.generation.grounding.answer_check import check_text

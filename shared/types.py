@@ -412,11 +412,12 @@ class WebhookMessage:
 @dataclass(frozen=True, slots=True)
 class PassageSource:
     """The source of a passage: `span` is [start, end) in the document's text, `page` is None without
-    pages."""
+    pages, `section` without headings."""
 
     source: str | None
     uri: str | None
     page: str | None
+    section: str | None
     span: tuple[int, int]
     snippet: str
     metadata: Mapping[str, Any]

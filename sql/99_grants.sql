@@ -5,6 +5,7 @@ grant select on rag.settings to authenticated;
 grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
 grant update (record_days) on rag.orgs to authenticated;
+grant insert (org_id, user_id, role, name), update (role, name), delete on rag.members to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
 grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
@@ -210,6 +211,7 @@ begin
       ('guarded', 'rag_open_session(uuid,uuid,integer)'),
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
+      ('guarded', 'rag_put_member(uuid,uuid,text,text)'),
       ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),
@@ -221,6 +223,7 @@ begin
       ('guarded', 'rag_record_request(jsonb)'),
       ('guarded', 'rag_record_tokens(bigint,integer,bigint,integer)'),
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
+      ('guarded', 'rag_remove_member(uuid,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
       ('guarded', 'rag_resolve_workspace(uuid,uuid)'),
       ('guarded', 'rag_retry_jobs(uuid[])'),

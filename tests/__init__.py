@@ -3,6 +3,7 @@
 import os
 import sys
 
+from local.npm_tools import npm_path
 from local.shell_environment import PROXIES, keep_only
 
 _PREFIX = "PYTEST_INSTALL_"
@@ -14,6 +15,7 @@ if "pytest" in sys.modules:
         {"CI", "RAG_TEST_SERVER", "RAG_HOSTILE_SECONDS", "SSL_CERT_FILE", "SSL_CERT_DIR"},
         ("PYTEST_", "PYTHON", "COVERAGE_", "PIP_", "UV_", "npm_config_", "NODE_EXTRA_"),
     )
+    os.environ["PATH"] = npm_path()
 # The proxies, for tests that install packages.
 INSTALLATION_PROXIES = {
     name.removeprefix(_PREFIX): value for name, value in os.environ.items() if name.startswith(_PREFIX)

@@ -20,8 +20,7 @@ from local.stack import Stack
 def run_node(script: Path, inputs: dict[str, Any], *arguments: str) -> dict[str, Any]:
     """Run a script with `given` on its standard input; what it prints, parsed: nothing is nothing."""
     process = subprocess.run(
-        # supabase-js wants a WebSocket at once; Node 20 has one behind this flag, later ones by default.
-        ["node", "--experimental-websocket", str(script), *arguments],
+        ["node", str(script), *arguments],
         input=json.dumps(inputs),
         capture_output=True,
         text=True,

@@ -13,7 +13,7 @@ from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
 from local import ROOT
 from local.tools import configuration_page, diagrams, messages_page
-from shared.config import CONTRACT_NAMES, LOCAL_MODEL, ServerSettings, Settings, read_settings
+from shared.config import LOCAL_MODEL, OTHER_NAMES, ServerSettings, Settings, read_settings
 from shared.generation.confidence import CALIBRATIONS
 from shared.generation.grounding.sentence_support import LIMITS
 
@@ -113,7 +113,7 @@ def test_every_setting_in_the_pages_exists():
     pages = [*DOCS.values(), *((ROOT / page).read_text() for page in LINKING)]
     names = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", "".join(pages)))
     fields = Settings.model_fields | ServerSettings.model_fields
-    settings = {name.upper() for name in fields} | set(CONTRACT_NAMES.values())
+    settings = {name.upper() for name in fields} | set(OTHER_NAMES.values())
     assert names - settings - NO_SETTINGS == set()
 
 
@@ -121,7 +121,7 @@ def test_the_example_settings_in_the_pages_are_accepted(subtests: pytest.Subtest
     pages = README + "".join(DOCS.values())
     examples = set(re.findall(r"\b([A-Z]+(?:_[A-Z]+)+)=('[^']*'|[^\s`,…]+)", pages))
     for name, value in examples - REFUSED:
-        field = {given: own for own, given in CONTRACT_NAMES.items()}.get(name, name).lower()
+        field = {given: own for own, given in OTHER_NAMES.items()}.get(name, name).lower()
         # Not shell variables, and names of secrets in Google's store.
         if field in Settings.model_fields and "$" not in value and ":latest" not in value:
             with subtests.test(name=name, value=value):

@@ -32,8 +32,9 @@ class Person:
 
 @dataclass(frozen=True)
 class Actors:
-    """Members of the victim org: `admin`, `member` who owns the private objects, and `colleague`. Members of
-    another org: `foreign_admin` and `foreign_member`. `stranger` belongs to no org.
+    """Members of the victim org: `admin`, `member` who owns the private objects, `colleague`, and `guest`,
+    who sends no request. Members of another org: `foreign_admin` and `foreign_member`. `stranger` belongs to
+    no org.
 
     Each marker is a random string in every text of the objects of its kind: those of the victim org, those
     that are private to the member, those in the collection that the bound keys belong to, and the org itself.
@@ -47,6 +48,7 @@ class Actors:
     admin: Person
     member: Person
     colleague: Person
+    guest: Person
     foreign_admin: Person
     foreign_member: Person
     stranger: Person
@@ -63,6 +65,7 @@ class Actors:
             self.admin,
             self.member,
             self.colleague,
+            self.guest,
             self.foreign_admin,
             self.foreign_member,
             self.stranger,
@@ -110,7 +113,7 @@ def create_actors(deployment: Deployment, memberships: Memberships = RAG_MEMBERS
     """Two orgs with their users, without a rate limit; deleted at the end."""
     with psycopg.connect(deployment.database_url, autocommit=True) as database:
         org_id, foreign_org_id = str(uuid4()), str(uuid4())
-        admin, member, colleague = (_person(org_id) for _ in range(3))
+        admin, member, colleague, guest = (_person(org_id) for _ in range(4))
         foreign_admin, foreign_member, stranger = (
             _person(foreign_org_id),
             _person(foreign_org_id),
@@ -119,7 +122,7 @@ def create_actors(deployment: Deployment, memberships: Memberships = RAG_MEMBERS
         marker, private_marker, other_marker, org_marker = (f"marker{secrets.token_hex(8)}" for _ in range(4))
         actors = Actors(
             deployment, database, deployment.signer, org_id, foreign_org_id, admin, member, colleague,
-            foreign_admin, foreign_member, stranger, marker, private_marker, other_marker, org_marker,
+            guest, foreign_admin, foreign_member, stranger, marker, private_marker, other_marker, org_marker,
             [temporary_rows.key_id_of(org_id)],
         )  # fmt: skip
         user_ids = [person.id for person in actors.people]

@@ -18,7 +18,7 @@ from local import ROOT
 from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.errors import CommandError
 from shared.access.jwt_verifier import AUDIENCE
-from shared.config import CONTRACT_NAMES, Settings, read_settings
+from shared.config import OTHER_NAMES, Settings, read_settings
 from shared.errors import ConfigurationError, RagError
 from verify.actors import RAG_MEMBERS
 from verify.options import add_arguments
@@ -95,7 +95,7 @@ def secrets_of_environment() -> list[str]:
     """The values of all secret settings that the environment has."""
     fields = Settings.model_fields.items()
     names = [name.upper() for name, field in fields if "SecretStr" in str(field.annotation)]
-    names += [CONTRACT_NAMES[name] for name in names if name in CONTRACT_NAMES]
+    names += [OTHER_NAMES[name] for name in names if name in OTHER_NAMES]
     return [os.environ[name] for name in names if os.environ.get(name)]
 
 

@@ -31,7 +31,7 @@ BY_LINK = {"GET /v1/documents/{document_id}/original", "GET /api/v1/documents/{d
 # The operators', each with the token of the deployment that opens it.
 OPERATORS = {"GET /metrics": "metrics_token", "POST /functions/v1/ingest": "worker_token"}
 # Codes of a part of the product that the deployment has switched off.
-SWITCHED_OFF = ("storage_off", "snapshots_off", "answers_off", "api_keys_off")
+SWITCHED_OFF = ("storage_off", "snapshots_off", "answers_off", "api_keys_off", "members_elsewhere")
 # SQL functions that answer without the functions' secret.
 OPEN_TO_BROWSERS = {
     "is_org_member",
@@ -95,6 +95,10 @@ BODIES: dict[str, Example] = {
     "POST /v1/similar": lambda values: {"subject": {"kind": "document", "documentId": values["document_id"]}},
     "PATCH /v1/collections/{collection_id}": lambda values: {"description": f"new {values['marker']}"},
     "PATCH /v1/documents/{document_id}": lambda values: {"title": f"New {values['marker']}"},
+    "POST /v1/members": lambda values: {
+        "user_id": values["guest_id"],
+        "name": f"new {values['marker']}",
+    },
     "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
     "POST /v1/records/{record_id}/feedback": lambda values: {"reason": f"new {values['marker']}"},
     "POST /v1/sources": lambda _: {"address": ADDRESS},
@@ -105,6 +109,7 @@ BODIES: dict[str, Example] = {
 # Path parameters that name another object than the parameter's name suggests.
 PATHS: dict[str, Example] = {
     "GET /v1/documents/{document_id}/original": lambda values: {"document_id": values["waiting_id"]},
+    "DELETE /v1/members/{user_id}": lambda values: {"user_id": values["guest_id"]},
 }
 QUERIES: dict[str, Example] = {
     "DELETE /v1/collections/{collection_id}": lambda _: {"cascade": "true"},
@@ -182,6 +187,10 @@ ARGUMENTS: dict[str, Example] = {
     "rag_similar": lambda values: {
         "document_id": values["document_id"], "chunk_id": None, "query_text": None, "query_vector": None,
     },
+    "rag_put_member": lambda values: {
+        "user_id": values["guest_id"], "role": "member", "name": f"new {values['marker']}",
+    },
+    "rag_remove_member": lambda values: {"user_id": values["guest_id"]},
     "rag_get_original": lambda values: {"document_id": values["waiting_id"]},
     "rag_get_contents": lambda values: {
         "kinds": ["document"],

@@ -100,7 +100,8 @@ class ObjectFactory:
             "job_ids": [self._failed_job(collection_id)],
             "source_id": source_id,
             "source_lease": source_lease,
-            "updated_at": self._updated_at(document_id), **self._upload(collection_id),
+            "guest_id": self._guest(), "updated_at": self._updated_at(document_id),
+            **self._upload(collection_id),
         }  # fmt: skip
         shared = common | {
             **_names(collection_id, name, str(document_id), document_name, str(chunk_id)),
@@ -147,6 +148,11 @@ class ObjectFactory:
         ]
         statement = "delete from rag.collections where org_id = %s and id <> all (%s::uuid[])"
         self._actors.sql(statement, self._actors.org_id, [self.other_id, *collections])
+        # An admin of another org may add every user to that org.
+        guest = self._actors.guest
+        self._actors.sql(
+            "delete from rag.members where user_id = %s and org_id <> %s", guest.id, guest.org_id
+        )
         self._delete(self._actors.foreign_org_id, [])
 
     def _delete(self, org_id: str, collections: list[str]) -> None:
@@ -168,7 +174,7 @@ class ObjectFactory:
             "and 2 = (select count(*) from pg_attribute where attrelid = pg_class.oid "
             "and attname in ('org_id', 'id') and atttypid = 'uuid'::regtype)"
         )
-        ids = {actors.org_id, actors.admin.id, actors.member.id, actors.colleague.id}
+        ids = {actors.org_id, actors.admin.id, actors.member.id, actors.colleague.id, actors.guest.id}
         for (table,) in tables:
             rows = actors.sql(f"select id from rag.{table} where org_id = %s", actors.org_id)  # noqa: S608
             ids |= {str(row_id) for (row_id,) in rows}
@@ -227,6 +233,13 @@ class ObjectFactory:
         begun = self._json(answer)
         self._json(self._client.put(begun["upload_url"], content=content))
         return {"upload": begun["upload"]}
+
+    def _guest(self) -> str:
+        """A member who may be removed."""
+        guest = self._actors.guest
+        statement = "insert into rag.members (org_id, user_id) values (%s, %s) on conflict do nothing"
+        self._actors.sql(statement, guest.org_id, guest.id)
+        return guest.id
 
     def _session(self, collection_id: str) -> str:
         actors = self._actors

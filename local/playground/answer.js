@@ -97,14 +97,19 @@ export function timing(metadata, usage, first) {
   const rest = Math.max(0, total - retrieval - generation);
   const stage = (name, taken) =>
     el("li", {}, el("span", { text: name }), bar(taken / Math.max(1, total)), el("span", { class: "figure", text: milliseconds(taken) }));
-  const writer = metadata.extractive ? "no model: the documents' own sentences" : `written by ${metadata.model}`;
+  const tokens = `${usage.prompt_tokens.toLocaleString("en")} tokens read, of them ${usage.retrieval_tokens.toLocaleString("en")} of passages, ${usage.completion_tokens.toLocaleString("en")} written`;
   return el(
     "details",
     { class: "timing" },
     el("summary", { text: `${milliseconds(total)}, first word after ${milliseconds(first)}` }),
     el("ul", { class: "stages" }, stage("find", retrieval), stage("write", generation), stage("judge and keep", rest)),
-    el("p", { class: "quiet", text: `${writer}; ${usage.prompt_tokens.toLocaleString("en")} tokens read, of them ${usage.retrieval_tokens.toLocaleString("en")} of passages, ${usage.completion_tokens.toLocaleString("en")} written` }),
+    el("p", { class: "quiet", text: [writer(metadata), usage.total_tokens > 0 && tokens].filter(Boolean).join("; ") }),
   );
+}
+
+function writer({ withheld, extractive, model }) {
+  if (withheld) return "no answer was written";
+  return extractive ? "no model: the documents' own sentences" : `written by ${model}`;
 }
 
 /** The sources of an answer, by their numbers. */

@@ -34,10 +34,10 @@ function expire() {
   if (byId("signin").hidden) void offerSignIn();
 }
 
-async function offerSignIn(problem = "") {
+async function offerSignIn(problem = "", userId = "") {
   const attempt = ++attempts;
   signin.forget();
-  signin.report(problem);
+  signin.report(problem, userId);
   byId("signin").hidden = false;
   await signin.offer(signIn);
   if (attempt === attempts) byId("signin").querySelector(".person, #token").focus();
@@ -54,7 +54,8 @@ async function signIn(token, questions) {
     // A server that does not answer now may accept the token later.
     if (attempt === attempts && !problem.isPassing) {
       const prefix = problem.isExpired ? "This token or key is not accepted. " : "";
-      await offerSignIn(prefix + problem.message);
+      const id = problem.code === "no_org" && signin.who(token).sub;
+      await offerSignIn(prefix + problem.message, id ? `Your user id: ${id}` : "");
       return;
     }
   }

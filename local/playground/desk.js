@@ -33,14 +33,14 @@ export class Desk {
     this.#questions = questions;
     this.#expired = expired;
     const problem = (what) => this.#handle(what);
-    this.#evidence = new Evidence(api, problem);
+    this.#evidence = new Evidence(api, problem, (id) => this.#library.nameOf(id));
     this.#conversation = new Conversation(api, this.#evidence, { problem, kept: (session) => this.#sessions.load(session) });
     this.#sessions = new Sessions(api, {
       problem,
       opened: (session, messages) => this.#open(session, messages),
       deleted: (session) => session === this.#conversation.session && this.begin(),
     });
-    this.#library = new Library(api, orgs, {
+    this.#library = new Library(api, { who, orgs }, {
       problem,
       opened: (document) => this.#evidence.open(document),
       deleted: (document) => this.#evidence.close(document),

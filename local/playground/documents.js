@@ -1,4 +1,4 @@
-// The documents of one collection or of all: listed in pages, uploaded, deleted.
+// The documents of one collection or of all: listed in pages, searched by name, uploaded, deleted.
 
 import { byId, count, el, list } from "./dom.js";
 import { Uploads } from "./uploads.js";
@@ -6,19 +6,31 @@ import { Uploads } from "./uploads.js";
 const PAGE = 50;
 // A page of documents from many small collections takes several requests.
 const MAX_REQUESTS = 5;
+// After the last letter of a search, in milliseconds.
+const PAUSE = 300;
 
 export class Documents {
   #api;
   #on;
   #uploads;
+  #userId;
   #rows = [];
-  #next = { sources: [], source: 0, offset: 0 };
+  #failed = [];
+  #next = { sources: [], source: 0, offset: 0, name: "" };
+  // The collection of the latest upload.
+  #latest = null;
 
-  /** `on` has: opened(id), changed(), deleted(id), listed(), problem(problem), and target(): the id of the collection that
-   * files go to, or null. */
-  constructor(api, on) {
+  /** `userId`: whose documents come first; none for an API key. `on` has: opened(id), changed(), deleted(id), listed(),
+   * problem(problem), and target(): the id of the collection that files go to, or null. */
+  constructor(api, userId, on) {
     this.#api = api;
+    this.#userId = userId;
     this.#on = on;
+    let waiting = null;
+    byId("document-name").oninput = () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => this.show(this.#next.sources), PAUSE);
+    };
     this.#uploads = new Uploads(api, on.problem);
     byId("more-documents").onclick = () => this.#more();
     byId("files").onchange = ({ target }) => {
@@ -38,10 +50,12 @@ export class Documents {
     return this.#rows.filter((row) => row.status === "completed").map((row) => row.title);
   }
 
-  /** List the documents of these collections from the first on. */
+  /** List the documents of these collections from the first on: the collection of the latest upload first. */
   async show(sources) {
     this.#rows = [];
-    this.#next = { sources, source: 0, offset: 0 };
+    this.#failed = [];
+    const [latest, others] = partition(sources, ({ id }) => id === this.#latest);
+    this.#next = { sources: [...latest, ...others], source: 0, offset: 0, name: byId("document-name").value.trim() };
     await this.#more();
   }
 
@@ -62,32 +76,49 @@ export class Documents {
     }
   }
 
-  /** The next page, and where the one after it begins. */
-  async #page({ sources, source, offset }) {
+  /** The next page, the user's own documents first and the newest first, and where the page after it begins. */
+  async #page({ sources, source, offset, name }) {
     const rows = [];
     for (let request = 0; request < MAX_REQUESTS && rows.length < PAGE && source < sources.length; request++) {
-      const query = `collection_id=${sources[source].id}&limit=${PAGE - rows.length}&offset=${offset}`;
+      const query = new URLSearchParams({ collection_id: sources[source].id, limit: PAGE - rows.length, offset });
+      if (name) query.set("name", name);
       const { data, pagination } = await this.#api.get(`/api/v1/documents?${query}`);
       rows.push(...data);
       offset += data.length;
       if (!pagination.has_more || !data.length) [source, offset] = [source + 1, 0];
     }
-    return [rows, { sources, source, offset }];
+    rows.sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at));
+    return [partition(rows, (row) => row.user_id === this.#userId).flat(), { sources, source, offset, name }];
   }
 
   /** Add the rows of a page to the list. */
   #show(rows) {
-    const { sources, source } = this.#next;
-    const names = new Map(sources.length > 1 ? sources.map(({ id, name }) => [id, name]) : []);
-    const items = rows.map((row) => this.#row(row, names.get(row.collection_id)));
-    if (this.#rows.length) byId("documents").append(...items);
-    else list(byId("documents"), ...items);
-    this.#rows.push(...rows);
+    const { sources, source, name } = this.#next;
+    const names = new Map(sources.length > 1 ? sources.map((collection) => [collection.id, collection.name]) : []);
+    // A failed upload has no text. A document whose update failed still has its earlier one.
+    const [failed, documents] = partition(rows, (row) => row.status === "failed" && !row.chunk_count);
+    const add = (place, before, added) => {
+      const items = added.map((row) => this.#row(row, names.get(row.collection_id)));
+      if (before.length) place.append(...items);
+      else list(place, ...items);
+      before.push(...added);
+    };
+    add(byId("documents"), this.#rows, documents);
+    add(byId("failed"), this.#failed, failed);
+    const isWhole = source >= sources.length;
+    byId("failed-uploads").hidden = !this.#failed.length;
+    byId("failed-count").textContent = count(this.#failed.length, "failed upload");
+    byId("documents-count").textContent = sources.length ? this.#count(isWhole) : "No collection yet: the first upload creates one.";
+    byId("document-name").hidden = !name && !this.#rows.length;
+    byId("more-documents").hidden = isWhole;
+  }
+
+  #count(isWhole) {
     const length = this.#rows.length;
-    const total = sources.reduce((sum, collection) => sum + collection.document_count, 0);
-    const text = total > length ? `${length.toLocaleString("en")} of ${count(total, "document")}` : count(length, "document");
-    byId("documents-count").textContent = sources.length ? text : "No collection yet: the first upload creates one.";
-    byId("more-documents").hidden = source >= sources.length;
+    const { sources, name } = this.#next;
+    if (name) return `${count(length, "document")} found${isWhole ? "" : " so far"}`;
+    const total = sources.reduce((sum, collection) => sum + collection.document_count, 0) - this.#failed.length;
+    return isWhole || total <= length ? count(length, "document") : `${length.toLocaleString("en")} of ${count(total, "document")}`;
   }
 
   #row(row, collection) {
@@ -123,10 +154,16 @@ export class Documents {
     try {
       const target = await this.#on.target();
       if (!target) return;
+      this.#latest = target;
       await Promise.all(files.map((file) => this.#uploads.bring(target, file)));
       this.#on.changed();
     } catch (problem) {
       this.#on.problem(problem);
     }
   }
+}
+
+/** The items that fulfil a condition, and the others. */
+function partition(items, condition) {
+  return [items.filter(condition), items.filter((item) => !condition(item))];
 }

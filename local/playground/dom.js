@@ -31,15 +31,15 @@ export function show(place, ...children) {
 }
 
 /** The same for a list of items with a button that has a `data-id`: the focus stays on the item that has it, or goes to
- * the one that takes its place. */
+ * the one that takes its place, or of an empty list to the first control of its section. */
 export function list(place, ...items) {
   const focused = [...place.children].findIndex((item) => item.contains(document.activeElement));
   const id = document.activeElement?.dataset.id;
   show(place, ...items);
-  if (focused < 0 || !items.length) return;
+  if (focused < 0) return;
   const same = id && place.querySelector(`[data-id="${CSS.escape(id)}"]`);
-  const target = same ?? items[Math.min(focused, items.length - 1)].querySelector("button");
-  target.focus({ preventScroll: true });
+  const target = same ?? items[Math.min(focused, items.length - 1)]?.querySelector("button");
+  (target ?? place.closest("section").querySelector("button, input")).focus({ preventScroll: true });
 }
 
 export function number(value, digits = 2) {

@@ -11,6 +11,7 @@ const TABS = [byId("tab-results"), byId("tab-graph"), byId("tab-passage")];
 export class Evidence {
   #api;
   #told;
+  #nameOf;
   // Answers may overtake each other: the latest question's counts.
   #latest = 0;
   #opened = 0;
@@ -19,10 +20,11 @@ export class Evidence {
   // The id of the document whose passage is open.
   #document = null;
 
-  /** `told` is told of problems. */
-  constructor(api, told) {
+  /** `told` is told of problems; `nameOf` is the name of a collection. */
+  constructor(api, told, nameOf) {
     this.#api = api;
     this.#told = told;
+    this.#nameOf = nameOf;
     for (const tab of TABS) {
       tab.onclick = () => this.#choose(tab);
       tab.onkeydown = (pressed) => this.#step(tab, pressed);
@@ -52,7 +54,7 @@ export class Evidence {
       const answer = await this.#api.post("/api/v1/retrievals", asked);
       if (turn !== this.#latest) return;
       const collections = new Set(answer.results.map((result) => result.collection_id));
-      results(byId("results"), answer, (result) => this.open(result.document_id, result.chunk_id));
+      results(byId("results"), answer, (result) => this.open(result.document_id, result.chunk_id), this.#nameOf);
       graph(byId("graph-view"), answer, (chunk) => this.#openChunk(chunk, collections));
       if (!this.#isReading) this.#choose(TABS[0], { focus: false });
     } catch (problem) {
@@ -72,7 +74,7 @@ export class Evidence {
     view("evidence");
     show(byId("passage"), el("p", { class: "quiet", text: "Opening …" }));
     try {
-      const fill = await passage(this.#api, documentId, chunkId, said);
+      const fill = await passage(this.#api, documentId, chunkId, said, this.#nameOf);
       if (turn === this.#opened) fill(byId("passage"));
     } catch (problem) {
       if (turn !== this.#opened) return;

@@ -15,13 +15,13 @@ export class Library {
   // Whether the collections are known; until then no file is uploaded, since it might go elsewhere.
   #loaded = null;
 
-  /** `orgs`: those of the user, as far as they are known. `on` has: chosen(collection or null, whether it is
+  /** `who`: the user; `orgs`: those of the user, as far as they are known. `on` has: chosen(collection or null, whether it is
    * another), listed(), opened(document id), deleted(document id), problem(problem). */
-  constructor(api, orgs, on) {
+  constructor(api, { who, orgs }, on) {
     this.#api = api;
     this.#orgs = orgs;
     this.#on = on;
-    this.#documents = new Documents(api, { ...on, changed: () => this.load(), target: () => this.#target() });
+    this.#documents = new Documents(api, who.sub, { ...on, changed: () => this.load(), target: () => this.#target() });
     byId("new-collection").onsubmit = (event) => this.#create(event);
     byId("org").onchange = ({ target }) => {
       this.#org = this.#orgs.find((org) => org.id === target.value);
@@ -61,6 +61,11 @@ export class Library {
 
   get isEmpty() {
     return this.#inOrg.every((row) => row.document_count === 0);
+  }
+
+  /** The name of a collection; none for one that was created elsewhere since. */
+  nameOf(collectionId) {
+    return this.#collections.find((row) => row.id === collectionId)?.name;
   }
 
   get titles() {

@@ -3,7 +3,7 @@
 import { byId, show } from "./dom.js";
 
 // Ids of the elements that show a user's data, beside forms.
-const PLACES = ["collections", "documents", "documents-count", "uploads", "sessions", "results", "graph-view", "passage", "org", "into", "users-list", "who", "admin"];
+const PLACES = ["collections", "documents", "documents-count", "failed", "failed-count", "uploads", "sessions", "results", "graph-view", "passage", "org", "into", "users-list", "who", "admin"];
 
 export function notice(text) {
   byId("notice").textContent = text;
@@ -34,7 +34,8 @@ export function clear() {
   for (const form of document.forms) form.reset();
   for (const details of document.querySelectorAll("#desk details")) details.open = false;
   for (const more of ["more-documents", "more-sessions"]) byId(more).hidden = true;
-  byId("org-field").hidden = byId("into-field").hidden = true;
+  byId("document-name").value = "";
+  for (const place of ["org-field", "into-field", "document-name", "failed-uploads"]) byId(place).hidden = true;
   notice("");
   busy(false);
   view("ask");

@@ -11,8 +11,8 @@ const MAX_MARKDOWN = 1_000_000;
 const VERBATIM = new Set(["code", "json"]);
 
 /** A document, as a function that fills a place with it. `cited` is the id of one of its chunks, or null; `said` what an answer says by
- * it: sentences of that which are the document's own are highlighted, else the chunk. Throws a Problem. */
-export async function passage(api, documentId, cited, said) {
+ * it: sentences of that which are the document's own are highlighted, else the chunk; `nameOf` is the name of a collection. Throws a Problem. */
+export async function passage(api, documentId, cited, said, nameOf) {
   const about = await api.get(`/api/v1/documents/${encodeURIComponent(documentId)}`);
   const ids = [{ kind: "document", id: `doc_${documentId}` }];
   if (cited) ids.push({ kind: "chunk", id: `chnk_${cited}` });
@@ -25,7 +25,7 @@ export async function passage(api, documentId, cited, said) {
     show(
       place,
       el("h2", { text: about.title }),
-      el("p", { class: "quiet", text: describe(about) }),
+      el("p", { class: "quiet", text: describe(about, nameOf(about.collection_id)) }),
       el("div", { class: isVerbatim ? "document verbatim" : "document" }, body),
     );
     const first = place.querySelector("mark");
@@ -67,8 +67,8 @@ function spanned(text, chunk) {
   return [[start, before.join("").length]];
 }
 
-function describe(about) {
-  const facts = [about.filename, about.content_type, about.owner_id && "private", about.processing_info?.document_type];
+function describe(about, collection) {
+  const facts = [collection, about.filename, about.content_type, about.owner_id && "private", about.processing_info?.document_type];
   const metadata = Object.entries(about.metadata).map(([key, value]) => `${key}: ${plain(value)}`);
   return [...facts.filter(Boolean), ...metadata].join(" · ");
 }

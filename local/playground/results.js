@@ -3,8 +3,8 @@
 import { bar, count, el, milliseconds, number, show } from "./dom.js";
 import { plain } from "./markdown.js";
 
-/** Fills a place with a retrieval's answer; `open` is called with a result. */
-export function results(place, answer, open) {
+/** Fills a place with a retrieval's answer; `open` is called with a result. `nameOf` is the name of a collection. */
+export function results(place, answer, open, nameOf) {
   const how = answer.retrieval_metadata;
   if (!answer.results.length) {
     show(place, el("p", { class: "quiet", text: "No document that you may see matches. Rephrase the question, or widen the filters." }));
@@ -22,12 +22,15 @@ export function results(place, answer, open) {
   show(
     place,
     el("p", { class: "quiet", text: parts.filter(Boolean).join(" · ") }),
-    el("ol", { class: "results" }, ...answer.results.map((result) => row(result, open))),
+    el("ol", { class: "results" }, ...answer.results.map((result) => row(result, open, isAmbiguous(result, answer.results) && nameOf(result.collection_id)))),
   );
 }
 
-function row(result, open) {
-  const place = [result.chunk_metadata.page_number && `page ${result.chunk_metadata.page_number}`, result.chunk_metadata.section];
+/** Whether another document has the same title. */
+const isAmbiguous = (result, all) => all.some((other) => other.document.title === result.document.title && other.document_id !== result.document_id);
+
+function row(result, open, collection) {
+  const place = [collection, result.chunk_metadata.page_number && `page ${result.chunk_metadata.page_number}`, result.chunk_metadata.section];
   return el(
     "li",
     {},

@@ -31,4 +31,5 @@ function ask(question) {
 /** Words, and no number or hash. */
 const isReadable = (title) => title.length <= LONGEST && /\p{L}{3}/u.test(title) && !/[0-9a-f]{16}/i.test(title);
 
-const questionAbout = (title) => `What does “${title.replace(/\.\w{1,5}$/, "")}” say?`;
+/** Without a suffix and other marks of a file name. */
+const questionAbout = (title) => `What should I know about “${title.replace(/\.\w{1,5}$/, "").replaceAll("_", " ")}”?`;

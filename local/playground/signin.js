@@ -44,9 +44,10 @@ export function enter() {
   return true;
 }
 
-/** Show why a token was refused; "" is nothing. */
-export function report(message) {
+/** Show why a token was refused, and the id by which an admin adds the user; "" is nothing. */
+export function report(message, userId = "") {
   byId("signin-problem").textContent = message;
+  byId("signin-user").textContent = userId;
   byId("token").setAttribute("aria-invalid", String(Boolean(message)));
 }
 

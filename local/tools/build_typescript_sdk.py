@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from local import ROOT
-from local.npm_tools import npm_program
+from local.npm_tools import npm_path
 
 SOURCE = ROOT / "sdk" / "typescript"
 FOLDER = ROOT / "build" / "sdk"
@@ -43,9 +43,13 @@ def install(folder: Path, *scripts: Path) -> None:
 
 
 def _run(*command: str | Path) -> str:
-    programs = f"{npm_program('tsc').parent}{os.pathsep}{os.environ['PATH']}"
     process = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env={**os.environ, "PATH": programs}
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PATH": npm_path()},
     )
     return process.stdout
 

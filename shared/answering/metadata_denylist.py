@@ -38,6 +38,7 @@ def passage_of(match: Match, denied: frozenset[str]) -> Passage:
         source=None if "source" in denied else source,
         uri=match.uri,
         page=str(page) if is_page else None,
+        section=None if "section" in denied else match.location.get("section"),
         span=match.span,
         snippet=snippet(match.text),
         metadata=metadata,

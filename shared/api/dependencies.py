@@ -1,21 +1,26 @@
 """FastAPI dependencies: the services of the process, ids in paths, the base URL of links."""
 
+import logging
 from functools import cache
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 
 from shared.access.download_links import public_url
-from shared.config import read_settings
+from shared.config import read_settings, unknown_settings
 from shared.observability import opentelemetry
 from shared.services import Services
 from shared.text.prefixed_ids import id_of
+
+log = logging.getLogger("rag")
 
 
 @cache
 def get_services() -> Services:
     """The services of this process, created once from the environment. Raises ConfigurationError."""
     settings = read_settings()
+    if unknown := unknown_settings():
+        log.warning("ignored, since no setting has this name: %s", ", ".join(unknown))
     opentelemetry.start(settings.otel_exporter_otlp_endpoint)
     return Services(settings)
 

@@ -242,6 +242,13 @@ def after_check(judgement: Judgement, unsupported: tuple[str, ...]) -> Judgement
     return replace(_at_most_medium(judgement, reason), unsupported=unsupported)
 
 
+def after_unmentioned(judgement: Judgement, word: str) -> Judgement:
+    """The judgement where the sentences of an extracted answer do not mention a noun of the question. Its
+    level stays."""
+    reason = f"The sentences quoted do not mention {word}."
+    return replace(judgement, because=(*judgement.because, reason))
+
+
 def level_of(value: float, thresholds: Thresholds) -> Confidence:
     if value >= thresholds.high:
         return Confidence.HIGH

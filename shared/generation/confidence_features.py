@@ -80,11 +80,12 @@ def features_of(
         lacks_negation=_lacks_negation(question, passages),
         has_withdrawal=_has_withdrawal(_content_words(question), best.best, passages),
         relevance=max((match.relevance for match in matches if match.relevance is not None), default=None),
-        is_other_language=_is_other_language(question, best.best),
+        is_other_language=is_other_language(question, best.best),
     )
 
 
-def _is_other_language(question: str, best: Match | None) -> bool:
+def is_other_language(question: str, best: Match | None) -> bool:
+    """Whether the match is clearly not in the question's language."""
     own = clear_language_of(question, WORDS_OF_QUESTION)
     other = clear_language_of(best.text, WORDS_OF_LANGUAGE) if best and own else None
     return other is not None and other != own

@@ -24,7 +24,8 @@ MAX_PARTS = 3
 class QuestionForm:
     """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it asks
     for a `value` (a number or a time), a reason, yes or no, `several` things or a way, `something` (one thing
-    or several), or has a `superlative`. `parts`: of how many questions it consists, joined by "and"."""
+    or several), or has a `superlative`. `words_of_parts`: the stems of each of the questions that "and"
+    joins."""
 
     text: str
     words: frozenset[str]
@@ -35,7 +36,7 @@ class QuestionForm:
     several: bool
     superlative: bool
     something: bool
-    parts: int
+    words_of_parts: tuple[frozenset[str], ...]
 
     @classmethod
     def of(cls, text: str, previous: str = "") -> Self:
@@ -67,15 +68,13 @@ class QuestionForm:
             superlative=has_word(text, "superlative"),
             # Also words without a question mark, as in "partner api endpoints".
             something=is_which or not text.rstrip().endswith(("?", "？")),
-            parts=min(
-                MAX_PARTS,
-                1
-                + sum(
-                    before in _WORDS["and"] and word in _PART_WORDS
-                    for before, word in pairwise(_WORD.findall(text.casefold()))
-                ),
-            ),
+            words_of_parts=tuple(map(content_words, _parts(text))),
         )
+
+    @property
+    def parts(self) -> int:
+        """Of how many questions it consists."""
+        return len(self.words_of_parts)
 
     def names_sibling_in(self, words: frozenset[str]) -> bool:
         """Whether the words have, instead of an identifier of the question, another of its form: E-17, not
@@ -84,6 +83,16 @@ class QuestionForm:
         return any(
             name not in words and _form(name) in forms for name in self.names if _IDENTIFIER.search(name)
         )
+
+
+def _parts(text: str) -> list[str]:
+    """The questions that "and" joins, at most MAX_PARTS."""
+    ends = [
+        word.start()
+        for before, word in pairwise(_WORD.finditer(text))
+        if before.group().casefold() in _WORDS["and"] and word.group().casefold() in _PART_WORDS
+    ][: MAX_PARTS - 1]
+    return [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
 
 
 def without_replaced(previous: str, question: str) -> str:

@@ -31,10 +31,11 @@ def start(endpoint: str | None) -> None:
     if endpoint is None:
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    _resource = Resource.create({"service.name": "rag"})
+    # An attribute of OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES replaces ours.
+    _resource = Resource.create({"service.name": "rag", **OTELResourceDetector().detect().attributes})
     _processor = BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", timeout=FLUSH_SECONDS))
 
 

@@ -1,5 +1,6 @@
 -- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
--- members (SQL editor, seed, own back office); signed-in callers read their own rows.
+-- members (SQL editor, seed, own back office), an org's admins write its members too (45_manage_members.sql); signed-in
+-- callers read their own rows.
 --
 -- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
 -- own (and rag.org_members(), if the list of members is to show theirs). Everything else asks
@@ -38,7 +39,7 @@ create table rag.members (
   primary key (org_id, user_id)
 );
 
-comment on table rag.members is 'Members of orgs and their roles, written by the deployer.';
+comment on table rag.members is 'Members of orgs and their roles, written by the deployer and by admins.';
 comment on column rag.members.name is
   'The member''s name or address, for the org''s admins. Null: they see the user''s id.';
 

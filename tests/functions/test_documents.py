@@ -23,7 +23,7 @@ COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functi
 FIELDS = {
     "id", "org_id", "collection_id", "user_id", "owner_id", "title", "filename", "content_type", "size_bytes",
     "status", "error", "chunk_count", "content_hash", "unique_identifier_hash", "metadata", "processing_info",
-    "created_at", "updated_at",
+    "notes", "created_at", "updated_at",
 }  # fmt: skip
 Row = dict[str, Any]
 # The worker finds no other test's jobs.

@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import index_query
+from shared.api.contracts.shared_fields import LOCATION
 from shared.config import Settings
 from shared.generation.refusal_texts import INSUFFICIENT
 from tests.actors import Actor, vector
@@ -42,7 +43,8 @@ def test_an_answer_comes_from_the_retrieved_nodes(people: People):
     assert set(body) == {"response", "source_nodes", "metadata", "confidence_detail"}
     assert "The kettle switches off at 100 degrees." in body["response"]
     best = body["source_nodes"][0]
-    assert list(best) == ["doc_id", "node_id", "text", "score", "metadata"]
+    # The contract's fields come first.
+    assert list(best) == ["doc_id", "node_id", "text", "score", "metadata", *LOCATION]
     assert (best["doc_id"], best["text"]) == (digest(KETTLE), KETTLE)
     assert body["metadata"] == {node["node_id"]: {"author": "kaito"} for node in body["source_nodes"]}
     scores = [node["score"] for node in body["source_nodes"]]

@@ -60,7 +60,7 @@ def test_citations_are_exact(people: People):
     assert len(chunks) > 3
     for chunk in chunks:
         (cited,) = chunk["citations"]
-        assert set(cited) == {"source", "uri", "page", "span", "snippet", "metadata"}
+        assert set(cited) == {"source", "uri", "page", "section", "span", "snippet", "metadata"}
         start, end = cited["span"]
         assert remaining[start:end] == chunk["text"]
         assert cited["snippet"] == chunk["text"][:200] != ""

@@ -81,6 +81,42 @@ def test_only_selected_functions_are_imported():
     assert process.stdout.split() == ["functions.health", "functions.rag_search", "functions.server"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        # A malformed value, a missing one, and one that another setting contradicts.
+        ("RAG_LLM_URL", "models.example"),
+        ("SUPABASE_ANON_KEY", ""),
+        ("RAG_RERANK_ENABLED", "true"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence_at_the_start(stack: Stack, name: str, value: str):
+    process = subprocess.run(
+        [sys.executable, "-m", "functions.server"],
+        env={"PATH": os.environ["PATH"], **stack.function_environment(), "PORT": "1", name: value},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode != 0
+    assert f"ERROR:    {name}: " in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_a_name_that_no_setting_has_is_logged_at_the_start(
+    environment: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    environment.setenv("RAG_LLM_TIMEOUT", "9")
+    with TestClient(create()):
+        pass
+    (message,) = (record.getMessage() for record in caplog.records if "no setting" in record.getMessage())
+    assert message == (
+        "ignored, since no setting has this name: RAG_LLM_TIMEOUT (perhaps RAG_LLM_TIMEOUT_SECONDS)"
+    )
+
+
 def test_one_process_serves_all_functions(environment: pytest.MonkeyPatch, people: People):
     people.ann.put([[1.0] + [0.0] * 1535])
     headers = people.ann.headers()

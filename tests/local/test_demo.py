@@ -133,3 +133,25 @@ def test_an_embedder_that_answers_404_is_named_with_its_address(stack: Stack):
     assert f"RAG_EMBEDDING_URL {url} did not embed with the model nomic (status 404, model)" in str(
         raised.value
     )
+
+
+def test_the_start_says_which_models_refuse(stack: Stack):
+    """A refused key, and a model that the endpoint does not have."""
+    output = io.StringIO()
+    with StandIn() as embeddings, StandIn() as gateway:
+        embeddings.replies(Reply(status=401))
+        gateway.replies(Reply(status=404, json={"error": {"code": "model_not_found"}}))
+        options = {
+            "openai_api_key": "any", "rag_embedding_url": embeddings.url, "rag_llm_api_key": "any",
+            "rag_llm_url": gateway.url,
+        }  # fmt: skip
+        with closing(make_services(stack, **options)) as services:
+            demo.try_models(services, Console(file=output, width=300))
+    embedder, model = output.getvalue().splitlines()
+    assert embedder.startswith(
+        "The embedding model does not answer: The embedding model refused the deployment's"
+    )
+    assert "OPENAI_API_KEY" in embedder
+    assert model.startswith(
+        "The answering model does not answer: The answering model is unknown to its endpoint."
+    )

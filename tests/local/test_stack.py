@@ -93,6 +93,21 @@ def test_status_prints_addresses_processes_and_versions_as_json(folder: Path):
     assert report["embedder"]["model"] == "all-MiniLM-L6-v2"
 
 
+def test_a_command_whose_reader_has_left_ends_without_a_traceback(folder: Path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as output:
+        process = subprocess.run(
+            [sys.executable, "-m", "local", "status", "--data", str(folder)],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=ROOT,
+            timeout=60,
+        )
+    assert (process.returncode, process.stderr) == (0, b"")
+
+
 def test_token_prints_a_working_token_only(folder: Path):
     process = run_local(folder, "token", "--user", "tomas@halden.example")
     token = process.stdout.removesuffix("\n")

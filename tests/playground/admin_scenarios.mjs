@@ -123,6 +123,66 @@ export async function keys_are_created_rotated_and_revoked(page, given) {
   await waitForMessage(page, "Choose at least one scope.");
 }
 
+/** The words of a table's cells that are broken. */
+const brokenWords = (page) =>
+  page.locator("#admin td").evaluateAll((cells) =>
+    cells.flatMap((cell) => {
+      const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+      const broken = [];
+      while (texts.nextNode()) {
+        for (const { 0: word, index } of texts.currentNode.data.matchAll(/[\w:.]+/g)) {
+          const range = document.createRange();
+          range.setStart(texts.currentNode, index);
+          range.setEnd(texts.currentNode, index + word.length);
+          if (range.getClientRects().length > 1) broken.push(word);
+        }
+      }
+      return broken;
+    }),
+  );
+
+export async function a_key_has_the_scopes_of_its_use(page, given) {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await open(page, given, "API keys");
+  await admin(page).getByText("New API key").click();
+  const scopes = () => page.locator("#admin fieldset :checked").evaluateAll((boxes) => boxes.map((box) => box.value));
+  assert.deepEqual(await scopes(), ["retrievals:read"]);
+  for (const [use, expected] of Object.entries(given.uses)) {
+    await admin(page).getByLabel("Use").selectOption({ label: use });
+    assert.deepEqual((await scopes()).sort(), expected);
+  }
+  await admin(page).getByLabel("Name", { exact: true }).fill("backup of the support desk");
+  await admin(page).getByRole("button", { name: "Create" }).click();
+  await row(page, "backup").waitFor();
+  assert.deepEqual(await brokenWords(page), []);
+}
+
+export async function members_are_managed(page, given) {
+  const dialogs = questions(page);
+  await open(page, given, "Members");
+  await row(page, given.own).waitFor();
+  assert.equal(await row(page, given.own).getByRole("button").count(), 0, "admins do not change themselves");
+  await admin(page).getByText("New member").click();
+  await admin(page).getByLabel("User id").fill(given.unknown);
+  await admin(page).getByRole("button", { name: "Add" }).click();
+  await page.locator("#admin .message.problem").getByText("There is no user with this id").waitFor();
+  await admin(page).getByLabel("User id").fill(given.id);
+  await admin(page).getByLabel("Name or address").fill(given.name);
+  await admin(page).getByRole("button", { name: "Add" }).click();
+  await waitForMessage(page, "The member is added.");
+  await row(page, given.id).getByText("member", { exact: true }).waitFor();
+  await admin(page).getByRole("button", { name: `Make admin: ${given.name}` }).click();
+  await waitForMessage(page, `${given.name} is admin now.`);
+  await row(page, given.name).getByText("admin", { exact: true }).waitFor();
+  await admin(page).getByRole("button", { name: `Make member: ${given.name}` }).click();
+  await waitForMessage(page, `${given.name} is member now.`);
+  await admin(page).getByRole("button", { name: `Remove: ${given.name}` }).click();
+  await waitForMessage(page, `${given.name} is removed.`);
+  await row(page, given.id).waitFor({ state: "detached" });
+  assert.equal(await page.locator("#admin tbody tr").count(), given.count);
+  assert.deepEqual(dialogs.map((question) => question.split(" ")[0]), ["Make", "Make", "Remove"]);
+}
+
 export async function documents_are_found_and_deleted(page, given) {
   const dialogs = questions(page);
   await open(page, given, "Documents");
@@ -234,6 +294,7 @@ export async function a_record_is_reviewed(page, given) {
   await admin(page).getByRole("link", { name: given.question }).click();
   await admin(page).getByRole("heading", { name: given.question }).waitFor();
   await admin(page).locator("blockquote").getByText(given.answer).waitFor();
+  assert.doesNotMatch(await page.locator("#admin .content").innerText(), /null/);
   await row(page, given.title).getByText(/semantic 1 \(\d\.\d\d\)/).waitFor();
   await admin(page).getByLabel("Was the answer right?").selectOption("wrong");
   await admin(page).getByLabel(given.title).check();
@@ -244,19 +305,27 @@ export async function a_record_is_reviewed(page, given) {
   await admin(page).getByText("The same passages, in the same order.").waitFor();
   await admin(page).getByRole("link", { name: "All records" }).click();
   await row(page, given.question).getByText("wrong").waitFor();
+  await row(page, given.withheld).getByRole("link").click();
+  await admin(page).getByRole("heading", { name: given.withheld }).waitFor();
+  assert.doesNotMatch(await page.locator("#admin .content").innerText(), /null/);
 }
 
 export async function recording_is_turned_on_and_off(page, given) {
   const dialogs = questions(page);
   await open(page, given, "Records");
-  await admin(page).getByText("No record matches.").waitFor();
-  await admin(page).getByText("Setting").click();
+  const off = admin(page).getByText("Recording is off: questions and answers are not stored.");
+  await off.waitFor();
+  assert.equal(await admin(page).getByLabel("Result").isVisible(), false);
+  await admin(page).getByText("Setting", { exact: true }).click();
   const days = admin(page).getByLabel(/Days for which requests/);
   await days.fill("14");
   await admin(page).getByRole("button", { name: "Save" }).click();
   await waitForMessage(page, "Requests are recorded for 14 days.");
+  await off.waitFor({ state: "detached" });
+  await admin(page).getByText("No records yet.").waitFor();
   await days.fill("");
   await admin(page).getByRole("button", { name: "Save" }).click();
   await waitForMessage(page, "Requests are no longer recorded.");
+  await off.waitFor();
   assert.equal(dialogs.length, 1);
 }

@@ -178,17 +178,21 @@ export async function a_library_is_kept(page, given) {
   const documents = page.locator("#documents");
   // All collections: documents of each, and files go where the list says.
   for (const title of given.titles) await documents.getByText(title, { exact: true }).waitFor();
-  await page.getByRole("button", { name: `What does “${given.titles[0]}” say?` }).waitFor();
+  await page.getByRole("button", { name: `What should I know about “${given.titles[0]}”?` }).waitFor();
   await page.getByLabel("Into").selectOption({ label: given.target });
   const files = given.files.map(({ name, text }) => ({ name, mimeType: "application/pdf", buffer: Buffer.from(text) }));
   await page.getByLabel("Upload files").setInputFiles(files);
   await page.locator("#uploads .detail.failed").nth(files.length - 1).waitFor();
-  await documents.locator(".detail.failed").nth(files.length - 1).waitFor();
+  // Not among the documents.
+  await page.getByText(`${files.length} failed uploads`).click();
+  await page.locator("#failed .detail.failed").nth(files.length - 1).waitFor();
+  assert.equal(await documents.locator("li").count(), given.titles.length);
+  assert.equal(await page.locator("#documents-count").innerText(), `${given.titles.length} documents`);
   for (const [width, view] of [[1360, null], [390, "Library"]]) {
     await page.setViewportSize({ width, height: 860 });
     if (view) await page.getByRole("navigation", { name: "Views" }).getByRole("button", { name: view }).click();
     const narrow = await page.evaluate(() =>
-      [...document.querySelectorAll("#uploads .name, #uploads .detail, #documents .choice, #documents .detail")]
+      [...document.querySelectorAll("#uploads .name, #uploads .detail, #failed .choice, #failed .detail, #documents .choice, #documents .detail")]
         .filter((text) => text.getBoundingClientRect().width < 150)
         .map((text) => text.textContent),
     );
@@ -203,6 +207,47 @@ export async function a_library_is_kept(page, given) {
   await page.locator("#collections").getByText(given.target).waitFor({ state: "detached" });
   await documents.getByText(given.titles[0], { exact: true }).waitFor();
   assert.equal(await page.locator("#collections .choice[aria-current] span").first().innerText(), "All collections");
+}
+
+export async function own_documents_come_first(page, given) {
+  await signIn(page, given);
+  const titles = page.locator("#documents .choice > :first-child");
+  await titles.nth(given.titles.length - 1).waitFor();
+  assert.deepEqual(await titles.allInnerTexts(), given.titles);
+  const name = page.getByLabel("Search documents by title or file name");
+  await name.fill(given.titles.at(-1).toUpperCase());
+  await page.getByText("1 document found").waitFor();
+  assert.deepEqual(await titles.allInnerTexts(), given.titles.slice(-1));
+  await name.fill("no such title");
+  await page.getByText("0 documents found").waitFor();
+  await name.fill("");
+  await page.getByText(`${given.titles.length} documents`, { exact: true }).waitFor();
+  // What a user has searched for is gone after a sign-out.
+  await name.fill("no such title");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  assert.equal(await page.locator("#document-name").inputValue(), "");
+}
+
+export async function equal_titles_show_their_collections(page, given) {
+  await signIn(page, given);
+  await ask(page, given.question);
+  const results = page.locator(".result").filter({ hasText: given.title });
+  await results.nth(1).waitFor();
+  for (const collection of given.collections) await results.filter({ hasText: collection }).first().waitFor();
+  for (const collection of given.collections) {
+    await page.locator("#documents .choice").filter({ hasText: given.title }).filter({ hasText: collection }).click();
+    await page.locator("#passage .quiet").getByText(collection).waitFor();
+  }
+}
+
+export async function a_withheld_answer_names_no_writer(page, given) {
+  await signIn(page, given);
+  const turn = await ask(page, given.question);
+  await turn.getByText("too low for an answer").waitFor();
+  await turn.locator(".timing summary").click();
+  const text = await turn.locator(".timing").innerText();
+  assert.match(text, /no answer was written/);
+  assert.doesNotMatch(text, /written by|0 tokens/);
 }
 
 export async function an_answer_stays_in_view(page, given) {
@@ -362,6 +407,7 @@ export async function a_user_without_an_org_is_told_so(page, given) {
   await page.getByLabel("Access token").fill(given.token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.locator("#signin-problem").getByText(given.message, { exact: true }).waitFor();
+  await page.getByText(`Your user id: ${given.id}`).waitFor();
   assert.equal(await page.locator("#desk").isVisible(), false);
 }
 

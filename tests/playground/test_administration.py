@@ -1,8 +1,11 @@
 """The administration of the playground in Chromium, for an org's admins alone."""
 
+from uuid import uuid4
+
 import pytest
 
 from shared.services import Services
+from shared.types import Scope
 from tests.actors import Actor, World, webhook_arguments
 from tests.conftest import People
 from tests.functions.search_workspace import OUTAGE, put
@@ -91,6 +94,24 @@ def test_members_have_no_administration(browse: Browse, readers: People, world: 
 
 def test_keys_are_created_rotated_and_revoked(browse: Browse, readers: People):
     browse("keys_are_created_rotated_and_revoked", readers.ada, collection="incidents")
+
+
+def test_a_new_key_has_the_scopes_of_its_use(browse: Browse, people: People):
+    uses = {
+        "A chat front end or an OpenAI client: ask questions": ["chat:read"],
+        "Administration by program": ["admin"],
+        "An MCP client or agent: search, ask, read documents": ["chat:read", "documents:read"],
+        "SDK or HTTP: search, ask, and manage documents": sorted(set(Scope) - {Scope.ADMIN}),
+    }
+    browse("a_key_has_the_scopes_of_its_use", people.ada, uses=uses)
+
+
+def test_members_are_added_changed_and_removed(browse: Browse, people: People, world: World):
+    browse(
+        "members_are_managed", people.ada, own=people.ada.id, id=people.sam.id, name="Sam Hill",
+        unknown=str(uuid4()), count=4,
+    )  # fmt: skip
+    assert world.sql("select count(*) from rag.members where user_id = %s", people.sam.id) == [(0,)]
 
 
 def test_documents_are_found_by_name_and_deleted_together(

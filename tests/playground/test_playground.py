@@ -20,7 +20,7 @@ from tests.external_programs import run_worker
 from tests.functions.app_server import services_with, site
 from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.functions.search_workspace import MENU, OUTAGE, put
-from tests.functions.test_records import record_requests
+from tests.functions.test_records import UNANSWERABLE, record_requests
 from tests.playground.conftest import AXE, Browse, crowd
 from tests.playground.markdown import HOSTILE_MARKDOWN, KILN, MARKDOWN
 from tests.stand_in_server import Reply, StandIn
@@ -105,6 +105,29 @@ def test_documents_are_listed_without_upload_support(
                 {"name": f"{long_name}.rtf", "text": "{\\rtf1 refused at once}"},
             ],
         )
+
+
+def test_own_documents_come_first_and_are_found_by_name(browse: Browse, readers: People, services: Services):
+    put(services, readers.ann, "zoo", "Visit", MENU)
+    put(services, readers.alf, "incidents", "Owners", OWNED)
+    browse("own_documents_come_first", readers.ann, titles=["Visit", "Billing outage", "Owners"])
+
+
+def test_documents_of_equal_titles_show_their_collections(
+    browse: Browse, readers: People, services: Services
+):
+    put(services, readers.ann, "archive", "Billing outage", f"{OUTAGE} It was the second one.")
+    browse(
+        "equal_titles_show_their_collections", readers.ann, question=QUESTION, title="Billing outage",
+        collections=["archive", "incidents"],
+    )  # fmt: skip
+
+
+def test_a_withheld_answer_names_no_writer(
+    browse: Browse, readers: People, settings: Settings, gateway: StandIn
+):
+    with modelled(settings, gateway) as url:
+        browse("a_withheld_answer_names_no_writer", readers.ann, url=url, question=UNANSWERABLE)
 
 
 def test_a_streaming_answer_stays_in_view_unless_the_user_scrolls_away(
@@ -199,7 +222,7 @@ def test_a_broken_stream_keeps_its_text_and_shows_an_error(
 
 
 def test_a_user_without_an_org_sees_no_empty_library(browse: Browse, people: People):
-    browse("a_user_without_an_org_is_told_so", people.sam, message=str(NoOrg()))
+    browse("a_user_without_an_org_is_told_so", people.sam, message=str(NoOrg()), id=people.sam.id)
 
 
 def test_a_server_outage_and_its_end_are_shown(browse: Browse, readers: People):

@@ -8,12 +8,14 @@ import pytest
 from pydantic import ValidationError
 
 from shared.config import (
-    CONTRACT_NAMES,
+    OPENAI_URL,
+    OTHER_NAMES,
     ServerSettings,
     Settings,
     on_lambda,
     read_server_settings,
     read_settings,
+    unknown_settings,
 )
 from shared.errors import ConfigurationError
 
@@ -263,9 +265,19 @@ def test_a_setting_may_have_the_name_of_a_contract(environment: pytest.MonkeyPat
     assert settings.rag_rerank_provider == "jina"
 
 
-def test_every_name_of_a_contract_belongs_to_one_setting():
-    assert set(CONTRACT_NAMES) <= {name.upper() for name in Settings.model_fields}
-    assert not set(CONTRACT_NAMES.values()) & {name.upper() for name in Settings.model_fields}
+def test_the_base_url_of_openai_s_client_is_the_endpoint_of_its_key(environment: pytest.MonkeyPatch):
+    environment.setenv("OPENAI_BASE_URL", "https://models.example/v1/")
+    environment.setenv("RAG_OTHER_EMBEDDING_URL", "https://other.example/v1")
+    settings = read_settings()
+    assert settings.rag_embedding_url == "https://models.example/v1"
+    assert settings.rag_other_embedding_url == "https://other.example/v1"
+    # It has a key of its own.
+    assert settings.rag_transcription_url == OPENAI_URL
+
+
+def test_every_other_name_belongs_to_no_setting():
+    assert set(OTHER_NAMES) <= {name.upper() for name in Settings.model_fields}
+    assert not set(OTHER_NAMES.values()) & {name.upper() for name in Settings.model_fields}
 
 
 def test_the_roles_of_embeddings_are_a_prefix_or_parameters_by_model(environment: pytest.MonkeyPatch):
@@ -284,3 +296,19 @@ def test_malformed_roles_of_embeddings_are_refused(subtests: pytest.Subtests):
     for value in values:
         with subtests.test(value=value), variable("RAG_EMBEDDING_ROLES", value):
             assert "RAG_EMBEDDING_ROLES" in fault()
+
+
+def test_a_name_that_no_setting_has_is_reported_with_the_nearest_one():
+    names = (
+        "RAG_LLM_TIMEOUT_SECOND",
+        "RAG_OPENAI_API_KEY",
+        "RAG_ZZZ",
+        "RAG_LLM_URL",
+        "RAG_FUNCTIONS",
+        "PORTS",
+    )
+    assert unknown_settings(dict.fromkeys(names, "secret-7f3x")) == [
+        "RAG_LLM_TIMEOUT_SECOND (perhaps RAG_LLM_TIMEOUT_SECONDS)",
+        "RAG_OPENAI_API_KEY (perhaps OPENAI_API_KEY)",
+        "RAG_ZZZ",
+    ]

@@ -27,7 +27,7 @@ export async function show(place, context) {
       if (namespace.value) query.set("namespace", namespace.value);
       return context.api.get(`/api/v1/events?${query}`);
     },
-    (rows) => table("Audit events", columns, rows, "No event matches."),
+    (rows) => table("Audit events", columns, rows, event.value || namespace.value ? "No event matches." : "No events yet."),
   );
   event.onchange = namespace.onchange = () => context.attempt(list.restart);
   await list.reload();

@@ -11,6 +11,14 @@ const SCOPES = [
   ["collections:manage", "create, change and delete collections"],
   ["admin", "everything, administration included"],
 ];
+// What a key is for, and the scopes for it.
+const USES = [
+  ["A chat front end or an OpenAI client: ask questions", ["chat:read"]],
+  ["An MCP client or agent: search, ask, read documents", ["chat:read", "documents:read"]],
+  ["SDK or HTTP: search", ["retrievals:read"]],
+  ["SDK or HTTP: search, ask, and manage documents", ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]],
+  ["Administration by program", ["admin"]],
+];
 const LIFETIMES = [
   ["30", "30 days"],
   ["90", "90 days"],
@@ -87,6 +95,11 @@ export async function show(place, context) {
     showCollections();
     const lifetime = select(LIFETIMES, {}, "90");
     const scopes = SCOPES.map(([scope, does]) => checkbox(el("span", {}, el("code", { text: scope }), ` ${does}`), { value: scope, checked: scope === "retrievals:read" }));
+    const boxes = scopes.map((scope) => scope.querySelector("input"));
+    const use = select(USES.map(([text], index) => [String(index), text]), {}, "2");
+    use.onchange = () => {
+      for (const box of boxes) box.checked = USES[use.value][1].includes(box.value);
+    };
     const create = (sheet) =>
       context.attempt(async () => {
         const selection = [...sheet.querySelectorAll("[type=checkbox]:checked")].map((box) => box.value);
@@ -109,6 +122,7 @@ export async function show(place, context) {
       create,
       field("Name", name),
       context.severalOrgs && field("Organization", org),
+      field("Use", use, "It selects the scopes below."),
       field("Collection", collection),
       field("Expires in", lifetime),
       el("fieldset", {}, el("legend", { text: "The key may" }), ...scopes),

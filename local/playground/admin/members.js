@@ -1,9 +1,14 @@
-// Members of the org. The deployer writes them, so this page only shows them.
+// Members of the org: listed, added by their user id, given a role, removed. Admins do not change themselves.
 
-import { el } from "../dom.js";
-import { PAGE, day, orgColumn, pages, pair, table, tag } from "./parts.js";
+import { el, show as fill } from "../dom.js";
+import { PAGE, day, field, form, orgColumn, pages, pair, rowButton, select, table, tag } from "./parts.js";
+
+const ROUTE = "/api/v1/members";
+const ROLES = ["member", "admin"];
 
 export async function show(place, context) {
+  const { api } = context;
+  const nameOf = (row) => row.name ?? row.user_id;
   const columns = [
     ["Member", (row) => (row.name ? pair(row.name, row.user_id) : pair(el("code", { text: row.user_id })))],
     ["Role", (row) => tag(row.role ?? "member", row.role === "admin" ? "completed" : "")],
@@ -11,12 +16,54 @@ export async function show(place, context) {
     ["Member since", (row) => day(row.created_at)],
     ["Calls in 90 days", (row) => row.calls.toLocaleString("en")],
     ["Last call", (row) => day(row.last_called_on)],
+    ["", (row) => row.user_id !== context.who.sub && actions(row)],
   ];
   const list = pages(
     context,
-    (offset) => context.api.get(`/api/v1/members?limit=${PAGE}&offset=${offset}`),
+    (offset) => api.get(`${ROUTE}?limit=${PAGE}&offset=${offset}`),
     (rows) => table("Members", columns, rows, "No members are listed: this deployment keeps them in a table of its own."),
   );
+  const change = (action, message) =>
+    context.attempt(async () => {
+      await action();
+      await list.reload();
+      context.say(message);
+    });
+  const put = (member) => api.post(ROUTE, member);
+  const remove = ({ org_id: org, user_id: id }) => api.delete(`${ROUTE}/${id}?org_id=${org}`);
+
+  function actions(row) {
+    const { org_id, user_id, name } = row;
+    const [role, text] = row.role === "admin" ? ["member", "Make member"] : ["admin", "Make admin"];
+    return el(
+      "div",
+      { class: "row" },
+      rowButton(text, nameOf(row), () => confirm(`${text}: ${nameOf(row)}?`) && change(() => put({ org_id, user_id, name, role }), `${nameOf(row)} is ${role} now.`)),
+      rowButton("Remove", nameOf(row), () => confirm(`Remove ${nameOf(row)} from the org? Tokens and API keys of the member get no documents of the org from now on.`) && change(() => remove(row), `${nameOf(row)} is removed.`)),
+    );
+  }
+
+  function creation() {
+    const id = el("input", { required: true, pattern: "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", title: "A UUID", maxlength: "36" });
+    const name = el("input", { maxlength: "200" });
+    const role = select(ROLES);
+    const org = select(context.orgs.map(({ id: orgId, name: title }) => [orgId, title ?? orgId]));
+    const add = (sheet) =>
+      change(async () => {
+        await put({ org_id: org.value, user_id: id.value.trim(), name: name.value.trim() || null, role: role.value });
+        sheet.reset();
+        sheet.parentElement.open = false;
+      }, "The member is added.");
+    return form(
+      "Add",
+      add,
+      field("User id", id, "A user without an org sees it at the sign-in of this page."),
+      field("Name or address", name, "Admins see it in lists."),
+      field("Role", role),
+      context.severalOrgs && field("Organization", org),
+    );
+  }
+
   await list.reload();
-  place.append(el("p", { class: "quiet", text: "Members are added, changed and removed in the database, by the operator of this deployment." }), list.place);
+  fill(place, el("details", {}, el("summary", { text: "New member" }), creation()), list.place);
 }

@@ -12,7 +12,7 @@ export const PAGE = 20;
 export function day(text) {
   if (!text) return "–";
   const format = text.length === 10 ? UTC_DATE : DATE;
-  return el("time", { datetime: text, text: format.format(new Date(text)) });
+  return el("time", { class: "date", datetime: text, text: format.format(new Date(text)) });
 }
 
 export const time = (text) => (text ? el("time", { datetime: text, title: text, text: TIME.format(new Date(text)) }) : "–");

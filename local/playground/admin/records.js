@@ -38,36 +38,59 @@ async function showRecords(place, context) {
       for (const [name, control] of Object.entries(filters)) if (control.value) query.set(name, control.value);
       return api.get(`/api/v1/records?${query}`);
     },
-    (rows) => table("Records", columns, rows, "No record matches."),
+    (rows) => table("Records", columns, rows, filters.answered.value || filters.rating.value || filters.labelled.value ? "No record matches." : "No records yet."),
   );
   for (const control of Object.values(filters)) control.onchange = () => context.attempt(list.restart);
-  const [summary, settings] = await Promise.all([api.get("/api/v1/records/summary"), settingsOf(context), list.reload()]);
-  place.append(
-    settings,
-    summarized(summary),
+  const off = el("div", { "aria-live": "polite" });
+  const content = el(
+    "div",
+    { class: "list" },
+    summarized(await api.get("/api/v1/records/summary")),
     el("div", { class: "row filters" }, field("Result", filters.answered), field("Rating", filters.rating), field("Label", filters.labelled), field("Order", filters.sort_by)),
     list.place,
   );
+  /** `orgs`: those that record no requests. */
+  const say = (orgs) => {
+    content.hidden = orgs.length === context.orgs.length;
+    fill(off, orgs.length > 0 && el("p", { class: "quiet none", text: recordingIsOff(context, orgs) }));
+  };
+  const [settings] = await Promise.all([settingsOf(context, say), list.reload()]);
+  place.append(settings, off, content);
 }
 
-/** A form for the retention of each org. */
-async function settingsOf(context) {
+function recordingIsOff(context, orgs) {
+  const names = context.severalOrgs ? ` for ${orgs.map((id) => context.nameOf(id)).join(", ")}` : "";
+  return `Recording is off${names}: questions and answers are not stored. To store them, enter a number of days under Setting.`;
+}
+
+/** A form for the retention of each org. `say` is called with the ids of the orgs that record no requests. */
+async function settingsOf(context, say) {
   const { api } = context;
+  const off = new Set();
+  const note = (id, days) => {
+    if (days) off.delete(id);
+    else off.add(id);
+  };
   const made = context.orgs.map(async ({ id }) => {
     const { retention_days: days } = await api.get(`/api/v1/records/settings?org_id=${id}`);
+    note(id, days);
     const input = el("input", { type: "number", min: "1", max: "3650", value: days ?? "", placeholder: "off" });
     const save = async () => {
       const next = input.value ? Number(input.value) : null;
       if (next === null && !confirm("Stop recording, and delete all records of the org? This cannot be undone.")) return;
       await context.attempt(async () => {
         await api.patch("/api/v1/records/settings", { org_id: id, retention_days: next });
+        note(id, next);
+        say([...off]);
         context.say(next ? `Requests are recorded for ${count(next, "day")}.` : "Requests are no longer recorded.");
       });
     };
     const label = `Days for which requests${context.severalOrgs ? ` of ${context.nameOf(id)}` : ""} are recorded; empty for none`;
     return form("Save", save, field(label, input, "Admins then read the members' questions and answers. Tell the members."));
   });
-  return el("details", {}, el("summary", { text: "Setting" }), ...(await Promise.all(made)));
+  const forms = await Promise.all(made);
+  say([...off]);
+  return el("details", {}, el("summary", { text: "Setting" }), ...forms);
 }
 
 function summarized(summary) {
@@ -98,12 +121,13 @@ async function showRecord(place, context, id) {
     context.attempt(async () => {
       fill(replayed, changes(await context.api.post(`${path(record.id)}/replay`, {})));
     });
-  place.append(
+  fill(
+    place,
     el("p", {}, el("a", { href: "#admin=records", text: "All records" })),
     el("h3", { text: record.question }),
     el("p", {}, result(record), ` ${record.confidence.level} confidence, score ${number(record.confidence.score)}; ${record.function}, ${milliseconds(record.milliseconds)}, `, time(record.created_at)),
     el("ul", { class: "quiet" }, ...record.confidence.because.map((reason) => el("li", { text: reason }))),
-    record.is_complete ? null : el("p", { class: "quiet", text: "You do not see a passage of this answer any more, or it was changed. Its text is left out." }),
+    !record.is_complete && el("p", { class: "quiet", text: "You do not see a passage of this answer any more, or it was changed. Its text is left out." }),
     record.answer && el("blockquote", { class: "answer", text: record.answer }),
     record.feedback && el("p", {}, "Rating by the user: ", rating(record)),
     el("h3", { text: "Searches" }),

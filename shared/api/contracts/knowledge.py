@@ -122,6 +122,7 @@ class Citation(ResponseModel):
     source: str | None
     uri: str | None
     page: str | None
+    section: str | None
     span: tuple[int, int]
     snippet: str
     metadata: dict[str, Any]

@@ -6,7 +6,19 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from shared.api.contracts.platform.documents import ExternalId, Status, Title
-from shared.api.contracts.shared_fields import Flag, Level, Notes, Question, ResponseModel, Score, WithoutNul
+from shared.api.contracts.shared_fields import (
+    Flag,
+    Level,
+    Notes,
+    PageEnd,
+    PageNumber,
+    Question,
+    ResponseModel,
+    Score,
+    Section,
+    WithoutNul,
+    location_of,
+)
 from shared.config import PRODUCT
 from shared.errors import RagError
 from shared.generation.refusal_texts import insufficient
@@ -125,6 +137,9 @@ class Passage(ResponseModel):
         validation_alias="text"
     )
     score: Score
+    page_number: PageNumber = None
+    page_end: PageEnd = None
+    section: Section = None
 
 
 class SearchResult(BaseModel):
@@ -139,6 +154,9 @@ class Source(BaseModel):
     title: str
     uri: str | None
     snippet: str
+    page_number: int | None
+    page_end: int | None
+    section: str | None
 
     @classmethod
     def of(cls, number: int, citation: Citation) -> Self:
@@ -149,6 +167,7 @@ class Source(BaseModel):
             title=match.title,
             uri=match.uri,
             snippet=citation.snippet,
+            **location_of(match),
         )
 
 

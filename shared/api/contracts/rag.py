@@ -12,10 +12,14 @@ from shared.api.contracts.shared_fields import (
     ConfidenceDetail,
     ConfidenceThresholds,
     Level,
+    PageEnd,
+    PageNumber,
     RangeEnd,
     RangeStart,
     ResponseModel,
     Score,
+    Section,
+    location_of,
     rounded_score,
 )
 from shared.errors import RagError
@@ -97,6 +101,9 @@ class Result(BaseModel):
     source_uri: str | None
     meta: dict[str, Any]
     rank: int
+    page_number: int | None
+    page_end: int | None
+    section: str | None
 
     @classmethod
     def of(cls, match: Match, rank: int) -> Self:
@@ -110,6 +117,7 @@ class Result(BaseModel):
             source_uri=match.uri,
             meta=_meta(match),
             rank=rank,
+            **location_of(match),
         )
 
 
@@ -147,6 +155,9 @@ class AnswerCitation(ResponseModel):
     snippet: str
     relevance_score: Score = Field(validation_alias=AliasPath("match", "score"))
     meta: Annotated[dict[str, Any], BeforeValidator(_meta)] = Field(validation_alias="match")
+    page_number: PageNumber = None
+    page_end: PageEnd = None
+    section: Section = None
 
 
 class ContextUsed(BaseModel):

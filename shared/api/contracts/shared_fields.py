@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
+    AliasPath,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -14,6 +16,7 @@ from pydantic import (
 )
 
 from shared.text.normalize import composed
+from shared.types import Match
 
 MAX_DOCUMENTS = 1000
 
@@ -101,6 +104,25 @@ class ResponseModel(BaseModel):
     @classmethod
     def of(cls, source: object) -> Self:
         return cls.model_validate(source)
+
+
+LOCATION = ("page_number", "page_end", "section")
+
+
+def location_of(match: Match) -> dict[str, Any]:
+    """Where the chunk stands in its document: the page on which it begins, its last page if it is on several,
+    and the titles of the headings above it, joined by " > ". None for each that the document lacks."""
+    return {name: match.location.get(name) for name in LOCATION}
+
+
+def _in_location(name: str) -> AliasChoices:
+    """The alias of a field of `location_of` in a match, or in an object that has one."""
+    return AliasChoices(AliasPath("location", name), AliasPath("match", "location", name))
+
+
+PageNumber = Annotated[int | None, Field(validation_alias=_in_location("page_number"))]
+PageEnd = Annotated[int | None, Field(validation_alias=_in_location("page_end"))]
+Section = Annotated[str | None, Field(validation_alias=_in_location("section"))]
 
 
 def rounded_score(value: float) -> float:

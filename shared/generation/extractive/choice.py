@@ -16,7 +16,8 @@ from shared.types import ExtractedSentence
 
 def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[ExtractedSentence]:
     """A list if the question asks for one, else the best statements that add to each other, each with what
-    follows from it, without repetitions. The best comes first."""
+    follows from it, without repetitions. The best comes first. Another part of the question gets
+    the statement with most of its words."""
     best = max(scores.values())
     after = {
         one: other
@@ -74,6 +75,17 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
                 chosen.append(item)
                 covered |= item.words | context_words(item, candidates[item])
                 room -= not is_limit
+    for words in form.words_of_parts if form.parts > 1 else ():
+        missing = words - covered
+
+        def told(item: ExtractedSentence, words: frozenset[str] = words) -> int:
+            return len(words & (item.words | context_words(item, candidates[item])))
+
+        best_of_part = max(candidates, key=lambda item: (told(item), scores[item]))
+        is_untold = 2 * len(missing) >= len(words) and missing & best_of_part.words
+        if is_untold and 2 * told(best_of_part) > len(words):
+            chosen.append(best_of_part)
+            covered |= best_of_part.words
     return chosen
 
 

@@ -8,12 +8,15 @@ from typing import Any
 
 import mammoth
 from openpyxl import load_workbook
-from pptx import Presentation
 
 from shared.ingestion.parsers.html_xml import markdown, tree
 from shared.ingestion.parsers.markdown_table import MAX_CELLS, table
 from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, own_title, read_member, size_error
+from shared.library_patches.pptx import replace_missing_pillow
 from shared.text.normalize import one_line
+
+replace_missing_pillow()
+from pptx import Presentation  # noqa: E402
 
 STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
 

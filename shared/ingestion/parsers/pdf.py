@@ -14,6 +14,7 @@ from pypdfium2 import raw
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.ocr import is_installed, pages_of
 from shared.ingestion.parsers.parsed_file import ParsedFile, own_title, password_error
+from shared.ingestion.parsers.pdf_running_lines import without_running_lines
 from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
 
 NO_OCR = (
@@ -45,6 +46,7 @@ def pdf(data: bytes) -> ParsedFile:
         if not is_installed():
             raise UnreadableDocument(NO_OCR, code="no_text")
         pages = [[Line(line) for line in text.splitlines() if line.strip()] for text in pages_of(document)]
+    pages = without_running_lines(pages)
     levels = _heading_levels(chain.from_iterable(pages))
     title = own_title(document.get_metadata_dict().get("Title") or "")
     parts: list[tuple[int | None, str]] = [

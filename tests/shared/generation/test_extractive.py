@@ -223,6 +223,31 @@ def test_the_parts_of_a_question_are_counted():
     assert QuestionForm.of("and what " * 1000).parts == MAX_PARTS
 
 
+FERRY = (
+    "The ferry leaves the pier at nine. The crossing takes forty minutes. Dogs travel free of charge. "
+    "The captain greets all guests. A ticket costs 12 euros."
+)
+TWO_PARTS = {
+    "How long does the crossing take, and what does a ticket cost?": [
+        "The crossing takes forty minutes.",
+        "A ticket costs 12 euros.",
+    ],
+    "What does a ticket cost and how long does the crossing take?": [
+        "The crossing takes forty minutes.",
+        "A ticket costs 12 euros.",
+    ],
+    # Nothing tells the second part.
+    "How long does the crossing take, and when is the museum open?": ["The crossing takes forty minutes."],
+}
+
+
+def test_each_part_of_a_question_is_answered(subtests: pytest.Subtests, embedder: Embedder):
+    for question, quoted in TWO_PARTS.items():
+        with subtests.test(question=question):
+            spoken = sentences(embedder, question, match(FERRY, "Timetable"))
+            assert spoken == [(1, sentence) for sentence in quoted]
+
+
 GATEWAY = "The outage of the gateway began at 02:14.", "The reason was an expired certificate of the gateway."
 KETTLE = "The kettle switches off.", "The kettle stops after 4 minutes."
 DEVICE = "Resetting a device takes a minute. Resetting a device never deletes its measurements."

@@ -106,6 +106,27 @@ def test_an_answer_is_one_server_span_with_a_child_per_step_in_the_caller_s_trac
     assert abs(time.time() - by_start(request) / 1e9) < 60
 
 
+def test_the_collector_receives_the_service_s_name_attributes_and_headers_of_the_environment(
+    people: People, monkeypatch: pytest.MonkeyPatch
+):
+    with StandIn() as stand_in:
+        settings = {
+            **collector(stand_in),
+            "OTEL_EXPORTER_OTLP_HEADERS": "api-key=k-1",
+            "OTEL_SERVICE_NAME": "answers",
+            "OTEL_RESOURCE_ATTRIBUTES": "service.name=other,deployment.environment=staging",
+        }
+        with started_client(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
+            assert (
+                client.post("/api/rag/search", json=QUESTION, headers=people.ann.headers()).status_code == 200
+            )
+        (sent,) = stand_in.requests
+    assert sent.headers["api-key"] == "k-1"
+    (spans,) = ExportTraceServiceRequest.FromString(sent.body).resource_spans
+    attributes = values(spans.resource)
+    assert (attributes["service.name"], attributes["deployment.environment"]) == ("answers", "staging")
+
+
 def test_without_a_caller_s_trace_each_request_starts_its_own(
     subtests: pytest.Subtests, people: People, monkeypatch: pytest.MonkeyPatch
 ):

@@ -60,6 +60,9 @@ export interface Source {
   readonly chunkIndex: number;
   readonly score: number;
   readonly chunkId: string;
+  readonly pageNumber: number | null;
+  readonly pageEnd: number | null;
+  readonly section: string | null;
 }
 
 export interface Usage {

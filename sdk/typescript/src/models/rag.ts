@@ -26,6 +26,9 @@ export interface RagSource {
   readonly sourceUri: string | null;
   readonly snippet: string;
   readonly meta: Metadata;
+  readonly pageNumber: number | null;
+  readonly pageEnd: number | null;
+  readonly section: string | null;
 }
 
 /** A chunk; `score` is the cosine to the question. */

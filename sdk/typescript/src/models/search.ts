@@ -101,6 +101,8 @@ export interface SearchResult {
   readonly occurredAt: string | null;
   readonly author: string | null;
   readonly sectionLabel: string | null;
+  readonly pageNumber: number | null;
+  readonly pageEnd: number | null;
   readonly highlight: string | null;
   readonly highlightSpan: Span | null;
   readonly url: string | null;
@@ -220,6 +222,9 @@ export interface Citation {
   readonly chunkId: string;
   readonly title: string;
   readonly url: string | null;
+  readonly sectionLabel: string | null;
+  readonly pageNumber: number | null;
+  readonly pageEnd: number | null;
 }
 
 export interface SentenceReference {

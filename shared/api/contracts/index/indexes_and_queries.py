@@ -18,9 +18,12 @@ from shared.api.contracts.shared_fields import (
     Composed,
     ConfidenceDetail,
     DocumentName,
+    PageEnd,
+    PageNumber,
     Question,
     ResponseModel,
     Score,
+    Section,
     WithoutNul,
 )
 from shared.errors import InvalidRequest, RagError
@@ -131,6 +134,9 @@ class Node(ResponseModel):
     text: str
     score: Score
     metadata: dict[str, Any]
+    page_number: PageNumber = None
+    page_end: PageEnd = None
+    section: Section = None
 
 
 class LlmParams(BaseModel):

@@ -180,6 +180,17 @@ class Members(Page[Member]):
     pass
 
 
+class NewMember(BaseModel):
+    """A new member, or a member's new role and name. Admins of one org may omit `org_id`."""
+
+    user_id: UUID
+    role: Literal["admin", "member"] = "member"
+    name: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200), WithoutNul] | None = (
+        None
+    )
+    org_id: UUID | None = None
+
+
 JobState = Literal["waiting", "running", "failed"]
 
 

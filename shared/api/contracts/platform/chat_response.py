@@ -9,7 +9,15 @@ from starlette.responses import JSONResponse
 from shared.answering.platform_chat.types import Event, ReasoningStep, Sources, SubQuery, TurnDone
 from shared.api.contracts.platform.chat_request import Request
 from shared.api.contracts.platform.error_format import error_body
-from shared.api.contracts.shared_fields import ConfidenceDetail, ResponseModel, Score, rounded_score
+from shared.api.contracts.shared_fields import (
+    ConfidenceDetail,
+    PageEnd,
+    PageNumber,
+    ResponseModel,
+    Score,
+    Section,
+    rounded_score,
+)
 from shared.api.sse import event
 from shared.errors import RagError
 from shared.generation.cited_documents import best_of_documents
@@ -24,6 +32,9 @@ class Source(ResponseModel):
     chunk_index: int = Field(validation_alias="ordinal")
     score: Score
     chunk_id: str
+    page_number: PageNumber = None
+    page_end: PageEnd = None
+    section: Section = None
 
 
 class Usage(BaseModel):

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.shared_fields import (
+    LOCATION,
     Composed,
     Flag,
     NullAsAbsent,
@@ -16,7 +17,6 @@ from shared.api.contracts.shared_fields import (
 )
 from shared.types import Filters, Match, Mode, Query, SearchResult
 
-LOCATION = ("page_number", "page_end", "section")
 ModeName = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 Text = Annotated[
     str,

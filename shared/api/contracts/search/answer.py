@@ -28,7 +28,7 @@ from shared.api.contracts.search.requests_and_limits import (
 )
 from shared.api.contracts.search.results import Rationale, Result, Span, Usage, results
 from shared.api.contracts.search.search import Mode
-from shared.api.contracts.shared_fields import ConfidenceDetail, Flag, Level
+from shared.api.contracts.shared_fields import ConfidenceDetail, Flag, Level, PageEnd, PageNumber, Section
 from shared.api.sse import event
 from shared.errors import RagError
 from shared.types import TextDelta
@@ -82,6 +82,9 @@ class Citation(ResponsePart):
     chunk_id: ChunkId = Field(validation_alias=AliasPath("match", "chunk_id"))
     title: str = Field(validation_alias=AliasPath("match", "title"))
     url: str | None = Field(validation_alias=AliasPath("match", "uri"))
+    section_label: Section = None
+    page_number: PageNumber = None
+    page_end: PageEnd = None
 
 
 class Reference(WireModel):

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from pydantic import AliasPath, Field, model_validator
+from pydantic import Field, model_validator
 
 from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel, WorkspaceId
-from shared.api.contracts.shared_fields import Score
+from shared.api.contracts.shared_fields import PageEnd, PageNumber, Score, Section
 from shared.retrieval.query.types import SearchScope
 from shared.retrieval.types import RoutedResult
 
@@ -36,10 +36,12 @@ class Result(ResponsePart):
     source: str | None = Field(None, validation_alias="origin")
     occurred_at: datetime | None = None
     author: str | None = None
-    section_label: str | None = Field(None, validation_alias=AliasPath("location", "section"))
+    section_label: Section = None
     highlight: str | None = None
     highlight_span: Span | None = None
     url: str | None = Field(None, validation_alias="uri")
+    page_number: PageNumber = None
+    page_end: PageEnd = None
 
 
 # Fields of the document, which a request may omit.

@@ -50,6 +50,9 @@ class Source(Model):
     chunk_index: int | None = None
     score: float
     chunk_id: str | None = None
+    page_number: int | None = None
+    page_end: int | None = None
+    section: str | None = None
 
 
 class Usage(Model):

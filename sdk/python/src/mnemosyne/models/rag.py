@@ -26,6 +26,9 @@ class RagSource(Model):
     source_uri: str | None = None
     snippet: str
     meta: dict[str, Any]
+    page_number: int | None = None
+    page_end: int | None = None
+    section: str | None = None
 
 
 class RagResult(RagSource):

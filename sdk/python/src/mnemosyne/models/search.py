@@ -129,6 +129,8 @@ class SearchResult(CamelModel):
     occurred_at: datetime | None = None
     author: str | None = None
     section_label: str | None = None
+    page_number: int | None = None
+    page_end: int | None = None
     highlight: str | None = None
     highlight_span: Span | None = None
     url: str | None = None
@@ -265,6 +267,9 @@ class Citation(CamelModel):
     chunk_id: str
     title: str
     url: str | None = None
+    section_label: str | None = None
+    page_number: int | None = None
+    page_end: int | None = None
 
 
 class SentenceReference(CamelModel):

@@ -1,0 +1,79 @@
+"""Rarest noun of a question that an answer's sentences do not mention.
+
+The sentence may tell a neighbouring fact: the wave limit in the place of the wind limit. Verbs and adjectives
+are too often replaced by others of the same meaning, so a word counts behind an article or a preposition and
+before a word that is mentioned, and only where the sentences mention half of the question's words.
+"""
+
+import re
+from collections.abc import Sequence
+
+from shared.generation.confidence_features import is_other_language
+from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
+from shared.text.language_detection import language_of
+from shared.text.stemming import LETTERS, WORDS, content_words, is_unspaced, stem
+from shared.text.word_lists import word_sets
+from shared.types import GeneratedText, Match
+
+_BEFORE_NOUNS = word_sets(__file__)["before_nouns"]
+_HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
+MIN_SHARE = 0.5
+# An inflected form differs in its last letters: bus and buses, city and cities.
+MIN_PREFIX, MAX_SUFFIX = 3, 3
+
+
+def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Match]) -> str | None:
+    """The word, as the question writes it, that the answer's sentences do not mention; the one in the fewest
+    matches. None for an answer in another language, or without such a word."""
+    quoted = [sentence.match for sentence in draft.sentences]
+    texts = [sentence.text for sentence in draft.sentences]
+    if not texts or is_unspaced(question) or any(is_other_language(question, match) for match in quoted):
+        return None
+    context = [f"{match.title} {match.section_title} {match.header}" for match in quoted]
+    headings = [line for match in quoted for line in _HEADING.findall(match.text)]
+    mentioned = _words(" ".join((*texts, *context, *headings)))
+    words = WORDS.findall(question)
+    ignored = STOPWORDS | FUNCTION_WORDS[language_of(question)]
+    is_content = [len(word) >= MIN_PREFIX and word.casefold() not in ignored for word in words]
+    is_missing = [
+        content and not _is_mentioned(word.casefold(), mentioned)
+        for word, content in zip(words, is_content, strict=True)
+    ]
+    if sum(is_missing) > (1 - MIN_SHARE) * sum(is_content):
+        return None
+
+    def is_noun(position: int) -> bool:
+        before = words[position - 1].casefold() if position else ""
+        after = position + 1
+        is_first_part = after < len(words) and is_content[after] and not is_missing[after]
+        return before in _BEFORE_NOUNS or is_first_part
+
+    missing = [position for position, is_one in enumerate(is_missing) if is_one]
+    stems_of_matches = [content_words(f"{match.title} {match.text}") for match in matches]
+
+    def rarity(position: int) -> tuple[int, int]:
+        word = words[position].casefold()
+        return sum(stem(word) in stems for stems in stems_of_matches), -len(word)
+
+    rarest = min(missing, key=rarity, default=None)
+    return None if rarest is None or not is_noun(rarest) else words[rarest]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(WORDS.findall(text.casefold()))
+
+
+def _is_mentioned(word: str, words: frozenset[str]) -> bool:
+    """Whether the words have this one, in any form, perhaps in a compound."""
+    own = stem(word)
+    return word in words or any(
+        stem(other) == own or (len(own) >= LETTERS and own in other) or _is_inflected(word, other)
+        for other in words
+    )
+
+
+def _is_inflected(word: str, other: str) -> bool:
+    shorter, longer = sorted((word, other), key=len)
+    # A final e or y may change: city and cities.
+    prefix = shorter[:-1] if shorter[-1] in "ey" else shorter
+    return len(prefix) >= MIN_PREFIX and longer.startswith(prefix) and len(longer) - len(prefix) <= MAX_SUFFIX

@@ -1,0 +1,61 @@
+"""Running headers and footers of a PDF's pages, which belong to no passage."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from shared.ingestion.parsers.pdf_tables import Line, tables_in
+
+# The most lines of a header or footer. More lines that recur are a form, which is content.
+EDGE_LINES = 3
+# The least number of pages with the line, and their least share: headers of left and right pages differ.
+PAGES, SHARE_OF_PAGES = 3, 0.5
+_NUMBER = re.compile(r"(?<!\d)[1-9]\d{0,4}(?!\d)")
+
+_Key = tuple[int, str]
+
+
+def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
+    """The pages without the lines that recur at the same place of their top or bottom edge, the same except
+    for the page number. Pages that have no other lines stay as they are."""
+    pages_with: Counter[_Key] = Counter()
+    for number, page in enumerate(pages):
+        edges = _from_top(page)
+        outer = {*edges[: EDGE_LINES + 1], *edges[-EDGE_LINES - 1 :]}
+        pages_with.update({key for position in outer for key in _keys(page[position], number)})
+    least = max(PAGES, SHARE_OF_PAGES * len(pages))
+    recurring = {key for key, count in pages_with.items() if count >= least}
+    kept = [_without(page, number, recurring) for number, page in enumerate(pages)]
+    return kept if any(kept) else [*pages]
+
+
+def _without(page: list[Line], number: int, recurring: set[_Key]) -> list[Line]:
+    from_top = _from_top(page)
+    removed: set[int] = set()
+    for positions in (from_top, from_top[::-1]):
+        edge: list[int] = []
+        for position in positions:
+            if recurring.isdisjoint(_keys(page[position], number)):
+                break
+            edge.append(position)
+        removed.update(edge if len(edge) <= EDGE_LINES else [])
+    # The header of a table that continues on each page.
+    for rows, _ in tables_in(page) if removed else ():
+        if not removed.issuperset(rows):
+            removed.difference_update(rows)
+    return [line for position, line in enumerate(page) if position not in removed]
+
+
+def _from_top(page: Sequence[Line]) -> list[int]:
+    """The positions of the lines from the top of the page to its bottom; in reading order where their places
+    are unknown."""
+    return sorted(range(len(page)), key=lambda position: -page[position].baseline)
+
+
+def _keys(line: Line, page: int) -> Iterator[_Key]:
+    """The line's height on the page and its text: as it is, and with the distance from the page to each of
+    its numbers in the place of the number."""
+    height, text = round(line.baseline), " ".join(line.text.split())
+    yield height, text
+    for number in _NUMBER.finditer(text):
+        yield height, f"{text[: number.start()]}\0{int(number.group()) - page}\0{text[number.end() :]}"

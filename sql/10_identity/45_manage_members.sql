@@ -1,0 +1,104 @@
+-- Changes of rag.members by an org's admins, where the deployment keeps its memberships in that table. The caller's own
+-- rights decide: auth.users is not readable, so a user is named by id. No admin changes or removes the own membership,
+-- so that every org keeps an admin; other members may leave.
+
+create policy "admins add members to their orgs" on rag.members
+  for insert to authenticated
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins change the other members of their orgs" on rag.members
+  for update to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
+    and (select rag.bound_collection()) is null)
+  with check (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
+    and (select rag.bound_collection()) is null);
+
+create policy "admins remove the other members of their orgs, and members leave" on rag.members
+  for delete to authenticated
+  using (case when user_id = (select auth.uid()) then role <> 'admin' and (select rag.caller_id()) = user_id
+    else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
+
+create function rag.manage_members(org_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.require_admin(org_id);
+  if not exists (
+    select from rag.members where members.org_id = manage_members.org_id and members.user_id = auth.uid())
+  then
+    raise exception 'This deployment keeps its members in a table of its own. Change them there.'
+      using errcode = 'PT409', detail = 'members_elsewhere';
+  end if;
+  -- Of two admins who remove each other at once, the second is no admin any more: its statement changes no row.
+  perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
+  -- For the policy of rag.members (rag.listed_org_ids), in this transaction.
+  perform set_config('rag.lists_members', 'true', true);
+end;
+$$;
+
+comment on function rag.manage_members is
+  'Begins a change of the org''s members: PT403 for a caller who is no admin, PT409 if the memberships are not in rag.members.';
+
+create function public.rag_put_member(
+  user_id uuid, org_id uuid default null, role text default 'member', name text default null
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org constant uuid := rag.resolve_org(org_id);
+begin
+  perform rag.manage_members(org);
+  if role is null or role not in ('admin', 'member') then
+    raise exception 'role must be admin or member' using errcode = 'PT400', detail = 'invalid_role';
+  elsif length(name) not between 1 and 200 or not rag.is_visible_text(name) then
+    raise exception 'name must have 1 to 200 characters, none of them invisible'
+      using errcode = 'PT400', detail = 'invalid_name';
+  elsif user_id = auth.uid() then
+    raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
+      using errcode = 'PT409', detail = 'own_membership';
+  end if;
+  insert into rag.members as present (org_id, user_id, role, name)
+  values (org, user_id, role, name)
+  on conflict on constraint members_pkey do update set role = excluded.role, name = excluded.name;
+exception
+  when foreign_key_violation or not_null_violation then
+    raise exception 'There is no user with this id. Check the id.' using errcode = 'PT404', detail = 'user_not_found';
+end;
+$$;
+
+comment on function public.rag_put_member is
+  'Add a user to an org that the caller administers, or replace the member''s role and name. PT403 for a caller who is no '
+  'admin; PT404 for an unknown user; PT409 for the own membership, and where the memberships are not in rag.members.';
+
+create function public.rag_remove_member(user_id uuid, org_id uuid default null)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org constant uuid := rag.resolve_org(org_id);
+begin
+  if user_id <> rag.caller_id() or org in (select rag.admin_org_ids()) then
+    perform rag.manage_members(org);
+    if user_id = auth.uid() then
+      raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
+        using errcode = 'PT409', detail = 'own_membership';
+    end if;
+  end if;
+  delete from rag.members where members.org_id = org and members.user_id = rag_remove_member.user_id;
+  if not found then
+    raise exception 'The org has no such member. Check the id of the user.'
+      using errcode = 'PT404', detail = 'member_not_found';
+  end if;
+end;
+$$;
+
+comment on function public.rag_remove_member is
+  'Remove a member of an org that the caller administers, or leave an org. Keys of the member are invalid from then on; '
+  'private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
+  'for an admin''s own membership, and where the memberships are not in rag.members.';

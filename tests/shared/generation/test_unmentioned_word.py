@@ -1,0 +1,50 @@
+"""The noun of a question that the sentences of an extracted answer do not mention."""
+
+import pytest
+
+from shared.generation.cited_documents import cite
+from shared.generation.extractive.answer import extract
+from shared.generation.unmentioned_word import unmentioned_word
+from shared.types import GeneratedText
+from tests.shared.examples import match
+
+WAVES = "The wave limit of the ferry is two metres."
+CARS, BUSES = "The fee of parking cars is 5 euros.", "The fee of parking a bus is 9 euros."
+PARKING = "What is the fee of parking for buses?"
+WELLEN = "Das Limit für Wellen ist zwei Meter hoch."
+CAPTAIN = "The limit of the ferry is two metres, and the captain decides on it with the crew."
+# The question, the document's text, and the word.
+QUESTIONS = {
+    "a neighbouring fact": ("What is the wind limit of the ferry?", WAVES, "wind"),
+    "behind a preposition": (PARKING, CARS, "buses"),
+    "the form of one that is mentioned": (PARKING, BUSES, None),
+    "another form": ("Which limits of waves apply to ferries?", WAVES, None),
+    "part of a compound": ("Wie hoch ist das Limit für Wellen?", "Das Wellenlimit ist zwei Meter.", None),
+    "in German": ("Wie hoch ist das Limit für den Wind?", WELLEN, "Wind"),
+    "in the heading": ("What is the wave limit of the catamaran?", f"# Catamaran\n{WAVES}", None),
+    "in the title": ("What is the wave limit for winter?", f"{WAVES}", None),
+    "a verb": ("Who announces the wave limit of the ferry?", WAVES, None),
+    "another wording": ("At which height of the sea do boats stay in the harbour?", WAVES, None),
+    "another language": ("Wie hoch darf die Welle für die Fähre mit Wind sein?", CAPTAIN, None),
+    "a script without spaces": ("フェリーの風の制限は何ですか", WAVES, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("promise", QUESTIONS)
+def test_a_noun_that_the_sentences_lack_is_named(promise: str):
+    question, text, word = QUESTIONS[promise]
+    passage = match(text, "Winter timetable")
+    draft = extract(question, [passage], cite([passage]), lambda texts, _: [[0.1] for _ in texts])
+    assert draft.sentences or word is None
+    assert unmentioned_word(question, draft, [passage]) == word
+
+
+def test_of_two_nouns_the_one_in_fewer_passages_is_named():
+    question = "What is the wave limit of the ferry for the wind in the harbour?"
+    passage, other = match(WAVES, "Timetable"), match("The harbour is open.", "Port")
+    draft = extract(question, [passage], cite([passage]), lambda texts, _: [[0.1] for _ in texts])
+    assert unmentioned_word(question, draft, [passage, other]) == "wind"
+
+
+def test_a_model_s_answer_has_no_quoted_sentences():
+    assert unmentioned_word("What is the wind limit of the ferry?", GeneratedText(WAVES, "m"), []) is None
