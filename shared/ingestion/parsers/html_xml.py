@@ -12,7 +12,9 @@ from lxml import etree
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.parsed_file import (
+    COMMON_ENCODING,
     ParsedFile,
+    detected_encoding,
     encoding_by_mark,
     open_archive,
     own_title,
@@ -124,11 +126,11 @@ class _Depth:
 
 
 def decoded(data: bytes) -> str:
-    """The text by its byte-order mark, its declared charset or as UTF-8; else as cp1252, as in browsers."""
+    """The text by its byte-order mark, its declared charset or as UTF-8; else by detection, or as cp1252."""
     charset = _CHARSET.search(data[:2048])
     for encoding in filter(None, (encoding_by_mark(data), charset and charset[1].decode("ascii"), "utf-8")):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):
             continue
-    return data.decode("cp1252", errors="replace")
+    return data.decode(detected_encoding(data) or COMMON_ENCODING, errors="replace")
