@@ -159,7 +159,7 @@ begin
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
       ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
-      ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb)'),
+      ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb,boolean)'),
       ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
@@ -241,7 +241,7 @@ begin
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
       ('guarded', 'rag_update_record_settings(integer,uuid)'),
-      ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb)'),
+      ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb,boolean)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)
   loop

@@ -11,7 +11,7 @@ from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, file_kind
 from shared.ingestion.parser_sandbox import parse_in_subprocess
 from shared.ingestion.parsers.ocr import is_installed
-from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, decode_text, size_error
+from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, by_content_type, decode_text, size_error
 from shared.models.transcription import Transcriber
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.text.superscripts import markdown_with_scripts
@@ -47,6 +47,8 @@ def convert(
     if not data.strip():
         raise UnreadableDocument("The file is empty. Upload a file with text.", code="empty_file")
     kind = file_kind(data, filename, content_type)
+    if kind in TEXTS | {"html", "csv"}:
+        data = by_content_type(data, content_type)
     if kind in TEXTS:
         text, notes = _decoded(data)
         if len(text) > MAX_CHARACTERS:
