@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from shared.ingestion.parsers.web_pages import page
+from tests import website_server
 from tests.website_server import FOOTER, MENU, SENTENCES
 
 SENTENCE = "This was written for the people who work here, and they read it every day of the week."
@@ -26,7 +27,10 @@ def main(html: str) -> str:
 CONTENT = {
     "a number in several elements": (main("<p>It costs <b>12</b>.<b>50</b> euro.</p>"), ["It costs 12.50 euro."]),
     "a list in a cell": (
-        main("<table><tr><th>a</th><th>b</th></tr><tr><td>1<ul><li>x</li><li>y</li></ul></td><td>2</td></tr></table>"),
+        main(
+            "<table><tr><th>a</th><th>b</th></tr>"
+            "<tr><td>1<ul><li>x</li><li>y</li></ul></td><td>2</td></tr></table>"
+        ),
         ["| a | b |\n| --- | --- |\n| 1 x; y | 2 |"],
     ),
     "a table of links": (
@@ -34,7 +38,10 @@ CONTENT = {
         ["| a |\n| --- |\n| one |"],
     ),
     "merged cells": (
-        main("<table><tr><th>r</th><th>c</th></tr><tr><td rowspan=2>K</td><td>1</td></tr><tr><td>2</td></tr></table>"),
+        main(
+            "<table><tr><th>r</th><th>c</th></tr>"
+            "<tr><td rowspan=2>K</td><td>1</td></tr><tr><td>2</td></tr></table>"
+        ),
         ["| K | 1 |\n| K | 2 |"],
     ),
     "exponents": (main("<p>10<sup>6</sup> m<sup>3</sup></p>"), ["10⁶ m³"]),
@@ -91,7 +98,8 @@ CONTENT = {
         ["It is $E=m$."],
     ),
     "a list of links": (
-        "<main><h1>Guides</h1><ul><li><a href='/1'>Guide one</a></li><li><a href='/2'>Guide two</a></li></ul></main>",
+        "<main><h1>Guides</h1><ul><li><a href='/1'>Guide one</a></li><li><a href='/2'>Guide two</a></li></ul>"
+        "</main>",
         ["- Guide one\n- Guide two"],
     ),
     "lines, code and numbers of lists": (
@@ -114,9 +122,7 @@ def test_a_page_has_the_text_that_a_reader_sees(name: str):
 
 
 def small(title: str, text: str = "Go to the start page.", head: str = "") -> str:
-    return (
-        f"<html><head><title>{title}</title>{head}</head><body>{MENU}<main><p>{text}</p></main></body></html>"
-    )
+    return website_server.small(title, text, head).decode()
 
 
 FAULTS = {
