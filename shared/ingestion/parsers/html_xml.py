@@ -13,14 +13,13 @@ from lxml import etree
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_elements import rewritten
 from shared.ingestion.parsers.parsed_file import (
-    COMMON_ENCODING,
     ParsedFile,
-    detected_encoding,
     encoding_by_mark,
     open_archive,
     own_title,
     read_member,
 )
+from shared.ingestion.parsers.text_encodings import COMMON_ENCODING, detected_encoding
 from shared.text.normalize import one_line
 
 # Elements whose Markdown is omitted: emphasis and addresses.

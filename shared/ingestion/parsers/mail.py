@@ -15,13 +15,12 @@ from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
 from shared.ingestion.parsers.html_xml import decoded, markdown
 from shared.ingestion.parsers.parsed_file import (
-    COMMON_ENCODING,
     ParsedFile,
-    detected_encoding,
     encoding_by_mark,
     parser_of,
     size_error,
 )
+from shared.ingestion.parsers.text_encodings import COMMON_ENCODING, detected_encoding
 from shared.text.language_detection import UNSPACED_SCRIPTS
 from shared.text.normalize import one_line
 
