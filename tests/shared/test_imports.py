@@ -28,8 +28,7 @@ LAZY = {
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.
 APART = {
     "pypdfium2", "html_to_markdown", "lxml", "mammoth", "pptx", "openpyxl", "tree_sitter", "trafilatura",
-    "protego",
-    "chardet",
+    "protego", "chardet",
 }  # fmt: skip
 READERS = {
     "shared.ingestion.parsers.pdf", "shared.ingestion.parsers.html_xml",

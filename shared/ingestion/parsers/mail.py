@@ -244,13 +244,18 @@ def _decoded(part: MIMEPart) -> str:
 def _by_charset(data: bytes, charset: str | None) -> str:
     """The text in its charset, or the superset that programs mean by it. Programs also name a wrong one."""
     try:
-        name = codecs.lookup(charset or "ascii").name
+        name = codecs.lookup(charset or "utf-8").name
+        b"".decode(name)
     except LookupError:
-        name = "ascii"
+        name = "utf-8"
     name = SUPERSETS.get(name, name)
     # Text that is not in UTF-8 hardly ever decodes as such.
     encodings = ["utf-8", name] if name in ("ascii", COMMON_ENCODING) else [name, "utf-8"]
-    for encoding in (encoding_by_mark(data), *encodings, detected_encoding):
-        with suppress(UnicodeDecodeError, LookupError):
-            return data.decode((encoding(data) if callable(encoding) else encoding) or "none")
-    return data.decode(COMMON_ENCODING if name == "ascii" else name, errors="replace")
+    for encoding in filter(None, (encoding_by_mark(data), *encodings)):
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding)
+    text = data.decode("utf-8" if name == "ascii" else name, errors="replace")
+    if text.count("\ufffd") * 10 <= sum(not character.isascii() for character in text):
+        # Some bytes are broken.
+        return text
+    return data.decode(detected_encoding(data) or COMMON_ENCODING, errors="replace")

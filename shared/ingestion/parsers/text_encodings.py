@@ -2,8 +2,6 @@
 
 import re
 
-from chardet import EncodingEra, detect_all
-
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.parsed_file import BINARY, ParsedFile, decode_text, encoding_by_mark
 
@@ -34,6 +32,9 @@ def text_and_notes(data: bytes) -> tuple[str, list[str]]:
 
 def detected_encoding(data: bytes) -> str | None:
     """The encoding of a text that is not in UTF-8; None if it is uncertain."""
+    # The import takes 0.2 s, and most files need none.
+    from chardet import EncodingEra, detect_all
+
     if encoding_by_mark(data) or _BINARY_BYTES.search(data):
         return None
     era = EncodingEra.MODERN_WEB
