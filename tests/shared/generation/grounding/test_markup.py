@@ -96,7 +96,7 @@ def test_markup_does_not_change_the_verdict(subtests: pytest.Subtests):
 
 
 HTML = [
-    ("Rated for 3 × 10<sup>6</sup> m<sup>3</sup> of CO<sub>2</sub>.", "Rated for 3 × 10⁶ m³ of CO₂."),
+    ("Contractors get no paid vacation<sup>4</sup>.", "Contractors get no paid vacation⁴."),
     ("<b>Contractors</b> get no paid<br>vacation.", "Contractors get no paid<br>vacation."),
     ("Contractors get no <x onclick=steal()>paid vacation.", "Contractors get no paid vacation."),
     ("<<b>img src=//evil.com>Contractors get no paid vacation.", "Contractors get no paid vacation."),
