@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, file_kind
 from shared.ingestion.parser_sandbox import parse_in_subprocess
+from shared.ingestion.parsers.charsets import by_content_type
 from shared.ingestion.parsers.ocr import is_installed
-from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, by_content_type, decode_text, size_error
+from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, decode_text, size_error
 from shared.models.transcription import Transcriber
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.text.superscripts import markdown_with_scripts

@@ -8,7 +8,7 @@ from typing import Any
 from shared.clients.download import Download
 from shared.errors import UnreadableDocument
 from shared.ingestion.parser_sandbox import parse_in_subprocess
-from shared.ingestion.parsers.parsed_file import by_content_type
+from shared.ingestion.parsers.charsets import by_content_type
 from shared.text.normalize import clean_line
 
 PAGE_TYPES = ("text/html", "application/xhtml+xml")

@@ -12,13 +12,8 @@ from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.markdown_table import table
-from shared.ingestion.parsers.parsed_file import (
-    MAX_CHARACTERS,
-    ParsedFile,
-    decode_text,
-    size_error,
-    text_and_notes,
-)
+from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, ParsedFile, decode_text, size_error
+from shared.ingestion.parsers.text_encodings import text_and_notes
 from shared.text.normalize import one_line
 
 MAX_DEPTH = 32

@@ -11,17 +11,16 @@ from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from lxml import etree
 
 from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.charsets import encoding_of
 from shared.ingestion.parsers.html_elements import rewritten
 from shared.ingestion.parsers.parsed_file import (
-    COMMON_ENCODING,
     ParsedFile,
-    detected_encoding,
     encoding_by_mark,
-    encoding_of,
     open_archive,
     own_title,
     read_member,
 )
+from shared.ingestion.parsers.text_encodings import COMMON_ENCODING, detected_encoding
 from shared.text.normalize import one_line
 
 # Elements whose Markdown is omitted: emphasis and addresses.

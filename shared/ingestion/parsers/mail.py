@@ -12,16 +12,15 @@ from itertools import islice
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
+from shared.ingestion.parsers.charsets import encoding_of
 from shared.ingestion.parsers.html_xml import decoded, markdown
 from shared.ingestion.parsers.parsed_file import (
-    COMMON_ENCODING,
     ParsedFile,
-    detected_encoding,
     encoding_by_mark,
-    encoding_of,
     parser_of,
     size_error,
 )
+from shared.ingestion.parsers.text_encodings import COMMON_ENCODING, detected_encoding
 from shared.text.language_detection import UNSPACED_SCRIPTS
 from shared.text.normalize import one_line
 
@@ -239,10 +238,14 @@ def _decoded(part: MIMEPart) -> str:
 
 def _by_charset(data: bytes, charset: str | None) -> str:
     """The text in its charset, or the superset that programs mean by it. Programs also name a wrong one."""
-    name = encoding_of(charset) or "ascii"
+    name = encoding_of(charset) or "utf-8"
     # Text that is not in UTF-8 hardly ever decodes as such.
     encodings = ["utf-8", name] if name in ("ascii", COMMON_ENCODING) else [name, "utf-8"]
-    for encoding in (encoding_by_mark(data), *encodings, detected_encoding):
-        with suppress(UnicodeDecodeError, LookupError):
-            return data.decode((encoding(data) if callable(encoding) else encoding) or "none")
-    return data.decode(COMMON_ENCODING if name == "ascii" else name, errors="replace")
+    for encoding in filter(None, (encoding_by_mark(data), *encodings)):
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding)
+    text = data.decode("utf-8" if name == "ascii" else name, errors="replace")
+    if text.count("\ufffd") * 10 <= sum(not character.isascii() for character in text):
+        # Some bytes are broken.
+        return text
+    return data.decode(detected_encoding(data) or COMMON_ENCODING, errors="replace")

@@ -6,12 +6,14 @@ from shared.ingestion.parsers.csv_json import csv
 
 CASES: dict[str, tuple[bytes, list[str]]] = {
     "semicolons, decimal commas, a field of two lines, a mark": (
-        "\ufeffNr;Name;Preis;Hinweis\nD-1;Dichtung, rund;3,50;für P-1, P-2\n"
-        'F-2;Filter, fein;18,90;"Alle 500\nStunden"\n'.encode(),
+        "\ufeffNr;Name;EUR;kg;Hinweis\nD-1;Dichtung, rund;3,50;0,12;für P-1, P-2\n"
+        "D-2;Dichtung, eckig;4,75;0,15;für P-3\n"
+        'F-2;Filter, fein;18,90;0,40;"Alle 500\nStunden"\n'.encode(),
         [
-            "| Nr | Name | Preis | Hinweis |",
-            "| D-1 | Dichtung, rund | 3,50 | für P-1, P-2 |",
-            "| F-2 | Filter, fein | 18,90 | Alle 500 Stunden |",
+            "| Nr | Name | EUR | kg | Hinweis |",
+            "| D-1 | Dichtung, rund | 3,50 | 0,12 | für P-1, P-2 |",
+            "| D-2 | Dichtung, eckig | 4,75 | 0,15 | für P-3 |",
+            "| F-2 | Filter, fein | 18,90 | 0,40 | Alle 500 Stunden |",
         ],
     ),
     "numbers with commas alone": (

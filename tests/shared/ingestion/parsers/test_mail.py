@@ -150,6 +150,9 @@ def test_a_text_is_decoded_in_the_charset_that_its_program_means(subtests: pytes
         with subtests.test(charset=charset):
             head = f"Subject: a\nContent-Type: text/plain; charset={charset}\n\n"
             assert eml(head.encode() + text.encode(encoding)).parts[0][1].endswith(f"\n{text}")
+    broken = "Größe der Öfen, für Müller, übermäßig, Süd, schön".encode() + b"\xc3"
+    parsed = eml(b"Subject: a\nContent-Type: text/plain; charset=utf-8\n\n" + broken)
+    assert parsed.parts[0][1].endswith("Größe der Öfen, für Müller, übermäßig, Süd, schön\ufffd")
     no_charset = "Subject: Größe\n\nDie Größe der Dichtung für Pumpe"
     for encoding in ("utf-8", "cp1252"):
         with subtests.test(encoding=encoding):

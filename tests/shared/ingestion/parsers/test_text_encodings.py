@@ -5,7 +5,7 @@ import pytest
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.parsers.html_xml import html
-from shared.ingestion.parsers.parsed_file import text
+from shared.ingestion.parsers.text_encodings import text
 
 TEXTS = {
     "Größe der Dichtung für Pumpe, geprüft von Jörg Müller.": ["cp1252"],
