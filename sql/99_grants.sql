@@ -108,7 +108,7 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
-  rag.version(), rag.queues(uuid[]),
+  rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
@@ -234,7 +234,7 @@ begin
       ('guarded', 'rag_save_turn(uuid,uuid,uuid,text,jsonb)'),
       ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
-      ('guarded', 'rag_store_content(text,integer)'),
+      ('guarded', 'rag_store_content(text,bigint,integer)'),
       ('guarded', 'rag_store_extraction(integer,jsonb,integer)'),
       ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
       ('guarded', 'rag_summarize_records(integer)'),

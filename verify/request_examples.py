@@ -250,7 +250,7 @@ ARGUMENTS: dict[str, Example] = {
             "slope": 9, "intercept": 9, "high": 0, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0,
         },
     },
-    "rag_store_content": lambda _: {"content_hash": _digest()},
+    "rag_store_content": lambda _: {"content_hash": _digest(), "size_bytes": 1},
     "rag_extend_job": lambda _: {"step": "storing", "lease_seconds": 60},
     "rag_complete_job": lambda values: {"document": _document(values), "chunks": [_chunk(values, QUESTION)]},
     "rag_fail_job": lambda _: {"code": "processing_failed", "message": "x"},

@@ -2216,66 +2216,84 @@ comment on function rag.check_storage is
   'Raises PT429 if the org stores more bytes than its tier allows. Calls that run at the same time do not see each '
   'other''s bytes, and may exceed the limit by them.';
 
-create function rag.count_stored_bytes()
+create function rag.add_stored_bytes(org_id uuid, bytes bigint)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if bytes = 0 or not exists (select from rag.orgs where orgs.id = add_stored_bytes.org_id) then
+    return;
+  end if;
+  insert into rag.stored_bytes (org_id, bytes) values (add_stored_bytes.org_id, add_stored_bytes.bytes);
+  -- A session of the deployer is not limited.
+  if bytes > 0 and auth.uid() is not null then
+    perform rag.check_storage(org_id);
+  end if;
+  if random() < 0.0625 then
+    with locked_rows as (
+      select stored.ctid from rag.stored_bytes as stored
+      where stored.org_id = add_stored_bytes.org_id for update skip locked
+    ), removed_rows as (
+      delete from rag.stored_bytes as stored using locked_rows where stored.ctid = locked_rows.ctid returning stored.bytes
+    )
+    insert into rag.stored_bytes (org_id, bytes)
+    select add_stored_bytes.org_id, sum(removed_rows.bytes) from removed_rows having count(*) > 0;
+  end if;
+end;
+$$;
+
+comment on function rag.add_stored_bytes is
+  'Add a change to the bytes of an org, and check the limit of the tier. One call in sixteen folds the rows of the org. '
+  'Nothing is counted for a deleted org.';
+
+create function rag.count_bytes_of_documents()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   changes constant text := concat_ws(' union all ',
-    case when tg_op <> 'DELETE' then format('select org_id, %s from added', tg_argv[0]) end,
-    case when tg_op <> 'INSERT' then format('select org_id, -(%s) from removed', tg_argv[0]) end);
-  change record;
+    case when tg_op <> 'DELETE' then 'select org_id, octet_length(content) from added' end,
+    case when tg_op <> 'INSERT' then 'select org_id, -octet_length(content) from removed' end);
 begin
-  for change in execute format(
-    'select org_id, sum(bytes) as bytes from (%s) as change (org_id, bytes) group by org_id having sum(bytes) <> 0', changes)
-  loop
-    continue when not exists (select from rag.orgs where orgs.id = change.org_id);
-    insert into rag.stored_bytes (org_id, bytes) values (change.org_id, change.bytes);
-    -- A session of the deployer is not limited.
-    if change.bytes > 0 and auth.uid() is not null then
-      perform rag.check_storage(change.org_id);
-    end if;
-    if random() < 0.0625 then
-      with locked as (
-        select stored.ctid from rag.stored_bytes as stored where stored.org_id = change.org_id for update skip locked
-      ), gone as (
-        delete from rag.stored_bytes as stored using locked where stored.ctid = locked.ctid returning stored.bytes
-      )
-      insert into rag.stored_bytes (org_id, bytes)
-      select change.org_id, sum(gone.bytes) from gone having count(*) > 0;
-    end if;
-  end loop;
+  execute format(
+    'select rag.add_stored_bytes(org_id, sum(bytes)) from (%s) as change (org_id, bytes) group by org_id', changes);
   return null;
 end;
 $$;
 
-comment on function rag.count_stored_bytes is
-  'Trigger that adds the changed bytes of a statement to rag.stored_bytes and checks the limit of the tier. Its argument: the '
-  'bytes of a row. One write in sixteen folds the rows of the org. Nothing is counted for a deleted org.';
+comment on function rag.count_bytes_of_documents is
+  'Trigger that adds the changed bytes of a statement''s texts to rag.stored_bytes.';
 
 create trigger count_bytes_of_new_documents after insert on rag.documents
   referencing new table as added
-  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+  for each statement execute function rag.count_bytes_of_documents();
 
 create trigger count_bytes_of_changed_documents after update on rag.documents
   referencing old table as removed new table as added
-  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+  for each statement execute function rag.count_bytes_of_documents();
 
 create trigger count_bytes_of_deleted_documents after delete on rag.documents
   referencing old table as removed
-  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+  for each statement execute function rag.count_bytes_of_documents();
 
-create trigger count_bytes_of_new_originals after insert on rag.originals
-  referencing new table as added
-  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+create function rag.count_bytes_of_original()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.add_stored_bytes(
+    case when tg_op = 'DELETE' then old.org_id else new.org_id end,
+    coalesce(length(new.bytes), 0) + coalesce(new.object_bytes, 0)
+      - coalesce(length(old.bytes), 0) - coalesce(old.object_bytes, 0));
+  return null;
+end;
+$$;
 
-create trigger count_bytes_of_changed_originals after update on rag.originals
-  referencing old table as removed new table as added
-  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+comment on function rag.count_bytes_of_original is
+  'Trigger of each row, since a transition table would write a file once more to disk.';
 
-create trigger count_bytes_of_deleted_originals after delete on rag.originals
-  referencing old table as removed
-  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+create trigger count_bytes_of_original after insert or update or delete on rag.originals
+  for each row execute function rag.count_bytes_of_original();
 
 -- Facets: the filterable values of a document besides its own columns (origin, author, state, labels, type, each entry
 -- of its metadata). The operators of jsonb and numeric are not leakproof, and under row security would scan the whole
@@ -2791,7 +2809,7 @@ comment on function public.rag_open_job is
   'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
   'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
-create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
+create function public.rag_store_content(content_hash text, size_bytes bigint, lease_seconds integer default 300)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2806,7 +2824,8 @@ begin
   perform rag.delete_failed_duplicate(stored, rag_store_content.content_hash);
   perform rag.check_not_duplicate(stored, rag_store_content.content_hash);
   update rag.originals
-  set content_hash = rag_store_content.content_hash
+  set content_hash = rag_store_content.content_hash,
+    object_bytes = case when originals.path is not null then rag_store_content.size_bytes end
   where originals.org_id = job.org_id and originals.document_id = job.document_id
     and num_nonnulls(originals.url, originals.path) > 0;
   update rag.jobs
@@ -2819,7 +2838,7 @@ end;
 $$;
 
 comment on function public.rag_store_content is
-  'Store the hash of the content that the worker has read from the document''s object or address, set the step to '
+  'Store the hash and, of an object, the size of the content that the worker has read from the document''s object or address, set the step to '
   'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
   'document is in hint.';
 
@@ -3273,7 +3292,6 @@ begin
     return next rag.render(stored);
     return;
   end if;
-  perform rag.count_upload(home.org_id, size);
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
@@ -3296,6 +3314,8 @@ begin
     stored, bytes, input.url, input.path, case when input.path is not null then size end, hash);
   perform rag.enqueue_job(
     stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
+  -- Last, because it locks the user's count until the end of the transaction. An object was counted when it was announced.
+  perform rag.count_upload(home.org_id, length(bytes));
   return next rag.render(stored);
 end;
 $$;
@@ -5313,20 +5333,30 @@ declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.get_collection(rag_begin_upload.collection_id);
 begin
-  perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes);
+  perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes), rag.check_storage(home.org_id);
+  if 50 <= (
+    select count(*) from rag.object_removals
+    where object_removals.org_id = home.org_id and object_removals.owner_id = auth.uid()
+      and object_removals.expected_until > now())
+  then
+    raise exception 'You have begun 50 uploads. Complete them first, or wait until they expire.'
+      using errcode = 'PT429', detail = 'too_many_uploads';
+  end if;
   path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; an upload that is running then has an hour more.
   expires_at := now() + interval '2 hours';
   insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
   values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
     rag_begin_upload.expires_at + interval '1 hour');
+  perform rag.count_upload(home.org_id, rag_begin_upload.size_bytes);
   return next;
 end;
 $$;
 
 comment on function public.rag_begin_upload is
   'Announce an upload into the collection: its path, and until when the caller may create a document. name: ASCII '
-  'letters, digits, dots, dashes and underscores. PT413 for a larger file than the org''s tier takes.';
+  'letters, digits, dots, dashes and underscores. PT413 for a larger file than the org''s tier takes; PT429 beyond the bytes that '
+  'the tier allows, and above 50 uploads of the user that are not completed.';
 
 create function rag.take_upload(home rag.collections, path text)
 returns void
@@ -14281,7 +14311,7 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
-  rag.version(), rag.queues(uuid[]),
+  rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
@@ -14407,7 +14437,7 @@ begin
       ('guarded', 'rag_save_turn(uuid,uuid,uuid,text,jsonb)'),
       ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
-      ('guarded', 'rag_store_content(text,integer)'),
+      ('guarded', 'rag_store_content(text,bigint,integer)'),
       ('guarded', 'rag_store_extraction(integer,jsonb,integer)'),
       ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
       ('guarded', 'rag_summarize_records(integer)'),
