@@ -1262,16 +1262,12 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if not row_security_active(tg_relid) then
-    return new;
-  elsif new.user_id is distinct from auth.uid() then
-    if new.accepted_at is distinct from old.accepted_at then
-      raise exception 'Only the invited user accepts an invitation.' using errcode = 'PT403', detail = 'consent_required';
-    end if;
-  elsif (new.role, new.name) is distinct from (old.role, old.name) then
-    raise exception 'Only admins of the org may change role and name.' using errcode = 'PT403', detail = 'admin_required';
-  else
-    new.accepted_at := now();
+  if row_security_active(tg_relid) and (case when new.user_id = auth.uid()
+    then (new.role, new.name) is distinct from (old.role, old.name)
+    else new.accepted_at is distinct from old.accepted_at end)
+  then
+    raise exception 'Only the invited user accepts an invitation, and only admins change the role and the name.'
+      using errcode = 'PT403', detail = 'consent_required';
   end if;
   return new;
 end;
