@@ -125,45 +125,34 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
 
 
 def _attacks_on_consent(sweep: Sweep) -> Iterator[tuple[str, bool]]:
-    """An admin adds a user of another org, accepts an invitation for the user, and the user becomes an admin by
-    accepting it."""
+    """An admin adds a user of another org, accepts an invitation for its user, and the user becomes an admin
+    by accepting it."""
     actors, database = sweep.actors, sweep.actors.database
     person, org_id = actors.colleague, actors.foreign_org_id
-    own = "where org_id = %s and user_id = %s"
-    for attack, caller, is_invited, statements, role in (
-        (
-            "an admin adds a user of another org",
-            actors.foreign_admin,
-            False,
-            [
-                "insert into rag.members (org_id, user_id) values (%s, %s)",
-                "insert into rag.members (org_id, user_id, accepted_at) values (%s, %s, now())",
-            ],
-            None,
-        ),
+    invitation = "insert into rag.members (org_id, user_id, accepted_at) values (%s, %s, null)"
+    acceptance = "update rag.members set accepted_at = now() where org_id = %s and user_id = %s"
+    promotion = "update rag.members set role = 'admin' where org_id = %s and user_id = %s"
+    addition = "insert into rag.members (org_id, user_id) values (%s, %s)"
+    for attack, caller, before, statements, role in (
+        ("an admin adds a user without consent", actors.foreign_admin, [], [addition], None),
         (
             "an admin accepts an invitation for its user",
             actors.foreign_admin,
-            True,
-            [f"update rag.members set accepted_at = now() {own}"],
+            [invitation],
+            [acceptance],
             None,
         ),
         (
-            "an invited user accepts as admin",
+            "an invited user becomes an admin",
             person,
-            True,
-            [
-                f"update rag.members set accepted_at = now(), role = 'admin' {own}",
-                f"update rag.members set accepted_at = now() {own}",
-                f"update rag.members set role = 'admin' {own}",
-            ],
+            [invitation],
+            [promotion, acceptance, promotion],
             "admin",
         ),
     ):
         with _rolled_back(database):
-            if is_invited:
-                statement = "insert into rag.members (org_id, user_id, accepted_at) values (%s, %s, null)"
-                database.execute(statement, [org_id, person.id])
+            for statement in before:
+                database.execute(statement.encode(), [org_id, person.id])
             _act_as(database, caller)
             # As in rag_put_member, so that an update finds the row.
             database.execute("select set_config('rag.lists_members', 'true', true)")

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 TABLE = Path(__file__).with_suffix(".json")
-# The worker is also the look-up of keys: a token for one purpose. `invited` is a user without an org, whom the
-# victim org invites.
+# The worker is also the look-up of keys: a token for one purpose. `invited` is a user without an org, whom
+# the victim org invites.
 CALLERS = ("invited", "member", "admin", "worker")
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import psycopg
-import pytest
 
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -42,8 +41,9 @@ def rows(world: World, user: Actor, org_id: str) -> list[tuple[str, bool]]:
     return world.sql(statement, user.id, org_id)
 
 
-def counts_of_statement(actor: Actor, statement: str, **names: str) -> int:
-    """How many rows the statement writes as that user, with the setting that lists members; 0 for an error."""
+def rows_written(actor: Actor, statement: str, **names: str) -> int:
+    """The number of rows that the statement writes as that user, with the setting that lists members. An
+    error is 0."""
     with psycopg.connect(actor.stack.database_url()) as connection:
         become(connection, actor)
         connection.execute("select set_config('rag.lists_members', 'true', true)")
@@ -88,8 +88,7 @@ def test_an_invitation_is_accepted_once(people: People, world: World):
     invite(people.ada, sam)
     assert answer(sam, acme, accept=True) == 204
     for accept in (True, False):
-        arguments = {"org_id": acme, "accept": accept}
-        assert refusal(sam, "rag_answer_invitation", **arguments) == NO_INVITATION
+        assert refusal(sam, "rag_answer_invitation", org_id=acme, accept=accept) == NO_INVITATION
     assert rows(world, sam, acme) == [("member", True)]
 
 
@@ -104,7 +103,7 @@ def test_a_removed_invitation_or_membership_is_not_revived(people: People, world
         added = "insert into rag.members (org_id, user_id, accepted_at) values (%(acme)s, %(sam)s, {})"
         for accepted_at in ("null", "now()"):
             statement = added.format(accepted_at)
-            assert counts_of_statement(sam, statement, acme=acme, sam=sam.id) == 0
+            assert rows_written(sam, statement, acme=acme, sam=sam.id) == 0
         assert rows(world, sam, acme) == []
 
 
@@ -115,7 +114,7 @@ def test_an_admin_does_not_accept_for_another_user(people: People, world: World)
         "insert into rag.members (org_id, user_id) values (%(acme)s, %(bob)s)",
         "insert into rag.members (org_id, user_id, accepted_at) values (%(acme)s, %(bob)s, now())",
     ):
-        assert counts_of_statement(people.ada, added, **names) == 0
+        assert rows_written(people.ada, added, **names) == 0
     invite(people.ada, bob)
     # A change of the invitation leaves it open.
     invite(people.ada, bob, name="Bob")
@@ -126,7 +125,7 @@ def test_an_admin_does_not_accept_for_another_user(people: People, world: World)
         "on conflict (org_id, user_id) do update set accepted_at = now()",
         "update rag.members set user_id = %(bob)s, accepted_at = now()",
     ):
-        assert counts_of_statement(people.ada, changed, **names) == 0, changed
+        assert rows_written(people.ada, changed, **names) == 0, changed
     for org_id in (acme, bolt):
         assert refusal(people.ada, "rag_answer_invitation", org_id=org_id, accept=True) == NO_INVITATION
     assert rows(world, bob, acme) == [("member", False)]
@@ -135,7 +134,7 @@ def test_an_admin_does_not_accept_for_another_user(people: People, world: World)
     assert direct.status_code == 404
     # The other direction: an admin does not put a member back among the invited.
     statement = "update rag.members set accepted_at = null where user_id = %(bob)s"
-    assert counts_of_statement(people.ada, statement, bob=people.ann.id) == 0
+    assert rows_written(people.ada, statement, bob=people.ann.id) == 0
 
 
 def test_a_user_changes_nothing_but_the_acceptance(people: People, world: World):
@@ -148,12 +147,12 @@ def test_a_user_changes_nothing_but_the_acceptance(people: People, world: World)
     )
     invite(people.ada, sam, name="Sam Hill")
     for change in changes:
-        assert counts_of_statement(sam, change) == 0, change
+        assert rows_written(sam, change) == 0, change
     assert rows(world, sam, acme) == [("member", False)]
     accepting = "update rag.members set accepted_at = now() where user_id = auth.uid()"
-    assert counts_of_statement(sam, accepting) == 1
+    assert rows_written(sam, accepting) == 1
     for change in changes:
-        assert counts_of_statement(sam, change) == 0, change
+        assert rows_written(sam, change) == 0, change
     row = "select role, name from rag.members where user_id = %s and accepted_at is not null"
     assert world.sql(row, sam.id) == [("member", "Sam Hill")]
 
