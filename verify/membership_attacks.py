@@ -131,7 +131,9 @@ def _attacks_on_consent(sweep: Sweep) -> Iterator[tuple[str, bool]]:
     person, org_id = actors.colleague, actors.foreign_org_id
     invitation = "insert into rag.members (org_id, user_id, accepted_at) values (%s, %s, null)"
     acceptance = "update rag.members set accepted_at = now() where org_id = %s and user_id = %s"
-    promotion = "update rag.members set role = 'admin' where org_id = %s and user_id = %s"
+    promotion = (
+        "update rag.members set role = 'admin', accepted_at = now() where org_id = %s and user_id = %s"
+    )
     addition = "insert into rag.members (org_id, user_id) values (%s, %s)"
     for attack, caller, before, statements, role in (
         ("an admin adds a user without consent", actors.foreign_admin, [], [addition], None),
