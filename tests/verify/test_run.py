@@ -257,7 +257,8 @@ def test_a_run_finds_that_users_write_an_adopters_memberships(
 
 ADDED_BY_ADMINS = (
     'alter policy "admins invite users to their orgs" on rag.members '
-    "with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null{})"
+    "with check (org_id = any (array(select rag.admin_org_ids())) "
+    "and (select rag.bound_collection()) is null{})"
 )
 CONSENT = (
     (
