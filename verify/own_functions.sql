@@ -111,6 +111,8 @@ reasons (id, reason) as materialized (
     when text ~* '\mpg_(stats(_ext\w*)?|statistic\w*|logical_slot_\w+)\M' then 'it reads statistics or changes of all tables'
     when text ~* '\mstorage"?\s*\.\s*"?(objects|buckets)\M|\m(objects|buckets)\M.*search_path=.*\mstorage\M'
       and text !~* '\m(bucket_)?id"?\s*=\s*''' then 'it uses objects or buckets of Storage without the id of a bucket'
+    when not is_trigger and text ~* '\mvault"?\s*\.\s*"?(decrypted_)?secrets\M' and text !~* '\mname"?\s*=\s*'''
+      then 'it reads secrets of the vault without the name of one'
     when not is_trigger and text ~* '\mdelete\s+from\s+(only\s+)?"?auth"?\s*\.\s*"?users\M'
       and text !~* '\mauth"?\s*\.\s*"?uid\M' then 'it deletes users other than its caller, and thereby members of orgs'
     end
@@ -145,10 +147,11 @@ reaching (id) as (
 -- `executed`: how a caller gets the function to run; null: in no way.
 judged as (
   select functions.*, signature, reaching.id is not null as is_reaching, proowner in (select oid from unbound) as is_unbound,
-    case when is_event_trigger
-        then (select 'it runs by the event trigger ' || string_agg(evtname, ', ' order by evtname)
+    case
+      when is_event_trigger then (select 'it runs by the event trigger ' || string_agg(evtname, ', ' order by evtname)
         from pg_event_trigger where evtfoid = functions.oid and evtenabled <> 'D')
-      when is_trigger then (select 'it runs by the trigger ' || string_agg(format('%s on %s', tgname, tgrelid::regclass), ', ' order by tgname)
+      when is_trigger
+        then (select 'it runs by the trigger ' || string_agg(format('%s on %s', tgname, tgrelid::regclass), ', ' order by tgname)
         from triggers where tgfoid = functions.oid)
       else (select string_agg(rolname, ', ' order by rolname) || ' may execute it'
         from api_roles where has_function_privilege(api_roles.oid, functions.oid, 'execute') or exists (
@@ -157,7 +160,7 @@ judged as (
           where functions.oid in (aggtransfn, aggfinalfn, aggcombinefn, aggmtransfn, aggminvtransfn, aggmfinalfn)
             and has_function_privilege(api_roles.oid, aggfnoid, 'execute')))
     end as executed,
-    coalesce(reason, 'it leads to schema rag by a function or a trigger') as reason
+    coalesce(reason, 'it leads to schema rag by a function, or by an object that runs one') as reason
   from functions
   cross join lateral (select format('function %s', functions.oid::regprocedure)) as named (signature)
   left join reasons on reasons.id = functions.oid left join reaching on reaching.id = functions.oid
@@ -166,7 +169,7 @@ select signature as target, 'security definer' as property,
   format('it runs as %s, whom row security does not bind; %s; %s', proowner::regrole, executed,
     case when is_reaching then reason else 'nothing in its text leads to schema rag: read it' end) as finding,
   is_reaching and not is_event_trigger as is_difference
-from judged where prosecdef and is_unbound and executed is not null
+from judged where prosecdef and is_unbound and executed is not null and not (is_event_trigger and is_naming)
 
 union all
 -- One that builds statements, for example to enable row security of new tables, is usual.

@@ -571,6 +571,14 @@ HOLES = [
         "security definer",
     ),
     Hole(
+        "a function that shows any secret",
+        "create schema vault; create table vault.secrets (name text, secret text); "
+        "create function public.secret(named text) returns text language sql security definer as "
+        "'select secret from vault.secrets where name = named'",
+        "function public.secret(text)",
+        "security definer",
+    ),
+    Hole(
         "a function that deletes any user",
         "create function public.remove(user_id uuid) returns void language sql security definer as "
         "'delete from auth.users where id = user_id'",
@@ -722,7 +730,8 @@ def test_a_hole_is_all_that_the_catalogue_reports(superuser: Connection):
 # What projects of Supabase have: functions of the platform (supabase/postgres, migrations), and the usual
 # ones of an adopter, with the trigger of docs/install.md that adds the org of a team.
 USUAL = """
-create schema pgbouncer; create schema realtime; create schema supabase_functions; create schema vault;
+create schema pgbouncer; create schema realtime; create schema supabase_functions;
+create schema vault authorization postgres;
 create role supabase_functions_admin createrole;
 create function pgbouncer.get_auth(usename text) returns text language plpgsql security definer as
   'begin return (select passwd from pg_shadow limit 1); end';
@@ -776,6 +785,9 @@ create function public.delete_account() returns void language sql security defin
 create function public.delete_user() returns trigger language plpgsql security definer as
   'begin delete from auth.users where id = old.id; return old; end';
 create trigger delete_user after delete on public.profiles for each row execute function public.delete_user();
+create table vault.secrets (name text, secret text);
+create function public.notify() returns text language sql security definer as
+  $$ select secret from vault.secrets where name = 'hook' $$;
 create function public.avatars() returns setof text language sql security definer as
   $$ select name from storage.objects where bucket_id = 'avatars' $$;
 create view public.avatar_files as select name from storage.objects where bucket_id = 'avatars';
@@ -811,6 +823,7 @@ def test_what_a_project_usually_has_is_no_difference(superuser: Connection):
             "function public.enable_row_security()",
             "function public.handle_new_user()",
             "function public.is_team_member(uuid)",
+            "function public.notify()",
             "function public.team_size()",
         }
 
