@@ -1,6 +1,7 @@
 """Normalization of text: line ends, invisible characters, white space."""
 
 import re
+import unicodedata
 
 from shared.errors import InvalidRequest
 
@@ -10,18 +11,28 @@ _INVISIBLE = re.compile(
     "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
+# Ligatures, and the forms of Hebrew and Arabic letters within words, which fonts and old PDFs have.
+_PRESENTATION_FORMS = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")
 # Joiners and variation selectors remain, since scripts and emoji need them.
 _SHOWS_NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
 
 
 def clean(text: str) -> str:
-    """The text with Unix line ends and without invisible characters, which a model would read. Raises
-    InvalidRequest for a lone surrogate."""
+    """The text with Unix line ends and composed letters, without ligatures and invisible characters, which a
+    model would read. Raises InvalidRequest for a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidRequest("The text is not valid Unicode. Remove its lone surrogates.") from None
-    return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return composed(_INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+
+
+def composed(text: str) -> str:
+    """The text in the form NFC, with letters for presentation forms. Other compatible characters, such as ²
+    and ½, remain."""
+    # The forms of vowel marks alone have a space.
+    letters = _PRESENTATION_FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]).strip(), text)
+    return unicodedata.normalize("NFC", letters)
 
 
 def clean_line(text: str) -> str:

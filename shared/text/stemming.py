@@ -14,12 +14,14 @@ from shared.text.language_detection import UNSPACED_SCRIPTS
 LETTERS = 5
 _PLURAL = re.compile(rf".{{2,{LETTERS - 2}}}[^s]s")
 _UNSPACED = re.compile(rf"[{UNSPACED_SCRIPTS}]")
+# People write CO2.
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
 
 
 def content_words(text: str) -> frozenset[str]:
     """The stems of the text's words, without stopwords."""
-    return stems({word.casefold() for word in WORDS.findall(text)})
+    return stems({word.casefold() for word in WORDS.findall(text.translate(_SUBSCRIPTS))})
 
 
 def stems(words: Iterable[str]) -> frozenset[str]:

@@ -94,8 +94,8 @@ begin
       from rag.documents as listed
       where listed.org_id = home.org_id and listed.collection_id = home.id
         and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
-        and (name is null or strpos(lower(listed.title), lower(name)) > 0
-          or strpos(lower(listed.filename), lower(name)) > 0)
+        and (name is null or strpos(lower(listed.title), lower(normalize(name, nfc))) > 0
+          or strpos(lower(listed.filename), lower(normalize(name, nfc))) > 0)
     ), page as (
       select placed.id, case "order" when 'desc' then -placed.position else placed.position end as turn
       from placed

@@ -35,20 +35,21 @@ as $$
     then regexp_replace(regexp_replace(content, '([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])', ' \1 ', 'g'),
       '[-/.:@&+<>~]+', ' ', 'g')
     else regexp_replace(content, '[-/.:@&+<>~]+', ' ', 'g')
-  end);
+  end)
+  from translate(normalize(words.content, nfc), '₀₁₂₃₄₅₆₇₈₉', '0123456789') as composed (content);
 $$;
 
 comment on function rag.words is
   'The words of a text with their places. Postgres'' own parser would read INC-4821 as "inc" and the number -4821, '
   'and a/b as a file: such punctuation is taken out first. Chinese, Japanese and Korean, which put no spaces '
-  'between words, are taken character by character.';
+  'between words, are taken character by character. Letters with accents are composed, and CO₂ is CO2.';
 
 create function rag.identifiers(content text)
 returns setof text
 language sql immutable security invoker set search_path = ''
 as $$
   select found.parts[1]
-  from regexp_matches(lower(content),
+  from regexp_matches(lower(normalize(content, nfc)),
     '([[:alnum:]]+(?:[-_./:@#&+]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
   where length(found.parts[1]) <= 200;
 $$;

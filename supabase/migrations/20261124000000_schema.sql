@@ -3274,8 +3274,8 @@ begin
       from rag.documents as listed
       where listed.org_id = home.org_id and listed.collection_id = home.id
         and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
-        and (name is null or strpos(lower(listed.title), lower(name)) > 0
-          or strpos(lower(listed.filename), lower(name)) > 0)
+        and (name is null or strpos(lower(listed.title), lower(normalize(name, nfc))) > 0
+          or strpos(lower(listed.filename), lower(normalize(name, nfc))) > 0)
     ), page as (
       select placed.id, case "order" when 'desc' then -placed.position else placed.position end as turn
       from placed
@@ -4822,20 +4822,21 @@ as $$
     then regexp_replace(regexp_replace(content, '([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])', ' \1 ', 'g'),
       '[-/.:@&+<>~]+', ' ', 'g')
     else regexp_replace(content, '[-/.:@&+<>~]+', ' ', 'g')
-  end);
+  end)
+  from translate(normalize(words.content, nfc), '₀₁₂₃₄₅₆₇₈₉', '0123456789') as composed (content);
 $$;
 
 comment on function rag.words is
   'The words of a text with their places. Postgres'' own parser would read INC-4821 as "inc" and the number -4821, '
   'and a/b as a file: such punctuation is taken out first. Chinese, Japanese and Korean, which put no spaces '
-  'between words, are taken character by character.';
+  'between words, are taken character by character. Letters with accents are composed, and CO₂ is CO2.';
 
 create function rag.identifiers(content text)
 returns setof text
 language sql immutable security invoker set search_path = ''
 as $$
   select found.parts[1]
-  from regexp_matches(lower(content),
+  from regexp_matches(lower(normalize(content, nfc)),
     '([[:alnum:]]+(?:[-_./:@#&+]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
   where length(found.parts[1]) <= 200;
 $$;

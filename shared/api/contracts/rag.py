@@ -8,6 +8,7 @@ from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, S
 
 from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
 from shared.api.contracts.shared_fields import (
+    Composed,
     ConfidenceDetail,
     ConfidenceThresholds,
     Level,
@@ -65,7 +66,7 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     query_text: Annotated[
-        str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=500)
+        str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=500), Composed
     ]
     top_k: Annotated[int, Field(strict=True, ge=1, le=50)] | None = None
     filters: RequestFilters | None = None

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from shared.text.normalize import composed
 from shared.types import Match
 
 MAX_DOCUMENTS = 1000
@@ -31,6 +32,8 @@ def without_nul(text: str) -> str:
 
 
 WithoutNul = AfterValidator(without_nul)
+# As stored texts are.
+Composed = AfterValidator(composed)
 # Not dots alone: clients resolve them in a path.
 CollectionName = Annotated[
     str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"[^.]"), WithoutNul
@@ -46,7 +49,7 @@ def _not_blank(question: str) -> str:
 
 # The limit of the database.
 Question = Annotated[
-    str, StringConstraints(strict=True, max_length=10_000), WithoutNul, AfterValidator(_not_blank)
+    str, StringConstraints(strict=True, max_length=10_000), WithoutNul, Composed, AfterValidator(_not_blank)
 ]
 
 

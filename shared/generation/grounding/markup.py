@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from html import unescape
 
+from shared.text.superscripts import with_scripts
+
 _CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _PICTURE = re.compile(r"!\[")
 _TARGET = re.compile(r"\]\(\s*(?:<([^>]*)>|([^\s)]+))|^\s*\[[^\]]+\]:\s*(?:<([^>]*)>|(\S+))")
@@ -43,7 +45,8 @@ def displayable(text: str) -> str:
 
 
 def without_tags(text: str) -> str:
-    """The text without HTML except line breaks; the result contains no new HTML either."""
+    """The text without HTML except line breaks, with characters for superscripts; the result contains no new
+    HTML either."""
     return _outside_code(text, _untagged)
 
 
@@ -81,6 +84,7 @@ def link_targets(text: str) -> list[str]:
 
 
 def _untagged(text: str) -> str:
+    text = with_scripts(text)
     while (rest := _TAG.sub("", text)) != text:
         text = rest
     return text

@@ -34,13 +34,24 @@ def test_visible_text_is_unchanged(subtests: pytest.Subtests):
         "persian": "نامه‌ای",
         # Hindi conjuncts, joined and not.
         "hindi": "क्‍ष क्‌ष",
-        "scripts": "Kühlkette, Ålesund, l'œuf, 数据记录器, データ, 데이터, e\u0301",
+        "scripts": "Kühlkette, Ålesund, l'œuf, 数据记录器, データ, 데이터, é, ² ½ ｶﾅ",
         "spaces": "a\u00a0b\u2003c\u3000d – — … „x“ « y »",
         "signs": "{braces} <tags> & $signs \\ | ~ `",
     }
     for case, text in cases.items():
         with subtests.test(case):
             assert clean(text) == text
+
+
+def test_letters_are_composed(subtests: pytest.Subtests):
+    cases = {
+        "Mu\u0308nz": "M\u00fcnz", "\u212b": "\u00c5", "\u1112\u1161\u11ab": "한", "a\u200b\u0308": "ä",
+        "\ufefb": "لا", "\ufee3\ufea4\ufee4\ufeaa": "محمد", "\ufe76": "\u064e",
+        "e\ufb03cient \ufb01rm": "efficient firm", "\ufb2a": "\u05e9\u05c1", "x² ½ ｶﾅ ①": "x² ½ ｶﾅ ①",
+    }  # fmt: skip
+    for text, expected in cases.items():
+        with subtests.test(text=text):
+            assert clean(text) == expected
 
 
 @given(st.text() | st.text(alphabet=BIDIRECTIONAL + ZERO_WIDTH + "\r\n\t ab\u200d👩"))

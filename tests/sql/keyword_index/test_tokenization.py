@@ -61,6 +61,17 @@ def test_characters_of_languages_without_spaces_are_single_terms(world: World):
     assert terms(world, "東京東 Tokyo서울", "simple") == {"東": 2, "京": 1, "tokyo": 1, "서": 1, "울": 1}
 
 
+def test_decomposed_letters_and_subscripts_make_the_same_terms(world: World, subtests: pytest.Subtests):
+    same = {
+        "Jo\u0308rg-7 Mu\u0308nz": "J\u00f6rg-7 M\u00fcnz",
+        "\u1112\u1161\u11ab": "한",
+        "Al₂O₃ absorbs CO₂": "Al2O3 absorbs CO2",
+    }
+    for text, expected in same.items():
+        with subtests.test(text=text):
+            assert terms(world, text) == terms(world, expected)
+
+
 STEMMERS = [
     ("en", "english"), ("EN-gb", "english"), ("fr-CA", "french"), ("nb", "norwegian"), ("no", "norwegian"),
     ("nn-NO", "norwegian"), ("ja", "simple"), ("english", "simple"), ("xx", "simple"), ("e", "simple"),

@@ -15,6 +15,7 @@ from shared.api.contracts.metadata import Metadata, MetadataEqualities, check_me
 from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
     CollectionName,
+    Composed,
     ConfidenceDetail,
     DocumentName,
     PageEnd,
@@ -181,7 +182,7 @@ class QueryResponse(BaseModel):
 
 class RetrieveRequest(BaseModel):
     index_name: CollectionName
-    query: Annotated[str, StringConstraints(strict=True, max_length=10_000), WithoutNul]
+    query: Annotated[str, StringConstraints(strict=True, max_length=10_000), WithoutNul, Composed]
     max_node_count: Annotated[int, Field(strict=True, ge=1, le=300)] = 5
     metadata_filter: MetadataEqualities = Field(default_factory=dict)
 

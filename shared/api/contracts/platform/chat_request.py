@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, field_validator
 from shared.answering.platform_chat.style_presets import PRESETS
 from shared.answering.platform_chat.types import Message, Turn
 from shared.api.contracts.metadata import MetadataFilter
-from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul
+from shared.api.contracts.shared_fields import Composed, Flag, NullAsAbsent, WithoutNul
 from shared.errors import InvalidRequest
 from shared.text.chat_messages import text_of
 from shared.types import Filters, Mode, Query, Sampling
@@ -29,6 +29,7 @@ Text = Annotated[
     str,
     StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=MAX_MESSAGE),
     WithoutNul,
+    Composed,
 ]
 
 
@@ -36,7 +37,7 @@ class ChatMessage(NullAsAbsent):
     """`content`: text, or a list of text parts."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[str, StringConstraints(min_length=1, max_length=MAX_ANSWER), WithoutNul]
+    content: Annotated[str, StringConstraints(min_length=1, max_length=MAX_ANSWER), WithoutNul, Composed]
 
     @field_validator("content", mode="before")
     @classmethod

@@ -6,12 +6,23 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, StringConstraints
 
 from shared.api.contracts.metadata import MetadataFilter
-from shared.api.contracts.shared_fields import LOCATION, Flag, NullAsAbsent, ResponseModel, Score, WithoutNul
+from shared.api.contracts.shared_fields import (
+    LOCATION,
+    Composed,
+    Flag,
+    NullAsAbsent,
+    ResponseModel,
+    Score,
+    WithoutNul,
+)
 from shared.types import Filters, Match, Mode, Query, SearchResult
 
 ModeName = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 Text = Annotated[
-    str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=1000), WithoutNul
+    str,
+    StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=1000),
+    WithoutNul,
+    Composed,
 ]
 Name = Annotated[
     str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=100), WithoutNul

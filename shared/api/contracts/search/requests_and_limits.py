@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from shared.api.contracts.ignored_filters import LenientFilters
 from shared.api.contracts.metadata import MetadataFilter
 from shared.api.contracts.search.camel_case import WireModel
-from shared.api.contracts.shared_fields import Flag, NullAsAbsent, RangeEnd, RangeStart, WithoutNul
+from shared.api.contracts.shared_fields import Composed, Flag, NullAsAbsent, RangeEnd, RangeStart, WithoutNul
 from shared.errors import InvalidRequest
 from shared.retrieval.query.types import SearchMode, SearchScope
 from shared.retrieval.types import SearchRequest
@@ -18,7 +18,7 @@ def _text(least: int, most: int) -> Any:
     return StringConstraints(strict=True, strip_whitespace=True, min_length=least, max_length=most)
 
 
-QueryText = Annotated[str, _text(1, 2000), WithoutNul]
+QueryText = Annotated[str, _text(1, 2000), WithoutNul, Composed]
 Passage = Annotated[str, _text(1, 8000), WithoutNul]
 Id = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100), WithoutNul]
 TopK = Annotated[int, Field(strict=True, ge=1, le=50)]
