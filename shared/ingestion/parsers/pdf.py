@@ -1,6 +1,5 @@
 """Parser of PDF: pages, paragraphs, tables, and headings by their letters' size."""
 
-import ctypes
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -9,13 +8,13 @@ from statistics import quantiles
 from typing import Any
 
 import pypdfium2
-from pypdfium2 import raw
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.ocr import is_installed, pages_of
 from shared.ingestion.parsers.parsed_file import ParsedFile, own_title, password_error
+from shared.ingestion.parsers.pdf_lines import ITEM, lines_of
 from shared.ingestion.parsers.pdf_running_lines import without_running_lines
-from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
+from shared.ingestion.parsers.pdf_tables import Line, tables_in
 
 NO_OCR = (
     "The PDF has no text, only pictures, and this deployment has no OCR (tesseract). Upload its text instead."
@@ -24,15 +23,13 @@ NO_OCR = (
 HEADING_SIZE, HEADING_LENGTH = 1.15, 150
 # The share of the page's long lines from which on a line continues in the next one.
 FULL_LINE = 0.75
-# The least gap of two cells, and the greatest distance of two lines of a heading, relative to their height.
-CELL_GAP, HEADING_LEADING = 1.0, 1.2
+# The greatest distance of two lines of a heading, relative to their height.
+HEADING_LEADING = 1.2
 # pdfium's marks for a hyphen at a line break.
 _SOFT_BREAKS = "\ufffe\u0002"
 _SOFT_BREAK = re.compile(rf"(\w{{0,60}})[{_SOFT_BREAKS}](\w{{0,60}})")
 _HYPHEN = re.compile(r"(?<=[a-z])-$")
 _COMPOUND = re.compile(r"(?=(\b\w{1,60}-\w{1,60}))")
-_WORD = re.compile(r"\S+")
-_ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
 
 def pdf(data: bytes) -> ParsedFile:
@@ -41,7 +38,7 @@ def pdf(data: bytes) -> ParsedFile:
     except pypdfium2.PdfiumError as refused:
         has_password = "password" in str(refused).lower()
         raise (password_error() if has_password else UnreadableDocument()) from None
-    pages = [_lines(page) for page in document]
+    pages = [lines_of(page)[0] for page in document]
     if not any(pages):
         if not is_installed():
             raise UnreadableDocument(NO_OCR, code="no_text")
@@ -53,48 +50,6 @@ def pdf(data: bytes) -> ParsedFile:
         (number, _paragraphs(lines, levels)) for number, lines in enumerate(pages, 1)
     ]
     return ParsedFile(parts, title)
-
-
-def _lines(page: Any) -> list[Line]:
-    textpage = page.get_textpage()
-    text = textpage.get_text_range()
-    # Only then do the characters of text and page have the same indexes.
-    is_aligned = len(text) == textpage.count_chars()
-    lines, start = [], 0
-    for line in text.split("\r\n"):
-        if line.strip():
-            lines.append(_measured(textpage, line, start) if is_aligned else Line(line.strip()))
-        start += len(line) + 2
-    textpage.close()
-    page.close()
-    return lines
-
-
-def _measured(textpage: Any, line: str, start: int) -> Line:
-    """The line, whose first character has the index `start`, with sizes, positions and cells."""
-    first = start + len(line) - len(line.lstrip())
-    size = raw.FPDFText_GetFontSize(textpage.raw, first)
-    _, bottom, _, top = textpage.get_charbox(first, loose=True)
-    text = line.strip()
-    item = _ITEM.match(text)
-    cells: list[Cell] = []
-    for word in _WORD.finditer(line):
-        left = textpage.get_charbox(start + word.start())[0]
-        right = textpage.get_charbox(start + word.end() - 1)[2]
-        # The text of an item of a list is no cell.
-        is_item = len(cells) == 1 and item and cells[0].text == item[1]
-        if cells and (is_item or left - cells[-1].right < CELL_GAP * (top - bottom)):
-            cells[-1] = Cell(f"{cells[-1].text} {word.group()}", cells[-1].left, right)
-        else:
-            last = start + word.start()
-            cells.append(Cell(word.group(), left, right))
-    return Line(text, size and round(size, 1), tuple(cells), bottom, top - bottom, _font(textpage, last))
-
-
-def _font(textpage: Any, index: int) -> str:
-    name = ctypes.create_string_buffer(128)
-    raw.FPDFText_GetFontInfo(textpage.raw, index, name, len(name), ctypes.c_int())
-    return name.value.decode(errors="replace")
 
 
 def _heading_levels(lines: Iterable[Line]) -> dict[float, int]:
@@ -142,7 +97,7 @@ def _paragraphs(lines: list[Line], levels: dict[float, int]) -> str:
             paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
         elif level:
             paragraphs.append(f"\n{'#' * level} {text}\n")
-        elif continues and not _ITEM.match(text):
+        elif continues and not ITEM.match(text):
             last = paragraphs[-1]
             is_divided = _HYPHEN.search(last[-2:]) and text[:1].islower()
             paragraphs[-1] = f"{last[:-1]}{_SOFT_BREAKS[0]}{text}" if is_divided else f"{last} {text}"
@@ -150,8 +105,11 @@ def _paragraphs(lines: list[Line], levels: dict[float, int]) -> str:
             paragraphs.append(text)
         continues = not level and position not in in_tables and len(line.text) >= full
         before = line if level else None
+    joined = "\n".join(paragraphs)
+    if not any(mark in joined for mark in _SOFT_BREAKS):
+        return joined
     compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
-    return _without_soft_breaks("\n".join(paragraphs), compounds)
+    return _without_soft_breaks(joined, compounds)
 
 
 def _is_one_heading(before: Line, line: Line, length: int) -> bool:
