@@ -3,15 +3,14 @@
 import io
 import shutil
 import subprocess
-from collections.abc import Iterator
 from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.parsed_file import ParsedFile
 
 PROGRAM = "tesseract"
-# Resolution for letters of the usual size.
-DOTS_PER_INCH = 200
+# Resolution for letters of the usual size, and the most pixels of a page's longer side.
+DOTS_PER_INCH, MAX_PIXELS = 200, 7000
 
 
 def is_installed() -> bool:
@@ -32,9 +31,10 @@ def recognize(data: bytes) -> str:
     return done.stdout.decode(errors="replace").replace("\f", "")
 
 
-def pages_of(document: Any) -> Iterator[str]:
-    """The texts on the pages of a scanned PDF."""
-    for page in document:
-        drawn = io.BytesIO()
-        page.render(scale=DOTS_PER_INCH / 72, grayscale=True).to_pil().save(drawn, "png")
-        yield recognize(drawn.getvalue())
+def text_of_page(page: Any) -> str:
+    """The text on a scanned page of a PDF."""
+    drawn = io.BytesIO()
+    scale = min(DOTS_PER_INCH / 72, MAX_PIXELS / max(page.get_width(), page.get_height()))
+    page.render(scale=scale, grayscale=True).to_pil().save(drawn, "png")
+    page.close()
+    return recognize(drawn.getvalue())
