@@ -104,8 +104,9 @@ def _notes(pages: Sequence[_Page], unread: Sequence[_Page], undivided: Sequence[
     partly = [page.number for page in pages if 0 < page.unreadable <= UNREADABLE and page.lines]
     if partly:
         yield f"Letters of {_named(partly).lower()} are unreadable (no Unicode map)."
-    for number in undivided:
-        yield f"The table on page {number} could not be split into columns."
+    if undivided:
+        table = "The table on" if len(undivided) == 1 else "The tables on"
+        yield f"{table} {_named(undivided).lower()} could not be split into columns."
     counts = Counter(picture for page in pages if page not in unread for picture in page.pictures.content)
     if count := sum(1 if pages_with < RECURRING else 0 for pages_with in counts.values()):
         yield f"{count} pictures were not read." if count > 1 else "1 picture was not read."

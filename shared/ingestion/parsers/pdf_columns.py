@@ -29,7 +29,8 @@ class Word(NamedTuple):
 
 
 class WordLine(NamedTuple):
-    """The words of a line. `ends_raised`: whether the last one ends with an exponent or index."""
+    """The words of a line. `ends_raised`: whether the last one ends with an exponent or index; `has_gaps`:
+    whether some words have the gap between them that may divide columns."""
 
     words: Sequence[Word]
     size: float
@@ -37,6 +38,7 @@ class WordLine(NamedTuple):
     height: float
     turn: Callable[[Box], Box]
     ends_raised: bool
+    has_gaps: bool
 
 
 def by_columns(lines: Sequence[WordLine]) -> list[WordLine]:
@@ -61,6 +63,8 @@ def by_columns(lines: Sequence[WordLine]) -> list[WordLine]:
 
 
 def _gaps(line: WordLine) -> list[_Gap]:
+    if not line.has_gaps:
+        return []
     least = GUTTER * line.height
     return [
         (word.right, following.left)

@@ -3,12 +3,13 @@
 import ctypes
 import math
 import re
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
 from pypdfium2 import raw
 
-from shared.ingestion.parsers.pdf_columns import Box, Word, WordLine, by_columns
+from shared.ingestion.parsers.pdf_columns import GUTTER, Box, Word, WordLine, by_columns
 from shared.ingestion.parsers.pdf_tables import Cell, Line
 from shared.text.superscripts import script
 
@@ -24,6 +25,7 @@ _FUSED = re.compile(r"[^\W_]\d|[)\]]\d")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 # Characters for private use, and the one in the place of an unknown one.
 _PRIVATE = re.compile("[\ue000-\uf8ff\ufffd]{2,}")
+_LEGIBLE = re.compile(r"\W?[A-Za-z]?[a-z]+\W{0,2}")
 # Boxes in the direction of reading, by the quarters by which their letters are turned.
 _TURNS = (
     lambda box: box,
@@ -41,7 +43,7 @@ def lines_of(page: Any) -> tuple[list[Line], float]:
     if len(text) == textpage.count_chars():
         characters = _Characters(textpage.raw)
         lines = [characters.cells(line) for line in by_columns(characters.lines(text))]
-        unreadable = characters.unreadable
+        unreadable = _unreadable(characters.without_map)
     else:
         lines = [Line(line.strip()) for line in text.splitlines() if line.strip()]
         unreadable = 0
@@ -56,7 +58,7 @@ class _Characters:
 
     def __init__(self, textpage: Any) -> None:
         self.textpage = textpage
-        self.unreadable = 0
+        self.without_map: list[str] = []
         self._box = tuple(ctypes.c_double() for _ in range(4))
         self._box_pointers = tuple(map(ctypes.byref, self._box))
         self._loose_box, self._matrix = raw.FS_RECTF(), raw.FS_MATRIX()
@@ -68,7 +70,9 @@ class _Characters:
             if part.strip():
                 line = self._line(part, start)
                 if lines and _is_one_line(lines[-1], line):
-                    lines[-1] = line._replace(words=[*lines[-1].words, *line.words], size=lines[-1].size)
+                    lines[-1] = line._replace(
+                        words=[*lines[-1].words, *line.words], size=lines[-1].size, has_gaps=True
+                    )
                 else:
                     lines.append(line)
             start += len(part) + 2
@@ -83,12 +87,16 @@ class _Characters:
         is_right_to_left, is_fused = _RIGHT_TO_LEFT.search(text), _FUSED.search(text)
         has_map_error, size_of = raw.FPDFText_HasUnicodeMapError, raw.FPDFText_GetFontSize
         words: list[Word] = []
-        is_raised = False
+        least, end = GUTTER * height, math.inf
+        is_raised = has_gaps = False
         for found in _WORD.finditer(text):
             word, index, last = found.group(), start + found.start(), start + found.end() - 1
             left, right = self._interval(index, last, turn)
+            if left - end >= least:
+                has_gaps = True
+            end = right
             if index != last and has_map_error(self.textpage, index):
-                self.unreadable += 1
+                self.without_map.append(word)
             is_raised = False
             # A size of 1 is scaled by a matrix.
             if (
@@ -104,11 +112,15 @@ class _Characters:
             elif is_right_to_left:
                 word = self._with_ligatures(word, index)
             words.append(Word(word, left, right, index))
-        return WordLine(words, round(size, 1), bottom, height, turn, is_raised)
+        return WordLine(words, round(size, 1), bottom, height, turn, is_raised, has_gaps)
 
     def cells(self, line: WordLine) -> Line:
         """The line with its words joined to cells."""
         text = " ".join([word.text for word in line.words])
+        if not line.has_gaps:
+            cell = Cell(text, line.words[0].left, line.words[-1].right)
+            font = self._font(line.words[0].index)
+            return Line(text, line.size or None, (cell,), line.bottom, line.height, font)
         item = ITEM.match(text)
         gap = CELL_GAP * line.height
         groups: list[list[Word]] = []
@@ -192,6 +204,14 @@ class _Characters:
         groups = groupby(zip(boxes, word, strict=True), key=lambda pair: pair[0])
         parts = ["".join(letter for _, letter in group) for _, group in groups]
         return "".join(part[::-1] if part.isalpha() and _RIGHT_TO_LEFT.match(part) else part for part in parts)
+
+
+def _unreadable(words: Sequence[str]) -> int:
+    """How many of the words without a Unicode map are unreadable: none if most are words of letters, as in fonts whose
+    codes are those of the letters."""
+    written = sum(not word.isdigit() for word in words)
+    legible = sum(map(bool, map(_LEGIBLE.fullmatch, words)))
+    return 0 if words and 2 * legible > written else len(words)
 
 
 def _kind(size: float, base: float, other: float, other_base: float) -> str:

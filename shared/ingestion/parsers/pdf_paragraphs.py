@@ -10,6 +10,8 @@ from shared.ingestion.parsers.pdf_tables import Line, has_undivided_table, table
 
 # The least size of a heading relative to the text, and its greatest length.
 HEADING_SIZE, HEADING_LENGTH = 1.15, 150
+# A line with as many cells is the row of a table.
+ROW_CELLS = 3
 # The share of the page's long lines from which on a line continues in the next one.
 FULL_LINE = 0.75
 # The greatest distance of two lines of a heading, relative to their height.
@@ -50,7 +52,10 @@ def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, boo
     page has a table that is not divided into columns."""
     lengths = [len(line.text) for line in lines]
     full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
-    headings = [levels.get(line.size or 0) if len(line.text) <= HEADING_LENGTH else None for line in lines]
+    headings = [
+        levels.get(line.size or 0) if len(line.text) <= HEADING_LENGTH and len(line.cells) < ROW_CELLS else None
+        for line in lines
+    ]
     tables = tables_in(
         [
             line if level is None and not line.is_whole else Line("")
