@@ -19,6 +19,8 @@ CELL_GAP = 1.0
 # the size of the letters beside it. The initial of a chapter is larger, and small capitals are not raised.
 SCRIPT_SIZES, RAISED, LOWERED, SCRIPT_GAP = (0.4, 0.85), (0.15, 0.65), (-0.5, -0.06), 0.25
 ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
+# The least width of a space.
+SPACE = 0.15
 _WORD = re.compile(r"\S+")
 # Digits that may be an exponent or index: their size decides.
 _FUSED = re.compile(r"[^\W_]\d|[)\]]\d")
@@ -69,10 +71,8 @@ class _Characters:
         for part in text.split("\r\n"):
             if part.strip():
                 line = self._line(part, start)
-                if lines and _is_one_line(lines[-1], line):
-                    lines[-1] = line._replace(
-                        words=[*lines[-1].words, *line.words], size=lines[-1].size, has_gaps=True
-                    )
+                if lines and (joined := self._joined(lines[-1], line, part.split(None, 1)[0])):
+                    lines[-1] = joined
                 else:
                     lines.append(line)
             start += len(part) + 2
@@ -113,6 +113,27 @@ class _Characters:
                 word = self._with_ligatures(word, index)
             words.append(Word(word, left, right, index))
         return WordLine(words, round(size, 1), bottom, height, turn, is_raised, has_gaps)
+
+    def _joined(self, before: WordLine, line: WordLine, word: str) -> WordLine | None:
+        """The line before with this one, whose first word in the file is given, if pdfium broke the line beside an
+        exponent or index."""
+        last, first = before.words[-1], line.words[0]
+        gap = first.left - last.right
+        words: list[Word] | None = None
+        if before.ends_raised and abs(before.bottom - line.bottom) < 0.3 * line.height:
+            if abs(gap) < SPACE * line.height:
+                words = [last._replace(text=last.text + first.text, right=first.right)]
+            elif 0 <= gap < CELL_GAP * line.height:
+                words = [last, first]
+        elif line.height < before.height and abs(gap) < SCRIPT_GAP * before.height:
+            written, is_part, is_raised = self._with_scripts(word, first.index, last, first.left, line.turn)
+            if is_part:
+                words = [last._replace(text=last.text + written, right=first.right)]
+                line = line._replace(ends_raised=is_raised if len(line.words) == 1 else line.ends_raised)
+        if words is None:
+            return None
+        words = [*before.words[:-1], *words, *line.words[1:]]
+        return before._replace(words=words, ends_raised=line.ends_raised, has_gaps=True)
 
     def cells(self, line: WordLine) -> Line:
         """The line with its words joined to cells."""
@@ -222,10 +243,3 @@ def _kind(size: float, base: float, other: float, other_base: float) -> str:
     if RAISED[0] <= rise <= RAISED[1]:
         return "sup"
     return "sub" if LOWERED[0] <= rise <= LOWERED[1] else ""
-
-
-def _is_one_line(before: WordLine, line: WordLine) -> bool:
-    """Whether pdfium broke the line behind an exponent or index."""
-    gap = line.words[0].left - before.words[-1].right
-    is_level = abs(before.bottom - line.bottom) < 0.3 * line.height
-    return before.ends_raised and is_level and 0 <= gap < CELL_GAP * line.height
