@@ -61,6 +61,7 @@ def pdf(data: bytes) -> ParsedFile:
         document.init_forms()
     pages = [_page(document, number) for number in range(1, len(document) + 1)]
     unread = [page for page in pages if page.is_unread()]
+    blank = sum(page.pictures.is_blank and not page.lines for page in pages)
     if unread and is_installed():
         for page in unread:
             text = text_of_page(document[page.number - 1])
@@ -69,9 +70,7 @@ def pdf(data: bytes) -> ParsedFile:
     for page in unread:
         # Letters without a Unicode map are no text.
         page.lines = [] if page.unreadable > UNREADABLE else page.lines
-    if not any(page.lines for page in pages) or 2 * len(unread) > len(
-        [page for page in pages if page.lines or not page.pictures.is_blank]
-    ):
+    if not any(page.lines for page in pages) or 2 * len(unread) > len(pages) - blank:
         raise UnreadableDocument(XFA if form == raw.FORMTYPE_XFA_FULL else NO_OCR, code="no_text")
     texts = without_running_lines([page.lines for page in pages])
     levels = heading_levels(chain.from_iterable(texts))

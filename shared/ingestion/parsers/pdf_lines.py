@@ -4,6 +4,7 @@ import ctypes
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -25,8 +26,8 @@ _WORD = re.compile(r"\S+")
 # Digits that may be an exponent or index: their size decides.
 _FUSED = re.compile(r"[^\W_]\d|[)\]]\d")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-# Characters for private use, and the one in the place of an unknown one.
-_PRIVATE = re.compile("[\ue000-\uf8ff\ufffd]{2,}")
+# Characters for private use, control characters, and the one in the place of an unknown one.
+_UNKNOWN = re.compile("[\x01\x03-\x08\x0e-\x1f\ue000-\uf8ff\ufffd]{2,}")
 _LEGIBLE = re.compile(r"\W?[A-Za-z]?[a-z]+\W{0,2}")
 # Boxes in the direction of reading, by the quarters by which their letters are turned.
 _TURNS = (
@@ -41,15 +42,16 @@ def lines_of(page: Any) -> tuple[list[Line], float]:
     """The lines of a page in reading order, and the share of its words without a Unicode map."""
     textpage = page.get_textpage()
     text = textpage.get_text_range()
-    # Only then do the characters of text and page have the same indexes.
-    if len(text) == textpage.count_chars():
-        characters = _Characters(textpage.raw)
-        lines = [characters.cells(line) for line in by_columns(characters.lines(text))]
-        unreadable = _unreadable(characters.without_map)
-    else:
-        lines = [Line(line.strip()) for line in text.splitlines() if line.strip()]
-        unreadable = 0
-    unreadable += len(_PRIVATE.findall(text))
+    count = textpage.count_chars()
+    # pdfium leaves out unknown characters, and counts those beyond 16 bits twice; the indexes of both texts are equal.
+    is_other = len(text) != count
+    if is_other:
+        text = "".join(chr(raw.FPDFText_GetUnicode(textpage.raw, index) or 0xFFFD) for index in range(count))
+    characters = _Characters(textpage.raw)
+    lines = [characters.cells(line) for line in by_columns(characters.lines(text))]
+    if is_other:
+        lines = [_with_pairs(line) for line in lines]
+    unreadable = max(_unreadable(characters.without_map), len(_UNKNOWN.findall(text)))
     textpage.close()
     words = sum(line.text.count(" ") + 1 for line in lines)
     return lines, unreadable / max(words, 1)
@@ -225,6 +227,17 @@ class _Characters:
         groups = groupby(zip(boxes, word, strict=True), key=lambda pair: pair[0])
         parts = ["".join(letter for _, letter in group) for _, group in groups]
         return "".join(part[::-1] if part.isalpha() and _RIGHT_TO_LEFT.match(part) else part for part in parts)
+
+
+def _with_pairs(line: Line) -> Line:
+    """The line with one character for each pair of surrogates."""
+
+    def paired(text: str) -> str:
+        return text.encode("utf-16-le", errors="surrogatepass").decode("utf-16-le", errors="replace")
+
+    return replace(
+        line, text=paired(line.text), cells=tuple(replace(cell, text=paired(cell.text)) for cell in line.cells)
+    )
 
 
 def _unreadable(words: Sequence[str]) -> int:
