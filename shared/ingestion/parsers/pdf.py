@@ -1,4 +1,4 @@
-"""Parser of PDF: the text of its pages, its form and comments, and notes on what is not read."""
+"""Parser of PDF: the text of its pages, its form and comments, and notes on unread parts."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,10 +25,12 @@ from shared.ingestion.parsers.pdf_running_lines import without_running_lines
 from shared.ingestion.parsers.pdf_tables import Line
 
 NO_OCR = (
-    "Most pages of the PDF have no text, only pictures or letters that cannot be read, and this deployment has no OCR "
-    "(tesseract). Upload the text instead."
+    "Most pages of the PDF have no text, only pictures or letters that cannot be read, and this deployment has "
+    "no OCR (tesseract). Upload the text instead."
 )
-XFA = "The PDF is a form in the format XFA, which only Adobe Reader shows. Print it to a PDF, and upload that."
+XFA = (
+    "The PDF is a form in the format XFA, which only Adobe Reader shows. Print it to a PDF, and upload that."
+)
 # A page whose words have no Unicode map to this share is not read, and neither is a scanned page with fewer
 # characters: the number of the page, or the name of the scanner.
 UNREADABLE, SCAN_CHARACTERS = 0.5, 30
@@ -62,8 +64,8 @@ def pdf(data: bytes) -> ParsedFile:
     pages = [_page(document, number) for number in range(1, len(document) + 1)]
     unread = [page for page in pages if page.is_unread()]
     blank = sum(page.pictures.is_blank and not page.lines for page in pages)
-    if unread and is_installed():
-        for page in unread:
+    if is_installed():
+        for page in [page for page in pages if page in unread or not page.lines]:
             text = text_of_page(document[page.number - 1])
             page.lines, page.unreadable = [Line(line) for line in text.splitlines() if line.strip()], 0.0
         unread = []
@@ -99,7 +101,8 @@ def _notes(pages: Sequence[_Page], unread: Sequence[_Page], undivided: Sequence[
     if without_text:
         yield f"{_named(without_text)} {'have' if len(without_text) > 1 else 'has'} no text; OCR is off."
     if without_map:
-        yield f"{_named(without_map)} {'were' if len(without_map) > 1 else 'was'} not read: no Unicode map; OCR is off."
+        were = "were" if len(without_map) > 1 else "was"
+        yield f"{_named(without_map)} {were} not read: no Unicode map; OCR is off."
     partly = [page.number for page in pages if 0 < page.unreadable <= UNREADABLE and page.lines]
     if partly:
         yield f"Letters of {_named(partly).lower()} are unreadable (no Unicode map)."
@@ -128,9 +131,8 @@ def _named(numbers: Sequence[int]) -> str:
             ranges[-1].append(number)
         else:
             ranges.append([number])
-    names = [
-        f"{run[0]} to {run[-1]}" if len(run) > 2 else " and ".join(map(str, run)) if len(ranges) == 1 else ", ".join(map(str, run))
-        for run in ranges
-    ]
+    names: list[str] = []
+    for run in ranges:
+        names += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
     joined = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     return f"Page {joined}" if len(numbers) == 1 else f"Pages {joined}"

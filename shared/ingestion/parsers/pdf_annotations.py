@@ -25,7 +25,7 @@ _CHOICES = {raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a form with its box in points. `description`: the text that a program shows beside the mouse."""
+    """A field of a form with its box in points. `description`: its tooltip."""
 
     kind: int
     name: str
@@ -102,8 +102,8 @@ def _field(form: Any, annotation: Any) -> Field:
 
 
 def with_fields(lines: Sequence[Line], fields: Sequence[Field]) -> list[Line]:
-    """The lines of the page with "label: value" for each field that has a value. The label is the text left of the
-    field or above it, else its description or name."""
+    """The lines of the page with "label: value" for each field that has a value. The label is the text left of
+    the field or above it, else its description or name."""
     values: dict[tuple[int, int], list[str]] = {}
     unlabelled: list[tuple[int, Line]] = []
     radios = [field for field in fields if field.kind == raw.FPDF_FORMFIELD_RADIOBUTTON]
@@ -127,9 +127,7 @@ def with_fields(lines: Sequence[Line], fields: Sequence[Field]) -> list[Line]:
             values.setdefault(place, []).append(value)
         else:
             label = field.description or field.name
-            after = max(
-                (at for at, line in enumerate(lines) if line.baseline >= field.box[1]), default=-1
-            )
+            after = max((at for at, line in enumerate(lines) if line.baseline >= field.box[1]), default=-1)
             text = _labelled(label, [value]) if label else value
             unlabelled.append((after, Line(text, baseline=field.box[1], is_whole=True)))
     return list(_filled(lines, values, unlabelled))
@@ -164,7 +162,9 @@ def _cells(lines: Sequence[Line], low: float, high: float) -> Iterator[tuple[int
 def _left_of(lines: Sequence[Line], fields: Sequence[Field], field: Field) -> tuple[int, int] | None:
     """The nearest text left of the field, unless another field is between them."""
     left, bottom, _, top = field.box
-    before = [(cell.right, at, number) for at, number, cell in _cells(lines, bottom, top) if cell.right <= left + 3]
+    before = [
+        (cell.right, at, number) for at, number, cell in _cells(lines, bottom, top) if cell.right <= left + 3
+    ]
     if not before:
         return None
     end, at, number = max(before)

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 # The least width of the gap between two columns, relative to the height of a line.
 GUTTER = 0.4
-# The least number of lines with text on both sides of the gap, and as many lines after the last one that belong to
-# the longer column.
+# The least number of lines with text on both sides of the gap. After the last one, the most lines that may belong
+# to the longer column.
 ROWS, LINES_OF_ONE_COLUMN = 3, 50
 # The least usual length of a column's line in characters: the cells of a table are shorter.
 LENGTH = 20
-# The share of lines that continue a sentence, of equal distances, and of lines that begin at the column's edge.
+# The shares of lines that continue a sentence, of equal distances, and of lines that begin at the column's
+# edge.
 CONTINUED, EQUAL, ALIGNED = 0.3, 0.75, 0.7
 
 Box = tuple[float, float, float, float]
@@ -25,7 +26,7 @@ class Word(NamedTuple):
     text: str
     left: float
     right: float
-    index: int
+    first: int
 
 
 class WordLine(NamedTuple):
@@ -55,7 +56,9 @@ def by_columns(lines: Sequence[WordLine]) -> list[WordLine]:
             end = start + 1
         if len(rows) >= ROWS and _is_prose(lines[start:end], rows, gap):
             for is_left in (True, False):
-                ordered += by_columns([part for line in lines[start:end] if (part := _part(line, gap, is_left))])
+                ordered += by_columns(
+                    [part for line in lines[start:end] if (part := _part(line, gap, is_left))]
+                )
         else:
             ordered += lines[start:end]
         start = end
@@ -74,8 +77,8 @@ def _gaps(line: WordLine) -> list[_Gap]:
 
 
 def _rows(lines: Sequence[WordLine], start: int, gap: _Gap) -> tuple[int, _Gap, list[int]]:
-    """The end of the lines that the gap divides, the gap between them all, and the positions of those with text
-    on both sides."""
+    """The end of the lines that the gap divides, the gap between them all, and the positions of those with
+    text on both sides."""
     left, right = gap
     rows = [start]
     end = start + 1

@@ -11,15 +11,14 @@ from typing import Any
 from pypdfium2 import raw
 
 from shared.ingestion.parsers.pdf_columns import GUTTER, Box, Word, WordLine, by_columns
-from shared.ingestion.parsers.pdf_tables import Cell, Line
+from shared.ingestion.parsers.pdf_tables import ITEM, Cell, Line
 from shared.text.superscripts import script
 
 # The least gap of two cells, relative to the line's height.
 CELL_GAP = 1.0
-# The sizes of an exponent or index, how far it is raised or lowered, and the greatest gap before it, relative to
-# the size of the letters beside it. The initial of a chapter is larger, and small capitals are not raised.
+# The sizes of an exponent or index, how far it is raised or lowered, and the greatest gap before it, relative
+# to the size of the letters beside it. The initial of a chapter is larger, and small capitals are not raised.
 SCRIPT_SIZES, RAISED, LOWERED, SCRIPT_GAP = (0.4, 0.85), (0.15, 0.65), (-0.5, -0.06), 0.25
-ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 # The least width of a space.
 SPACE = 0.15
 _WORD = re.compile(r"\S+")
@@ -43,7 +42,7 @@ def lines_of(page: Any) -> tuple[list[Line], float]:
     textpage = page.get_textpage()
     text = textpage.get_text_range()
     count = textpage.count_chars()
-    # pdfium leaves out unknown characters, and counts those beyond 16 bits twice; the indexes of both texts are equal.
+    # pdfium leaves out unknown characters, and counts those beyond 16 bits twice.
     is_other = len(text) != count
     if is_other:
         text = "".join(chr(raw.FPDFText_GetUnicode(textpage.raw, index) or 0xFFFD) for index in range(count))
@@ -117,8 +116,8 @@ class _Characters:
         return WordLine(words, round(size, 1), bottom, height, turn, is_raised, has_gaps)
 
     def _joined(self, before: WordLine, line: WordLine, word: str) -> WordLine | None:
-        """The line before with this one, whose first word in the file is given, if pdfium broke the line beside an
-        exponent or index."""
+        """The line before with this one, if pdfium broke the line beside an exponent or index. `word`: this
+        line's first one in the file."""
         last, first = before.words[-1], line.words[0]
         gap = first.left - last.right
         words: list[Word] | None = None
@@ -128,7 +127,7 @@ class _Characters:
             elif 0 <= gap < CELL_GAP * line.height:
                 words = [last, first]
         elif line.height < before.height and abs(gap) < SCRIPT_GAP * before.height:
-            written, is_part, is_raised = self._with_scripts(word, first.index, last, first.left, line.turn)
+            written, is_part, is_raised = self._with_scripts(word, first.first, last, first.left, line.turn)
             if is_part:
                 words = [last._replace(text=last.text + written, right=first.right)]
                 line = line._replace(ends_raised=is_raised if len(line.words) == 1 else line.ends_raised)
@@ -142,7 +141,7 @@ class _Characters:
         text = " ".join([word.text for word in line.words])
         if not line.has_gaps:
             cell = Cell(text, line.words[0].left, line.words[-1].right)
-            font = self._font(line.words[0].index)
+            font = self._font(line.words[0].first)
             return Line(text, line.size or None, (cell,), line.bottom, line.height, font)
         item = ITEM.match(text)
         gap = CELL_GAP * line.height
@@ -159,7 +158,7 @@ class _Characters:
         cells = [
             Cell(" ".join([word.text for word in group]), group[0].left, group[-1].right) for group in groups
         ]
-        font = self._font(groups[-1][0].index)
+        font = self._font(groups[-1][0].first)
         return Line(text, line.size or None, tuple(cells), line.bottom, line.height, font)
 
     def _interval(self, first: int, last: int, turn: Any) -> tuple[float, float]:
@@ -208,7 +207,7 @@ class _Characters:
         size, base = max(letters, key=lambda letter: letter[0])
         is_part = False
         if before:
-            other, base_before = self._size_and_base(before.index, turn)
+            other, base_before = self._size_and_base(before.first, turn)
             if _kind(size, base, other, base_before):
                 is_part = left - before.right < SCRIPT_GAP * other
                 size, base = other, base_before
@@ -221,12 +220,14 @@ class _Characters:
         return written[known:], is_part, bool(kinds[-1])
 
     def _with_ligatures(self, word: str, index: int) -> str:
-        """The word, whose ligatures pdfium turns like the order of the letters: those of one ligature have the
-        same box."""
+        """The word with the letters of its ligatures in their order, which pdfium reverses. The letters of a
+        ligature have the same box."""
         boxes = [self._tight(index + offset) for offset in range(len(word))]
         groups = groupby(zip(boxes, word, strict=True), key=lambda pair: pair[0])
         parts = ["".join(letter for _, letter in group) for _, group in groups]
-        return "".join(part[::-1] if part.isalpha() and _RIGHT_TO_LEFT.match(part) else part for part in parts)
+        return "".join(
+            part[::-1] if part.isalpha() and _RIGHT_TO_LEFT.match(part) else part for part in parts
+        )
 
 
 def _with_pairs(line: Line) -> Line:
@@ -236,13 +237,15 @@ def _with_pairs(line: Line) -> Line:
         return text.encode("utf-16-le", errors="surrogatepass").decode("utf-16-le", errors="replace")
 
     return replace(
-        line, text=paired(line.text), cells=tuple(replace(cell, text=paired(cell.text)) for cell in line.cells)
+        line,
+        text=paired(line.text),
+        cells=tuple(replace(cell, text=paired(cell.text)) for cell in line.cells),
     )
 
 
 def _unreadable(words: Sequence[str]) -> int:
-    """How many of the words without a Unicode map are unreadable: none if most are words of letters, as in fonts whose
-    codes are those of the letters."""
+    """How many of the words without a Unicode map are unreadable: none if most are words of letters, as in
+    fonts whose codes are those of the letters."""
     written = sum(not word.isdigit() for word in words)
     legible = sum(map(bool, map(_LEGIBLE.fullmatch, words)))
     return 0 if words and 2 * legible > written else len(words)

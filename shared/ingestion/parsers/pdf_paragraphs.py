@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from statistics import quantiles
 
-from shared.ingestion.parsers.pdf_lines import ITEM
-from shared.ingestion.parsers.pdf_tables import Line, has_undivided_table, tables_in
+from shared.ingestion.parsers.pdf_tables import ITEM, Line, has_undivided_table, tables_in
 
 # The least size of a heading relative to the text, and its greatest length.
 HEADING_SIZE, HEADING_LENGTH = 1.15, 150
@@ -48,12 +47,14 @@ def _without_soft_breaks(text: str, compounds: frozenset[str]) -> str:
 
 
 def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, bool]:
-    """The text with lines joined that the page's width had broken, and with tables as Markdown; and whether the
-    page has a table that is not divided into columns."""
+    """The text with lines joined that the page's width had broken, and with tables as Markdown; and whether
+    the page has a table that is not divided into columns."""
     lengths = [len(line.text) for line in lines]
     full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
     headings = [
-        levels.get(line.size or 0) if len(line.text) <= HEADING_LENGTH and len(line.cells) < ROW_CELLS else None
+        levels.get(line.size or 0)
+        if len(line.text) <= HEADING_LENGTH and len(line.cells) < ROW_CELLS
+        else None
         for line in lines
     ]
     tables = tables_in(

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from pypdfium2 import raw
 
-# The least share of the page: a logo, a signature or a line has less. From the greatest one on a picture is the
-# scanned page, or its background.
+# The least share of the page: a logo, a signature or a line has less. From the second share on, a picture is
+# the scanned page, or its background.
 CONTENT, WHOLE_PAGE = 0.03, 0.8
 # A page with fewer lines and shapes is blank.
 DRAWING = 10

@@ -5,6 +5,7 @@ cell of several lines is joined by the distances of its lines, or because anothe
 beside it.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -20,6 +21,8 @@ DISTANCE_IN_CELL = 0.85
 RECENT = 50
 # The least number of lines with cells and numbers that are a table.
 UNDIVIDED_ROWS = 3
+# The beginning of a line that is an item of a list.
+ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Line:
     """`size`: of its letters, in points; None for unknown. `baseline` and `height` are in points; `font` is
-    that of the last cell. `is_whole`: whether it neither continues the line before nor continues in the next."""
+    that of the last cell. `is_whole`: whether it is a paragraph of its own."""
 
     text: str
     size: float | None = None

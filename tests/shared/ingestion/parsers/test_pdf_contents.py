@@ -1,4 +1,4 @@
-"""PDF files: columns, exponents, forms, comments, and notes on what is not read."""
+"""PDF files: columns, exponents, forms, comments, and notes on unread parts."""
 
 import io
 import os
@@ -90,7 +90,9 @@ def test_columns_drawn_line_by_line_are_read_one_after_the_other(subtests: pytes
         ),
         "under a title": (
             lambda canvas: (
-                text("Port news of the whole week, for all who live or work beside the harbour.", y=730)(canvas),
+                text("Port news of the whole week, for all who live or work beside the harbour.", y=730)(
+                    canvas
+                ),
                 line_by_line(LEFT, RIGHT, x=(50, 320))(canvas),
             )[0],
             f"Port news of the whole week, for all who live or work beside the harbour. {left} {right}",
@@ -226,7 +228,7 @@ def both(*draws: Draw) -> Draw:
 
 
 TYPED = text("The crane lifts eleven tonnes.", "It is checked each May.")
-SCAN = picture(*A4, x=0, y=0)
+SCAN = picture(A4[0], A4[1], x=0, y=0)
 BLANK: Draw = lambda canvas: None  # noqa: E731
 TORN = line_by_line(["Ash 1", "2 Elm", "3"], ["4 a", "5", "6 b"], ["7", "8", "9"], x=(50, 200, 400))
 
@@ -237,7 +239,10 @@ TORN = line_by_line(["Ash 1", "2 Elm", "3"], ["4 a", "5", "6 b"], ["7", "8", "9"
         ([TYPED], []),
         ([TYPED, BLANK, TYPED], []),
         ([TYPED, SCAN, TYPED], ["Page 2 has no text; OCR is off."]),
-        ([TYPED, TYPED, TYPED, SCAN, both(SCAN, text("Scan 12"))], ["Pages 4 and 5 have no text; OCR is off."]),
+        (
+            [TYPED, TYPED, TYPED, SCAN, both(SCAN, text("Scan 12"))],
+            ["Pages 4 and 5 have no text; OCR is off."],
+        ),
         ([TYPED, picture(300, 300)], ["Page 2 has no text; OCR is off."]),
         ([both(TYPED, picture(200, 200))], ["1 picture was not read."]),
         ([both(TYPED, picture(200, 200)), both(TYPED, picture(201, 150))], ["2 pictures were not read."]),
@@ -298,9 +303,9 @@ def test_letters_without_a_unicode_map_are_noted_or_fail(monkeypatch: pytest.Mon
     def file(*draws: Draw) -> bytes:
         return made(*draws).replace(b"/ToUnicode", b"/NoUnicode")
 
-    assert pdf(file(both(TYPED, TYPED, TYPED, text(*LEFT, *RIGHT, y=300), without_map("Total 120 euros")))).notes == [
-        "Letters of page 1 are unreadable (no Unicode map)."
-    ]
+    assert pdf(
+        file(both(TYPED, TYPED, TYPED, text(*LEFT, *RIGHT, y=300), without_map("Total 120 euros")))
+    ).notes == ["Letters of page 1 are unreadable (no Unicode map)."]
     assert pdf(file(TYPED, coded)).notes == ["Page 2 was not read: no Unicode map; OCR is off."]
     with pytest.raises(UnreadableDocument, match="cannot be read"):
         pdf(file(coded))
@@ -318,7 +323,9 @@ def test_comments_are_text_and_attached_files_are_noted():
         annotation = raw.FPDFPage_CreateAnnot(page.raw, kind)
         for key, value in ((b"Contents", contents), (b"T", author)):
             units = (value + "\0").encode("utf-16-le")
-            raw.FPDFAnnot_SetStringValue(annotation, key, (raw.FPDF_WCHAR * (len(units) // 2)).from_buffer_copy(units))
+            raw.FPDFAnnot_SetStringValue(
+                annotation, key, (raw.FPDF_WCHAR * (len(units) // 2)).from_buffer_copy(units)
+            )
         raw.FPDFPage_CloseAnnot(annotation)
     page.gen_content()
     document.new_attachment("budget.csv").set_data(b"a,b")
