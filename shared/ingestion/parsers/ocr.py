@@ -3,6 +3,7 @@
 import io
 import shutil
 import subprocess
+from functools import cache
 from typing import Any
 
 from shared.errors import UnreadableDocument
@@ -23,12 +24,21 @@ def picture(data: bytes) -> ParsedFile:
 
 def recognize(data: bytes) -> str:
     """The text in a picture of any format that tesseract knows. Raises UnreadableDocument."""
-    done = subprocess.run([PROGRAM, "stdin", "stdout"], input=data, capture_output=True, check=False)
+    command = [PROGRAM, "stdin", "stdout", *_languages()]
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode != 0:
         raise UnreadableDocument(
             "The picture could not be read. Save it as PNG or JPEG, and upload it again."
         )
     return done.stdout.decode(errors="replace").replace("\f", "")
+
+
+@cache
+def _languages() -> list[str]:
+    """The option for all installed languages; tesseract's default is English alone."""
+    listed = subprocess.run([PROGRAM, "--list-langs"], capture_output=True, text=True, check=False)
+    names = [name for name in listed.stdout.splitlines()[1:] if name != "osd"]
+    return ["-l", "+".join(names)] if listed.returncode == 0 and names else []
 
 
 def text_of_page(page: Any) -> str:

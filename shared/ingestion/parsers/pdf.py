@@ -25,8 +25,8 @@ from shared.ingestion.parsers.pdf_running_lines import without_running_lines
 from shared.ingestion.parsers.pdf_tables import Line
 
 NO_OCR = (
-    "Most pages of the PDF have no text, only pictures or letters that cannot be read, and this deployment has "
-    "no OCR (tesseract). Upload the text instead."
+    "Most pages of the PDF have no text, only pictures or letters that cannot be read, and this deployment "
+    "has no OCR (tesseract). Upload the text instead."
 )
 XFA = (
     "The PDF is a form in the format XFA, which only Adobe Reader shows. Print it to a PDF, and upload that."
@@ -73,7 +73,9 @@ def pdf(data: bytes) -> ParsedFile:
         # Letters without a Unicode map are no text.
         page.lines = [] if page.unreadable > UNREADABLE else page.lines
     if not any(page.lines for page in pages) or 2 * len(unread) > len(pages) - blank:
-        raise UnreadableDocument(XFA if form == raw.FORMTYPE_XFA_FULL else NO_OCR, code="no_text")
+        if form == raw.FORMTYPE_XFA_FULL:
+            raise UnreadableDocument(XFA, code="no_text")
+        raise UnreadableDocument(NO_OCR, code="no_text")
     texts = without_running_lines([page.lines for page in pages])
     levels = heading_levels(chain.from_iterable(texts))
     parts: list[tuple[int | None, str]] = []

@@ -102,8 +102,8 @@ def _field(form: Any, annotation: Any) -> Field:
 
 
 def with_fields(lines: Sequence[Line], fields: Sequence[Field]) -> list[Line]:
-    """The lines of the page with "label: value" for each field that has a value. The label is the text left of
-    the field or above it, else its description or name."""
+    """The lines of the page with "label: value" for each field that has a value. The label is the text left
+    of the field or above it, else its description or name."""
     values: dict[tuple[int, int], list[str]] = {}
     unlabelled: list[tuple[int, Line]] = []
     radios = [field for field in fields if field.kind == raw.FPDF_FORMFIELD_RADIOBUTTON]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 # The least width of the gap between two columns, relative to the height of a line.
 GUTTER = 0.4
-# The least number of lines with text on both sides of the gap. After the last one, the most lines that may belong
-# to the longer column.
+# The least number of lines with text on both sides of the gap. After the last one, the most lines that may
+# belong to the longer column.
 ROWS, LINES_OF_ONE_COLUMN = 3, 50
 # The least usual length of a column's line in characters: the cells of a table are shorter.
 LENGTH = 20

@@ -12,6 +12,7 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
 from shared.errors import UnreadableDocument
+from shared.ingestion.parsers import ocr
 from shared.ingestion.parsers.parsed_file import ParsedFile
 from shared.ingestion.parsers.pdf import _named, pdf
 
@@ -349,3 +350,14 @@ def test_comments_are_text_and_attached_files_are_noted():
 )
 def test_pages_are_named(numbers: list[int], expected: str):
     assert _named(numbers) == expected
+
+
+def test_ocr_uses_all_installed_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    program = tmp_path / "tesseract"
+    listed = 'echo "List of available languages (3):"; printf "deu\\neng\\nosd\\n"'
+    program.write_text(f'#!/bin/sh\nif [ "$1" = --list-langs ]; then {listed}; else echo "$3 $4"; fi\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    ocr._languages.cache_clear()
+    assert ocr.recognize(b"picture").strip() == "-l deu+eng"
+    ocr._languages.cache_clear()
