@@ -18,6 +18,8 @@ RUN sed -n '/^uv==/,/[^\\]$/p' constraints.txt > uv.txt \
 FROM python:3.11-slim-trixie AS server
 # OCR of pictures and scanned pages: docker build --build-arg OCR_LANGUAGES="eng deu". Without it the image has none.
 ARG OCR_LANGUAGES=""
+# No versions: each build gets the latest security fixes. The languages are words.
+# hadolint ignore=DL3008,SC2046
 RUN if [ -n "$OCR_LANGUAGES" ]; then \
       apt-get update \
       && apt-get install --yes --no-install-recommends tesseract-ocr \

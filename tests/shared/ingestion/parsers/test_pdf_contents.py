@@ -231,7 +231,6 @@ def both(*draws: Draw) -> Draw:
 TYPED = text("The crane lifts eleven tonnes.", "It is checked each May.")
 SCAN = picture(A4[0], A4[1], x=0, y=0)
 BLANK: Draw = lambda canvas: None  # noqa: E731
-TORN = line_by_line(["Ash 1", "2 Elm", "3"], ["4 a", "5", "6 b"], ["7", "8", "9"], x=(50, 200, 400))
 
 
 @pytest.mark.parametrize(
@@ -361,3 +360,19 @@ def test_ocr_uses_all_installed_languages(tmp_path: Path, monkeypatch: pytest.Mo
     ocr._languages.cache_clear()
     assert ocr.recognize(b"picture").strip() == "-l deu+eng"
     ocr._languages.cache_clear()
+
+
+def test_the_letters_of_an_arabic_ligature_keep_their_order():
+    file = Path(__file__).with_name("arabic_ligature.pdf")
+    assert pdf(file.read_bytes()).parts[0][1].split() == ["حل", "المشكلات", "المشكلات"]
+
+
+def test_a_table_that_is_not_divided_into_columns_is_noted():
+    def rows(canvas: Canvas) -> None:
+        for number, shift in enumerate((0, 60, 0, 60, 0, 60)):
+            for column in range(3):
+                canvas.drawString(
+                    60 + 120 * column + shift, 700 - 14 * number, f"{number}{column}5.20 of 900"
+                )
+
+    assert parsed(rows).notes == ["The table on page 1 could not be split into columns."]
