@@ -10,6 +10,8 @@ GUTTER = 0.4
 # The least number of lines with text on both sides of the gap. After the last one, the most lines that may
 # belong to the longer column.
 ROWS, LINES_OF_ONE_COLUMN = 3, 50
+# A line with more gaps is a row of a table. It bounds the time.
+MAX_GAPS = 8
 # The least usual length of a column's line in characters: the cells of a table are shorter.
 LENGTH = 20
 # The shares of lines that continue a sentence, of equal distances, and of lines that begin at the column's
@@ -69,11 +71,12 @@ def _gaps(line: WordLine) -> list[_Gap]:
     if not line.has_gaps:
         return []
     least = GUTTER * line.height
-    return [
+    gaps = [
         (word.right, following.left)
         for word, following in pairwise(line.words)
         if following.left - word.right >= least
     ]
+    return gaps if len(gaps) <= MAX_GAPS else []
 
 
 def _rows(lines: Sequence[WordLine], start: int, gap: _Gap) -> tuple[int, _Gap, list[int]]:
