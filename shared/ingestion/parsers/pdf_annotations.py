@@ -10,7 +10,7 @@ from pypdfium2 import raw
 from shared.ingestion.parsers.pdf_tables import Cell, Line
 from shared.text.normalize import one_line
 
-TICKED, NOT_TICKED = "☑", "☐"
+TICKED, NOT_TICKED = "yes", "no"
 # The greatest distance of a label above its field, and of the text of an option, in heights of a line.
 ABOVE, BESIDE = 1.6, 2.0
 # Annotations that are no comments: links, windows of comments, fields, and marks of the printer.
