@@ -32,6 +32,8 @@ APART = {
 }  # fmt: skip
 READERS = {
     "shared.ingestion.parsers.pdf", "shared.ingestion.parsers.html_xml",
+    "shared.ingestion.parsers.pdf_lines", "shared.ingestion.parsers.pdf_annotations",
+    "shared.ingestion.parsers.pdf_pictures",
     "shared.ingestion.parsers.office", "shared.ingestion.parsers.code_functions",
     "shared.ingestion.parsers.web_pages", "shared.ingestion.parsers.mail",
     "shared.ingestion.parsers.html_elements", "shared.ingestion.parsers.csv_json",
