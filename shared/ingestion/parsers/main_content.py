@@ -18,6 +18,8 @@ COVERED, SHARE = 0.9, 0.6
 # Characters without links. Shorter texts that trafilatura omits are no content: labels, bylines, buttons; and
 # shorter elements whose names are those of advertisements, lists of tags and so on.
 SHORT, LONG = 100, 1000
+# Shorter texts do not tell where the content is.
+SENTENCE = 40
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {
     "address", "article", "aside", "blockquote", "dd", "details", "div", "dl", "dt", "fieldset", "figcaption",
@@ -56,23 +58,31 @@ def main_content(root: Any) -> Any:
         return root
     _show(body)
     text = _Text(etree.tostring(root, encoding="unicode", method="html"))
+    for element in list(body.iter()):
+        if _is_hidden(element) and any(
+            len(own) >= SHORT and own in text
+            for own in ("".join(leaf.itertext()) for leaf in _leaves(element))
+        ):
+            # Also content that scripts show: trafilatura takes it as such.
+            _unhide(element)
     for element in _OMITTED(body):
         # A page may be in an element whose name or role is that of a banner.
         if next(element.iter("h1", "main", "article"), None) is None or 2 * _length(element) < _length(body):
             _drop(element)
-    found = _with_text(body, text)
+    inner = _with_text(body, text, COVERED)
+    found = _with_text(body, text, 1)
     if found is body:
         found = _without_frame(body)
-    _drop_named(body, found, text)
+    _drop_named(body, inner, text)
     articles = [each for each in body.iter("article") if next(each.iterancestors("article"), None) is None]
     articles = [each for each in articles if prose(each) >= SHORT]
     mains = [each for each in found.iterancestors() if each.tag == "main" or each.get("role") == "main"]
-    if len(articles) > 1 and prose(found) < SHARE * sum(map(prose, articles)):
+    if len(articles) > 1 and prose(inner) < SHARE * sum(map(prose, articles)):
         found = _common([found, *articles])
     elif mains and prose(found) < SHARE * prose(mains[0]):
         found = mains[0]
     elif text:
-        _drop_short(found, text)
+        _drop_others(found, inner, text)
     for element in _BUTTONS(found):
         _drop(element)
     return found
@@ -99,12 +109,28 @@ def _show(body: Any) -> None:
             or element.get("role") == "tabpanel"
             or element.get("hidden") == "until-found"
         ):
-            for name in ("hidden", "style", "aria-hidden"):
-                element.attrib.pop(name, None)
+            _unhide(element)
         if control is not None and not any(each.tag in _TITLES for each in control.iterancestors()):
             label = etree.Element("h4")
             label.text, label.tail, element.text = "".join(control.itertext()), element.text, None
             element.insert(0, label)
+
+
+def _is_hidden(element: Any) -> bool:
+    style = (element.get("style") or "").lower().replace(" ", "")
+    is_page = element.tag == "noscript" and prose(element) >= LONG
+    return (
+        is_page
+        or element.get("hidden") is not None
+        or "display:none" in style
+        or "visibility:hidden" in style
+    )
+
+
+def _unhide(element: Any) -> None:
+    element.tag = "div" if element.tag == "noscript" else element.tag
+    for name in ("hidden", "style", "aria-hidden"):
+        element.attrib.pop(name, None)
 
 
 def _without_frame(body: Any) -> Any:
@@ -145,15 +171,15 @@ class _Text:
         return 2 * sum(packed[at : at + SAMPLE] in self._samples for at in starts) >= len(starts)
 
 
-def _with_text(body: Any, text: _Text) -> Any:
-    """The innermost element with most of the text."""
+def _with_text(body: Any, text: _Text, share: float) -> Any:
+    """The innermost element with that share of the text, or more."""
     weights: dict[Any, int] = {}
     for leaf in _leaves(body):
         own = "".join(leaf.itertext())
-        if own in text:
+        if len(own) >= SENTENCE and own in text:
             for element in (leaf, *leaf.iterancestors()):
                 weights[element] = weights.get(element, 0) + len(own)
-    found, needed = body, COVERED * weights.get(body, 0)
+    found, needed = body, share * weights.get(body, 0)
     while (
         text
         and (inner := next((each for each in found if weights.get(each, 0) >= needed > 0), None)) is not None
@@ -178,18 +204,16 @@ def _drop_named(body: Any, found: Any, text: _Text) -> None:
                 _drop(element)
 
 
-def _drop_short(found: Any, text: _Text) -> None:
-    """Drop short blocks that trafilatura omits."""
+def _drop_others(found: Any, inner: Any, text: _Text) -> None:
+    """Drop blocks that trafilatura omits: all outside of `inner`, and the short ones in it."""
     for leaf in list(_leaves(found)):
-        own = "".join(leaf.itertext())
-        if (
-            leaf is not found
-            and own.strip()
-            and prose(leaf) < SHORT
-            and own not in text
-            and not (leaf.tag in _KEPT and prose(leaf) == _length(leaf))
-            and not any(each.tag in _KEPT - {"li"} for each in leaf.iterancestors())
-        ):
+        own, around = "".join(leaf.itertext()), set(leaf.iterancestors())
+        if leaf is found or leaf is inner or not own.strip() or own in text:
+            continue
+        is_kept = (leaf.tag in _KEPT and prose(leaf) == _length(leaf)) or any(
+            each.tag in _KEPT - {"li"} for each in around
+        )
+        if inner not in around or (prose(leaf) < SHORT and not is_kept):
             _drop(leaf)
 
 

@@ -13,6 +13,7 @@ from shared.text.normalize import one_line
 # Characters outside of links: of a page with hardly any text, of one that scripts fill, of a question for
 # consent.
 HARDLY, SHELL, CONSENT = 600, 200, 3000
+MAX_NAME = 200
 _PAGE = (
     "page|site|url|content|article|product|post|seite|artikel|p[áa]gina|strona|sidan|siden?|sivua?|str[áa]nka"
     r"|oldal|sayfa|страниц\w*|сторінк\w*|الصفحة|ページ|页面|頁面|网页|網頁|페이지"
@@ -41,15 +42,15 @@ _NAMES = {
         "|(?:service |site |temporarily ){1,2}unavailable"
     ),
     "login": (
-        r"(?:please )?(?:log|sign)[ -]?in(?: (?:to|with|required)\b.{0,40})?|(?:bitte )?(?:anmelden|einloggen)"
+        r"(?:please )?(?:log|sign)[ -]?in(?: (?:to|with|required)\b.{0,40})?|(?:bitte )?anmelden|einloggen"
         "|anmeldung|(?:se )?connecter|connexion|identification|iniciar sesi[óo]n|acceder|accedi|accesso"
-        "|inloggen|aanmelden|entrar|zaloguj(?: si[ęe])?|logowanie|logga in|log ind|logg inn|giriş(?: yap)?|войти|вход"
-        "|увійти|تسجيل الدخول|ログイン|登录|登入|로그인|(?:authentication|authorization|login) required"
-        "|access denied|zugriff verweigert|acc[èe]s refus[ée]"
+        "|inloggen|aanmelden|entrar|zaloguj(?: si[ęe])?|logowanie|logga in|log ind|logg inn|giriş(?: yap)?"
+        "|войти|вход|увійти|تسجيل الدخول|ログイン|登录|登入|로그인"
+        "|(?:authentication|authorization|login) required|access denied|zugriff verweigert|acc[èe]s refus[ée]"
     ),
     "consent": (
         "before you continue.*|bevor sie .{0,40}fortfahren.*|avant (?:de continuer|d.acc[ée]der).*"
-        r"|antes de continuar.*|prima di continuare.*|(?:we|wir|nous) (?:value|respect|schätzen|respectons) .*"
+        r"|antes de continuar.*|prima di continuare.*|(?:we|wir|nous) (?:value|respect|schätzen) .*"
         "|(?:cookie|privacy)[ -]?(?:consent|settings|choices|preferences)|consent|zustimmung|einwilligung"
         r"|(?:datenschutz|cookie)-?einstellungen|wir verwenden cookies.*|(?:we|this \w+) uses? cookies.*"
     ),
@@ -102,7 +103,7 @@ def _names(root: Any) -> Iterator[str]:
     headings = list(root.iter("h1")) or list(root.iter("h2"))
     for element in [*root.iterfind("head/title"), *(headings if len(headings) == 1 else [])]:
         text = one_line("".join(element.itertext()))
-        for part in (text, *_SEPARATOR.split(text)):
+        for part in (text, *_SEPARATOR.split(text)) if len(text) <= MAX_NAME else ():
             yield part.strip(" .!?…:-–—“”\"'")
 
 

@@ -25,7 +25,7 @@ def main(html: str) -> str:
 
 
 CONTENT = {
-    "a number in several elements": (main("<p>It costs <b>12</b>.<b>50</b> euro.</p>"), ["It costs 12.50 euro."]),
+    "a number in several elements": (main("<p>It is <b>12</b>.<b>50</b> euro.</p>"), ["It is 12.50 euro."]),
     "a list in a cell": (
         main(
             "<table><tr><th>a</th><th>b</th></tr>"
@@ -75,12 +75,12 @@ CONTENT = {
         main("<x-note><template shadowrootmode=open><p>Never above 300.</p></template></x-note>"),
         ["Never above 300."],
     ),
-    "a heading's link to itself": (main("<h2>Install<a href='#install'>¶</a></h2><p>Run it.</p>"), ["## Install\n"]),
-    "a note beside the text": (main("<aside><p>Never above 300 degrees.</p></aside>"), ["Never above 300 degrees."]),
+    "a heading's link to itself": (main("<h2>Install<a href='#i'>¶</a></h2><p>Run it.</p>"), ["## Install\n"]),
+    "a note beside the text": (main("<aside><p>Never above 300.</p></aside>"), ["Never above 300."]),
     "a page in an aside": (f"<div><aside><h1>Kiln</h1>{SENTENCES}</aside></div>", ["# Kiln", SENTENCE]),
     "a page in a form": (f"<form id=page><div><h1>Kiln</h1>{SENTENCES}</div></form>", ["# Kiln", SENTENCE]),
     "a page in a cell": (
-        f"<table><tr><td><a href='/'>Start of the menu</a></td><td><h1>Kiln</h1>{SENTENCES}</td></tr></table>",
+        f"<table><tr><td><a href='/'>menu</a></td><td><h1>Kiln</h1>{SENTENCES}</td></tr></table>",
         ["# Kiln", SENTENCE],
     ),
     "deep elements": ("<div>" * 400 + f"<h1>Kiln</h1>{SENTENCES}" + "</div>" * 400, [SENTENCE]),
@@ -106,7 +106,7 @@ CONTENT = {
         main("<p>Road 5<br>Town</p><pre>a\n  b</pre><button>Copy</button><ol start=5><li>five</li></ol>"),
         ["Road 5\nTown", "a\n  b", "5. five"],
     ),
-    "a short page": (f"{MENU}<main><h1>Kiln</h1><p>The kiln is hot.</p></main>{FOOTER}", ["# Kiln\n\nThe kiln is hot."]),
+    "a short page": (f"{MENU}<main><h1>Kiln</h1><p>It is hot.</p></main>{FOOTER}", ["# Kiln\n\nIt is hot."]),
 }  # fmt: skip
 
 
@@ -134,8 +134,8 @@ FAULTS = {
     small("Página no encontrada"): "not_found",
     small("ページが見つかりません"): "not_found",
     "<title>Acme</title><h1>Error 404: page not found</h1><p>Try the search.</p>": "not_found",
-    "<title>Acme</title><noscript>You need to enable JavaScript.</noscript><div id=root></div>": "needs_javascript",
-    "<title>Acme</title><script src=a></script><header>Acme</header><app-root>Loading</app-root>": "needs_javascript",
+    "<title>Acme</title><noscript>Enable JavaScript.</noscript><div id=root></div>": "needs_javascript",
+    "<title>Acme</title><script></script><header>Acme</header><app-root>Loading</app-root>": "needs_javascript",
     "<title>Acme</title><script src=a></script><p>Please turn on JavaScript.</p>": "needs_javascript",
     "<title>Acme</title><form>Your name <input name=a><input type=password></form>": "login",
     small("Sign in - Acme", "<form><input name=user></form>"): "login",
