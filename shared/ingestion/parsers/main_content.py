@@ -205,20 +205,27 @@ def _drop_named(body: Any, found: Any, text: _Text) -> None:
 
 
 def _drop_others(found: Any, inner: Any, text: _Text) -> None:
-    """Drop blocks that trafilatura omits: all outside of `inner`, and the short ones in it."""
+    """Drop blocks that trafilatura omits: all outside of `inner`, and in it the short ones and titles of what
+    was dropped."""
+    following = ""
     for leaf in list(_leaves(found)):
         own, around = "".join(leaf.itertext()), set(leaf.iterancestors())
-        if leaf is found or leaf is inner or not own.strip() or own in text:
+        if leaf is found or leaf is inner or not own.strip():
             continue
-        is_kept = (leaf.tag in _KEPT and prose(leaf) == _length(leaf)) or any(
-            each.tag in _KEPT - {"li"} for each in around
-        )
-        if inner not in around or (prose(leaf) < SHORT and not is_kept):
-            _drop(leaf)
+        if own not in text:
+            is_in_kept = any(each.tag in _KEPT - {"li"} for each in around)
+            if leaf.tag in _HEADINGS:
+                is_kept = bool(following) and not (following in _HEADINGS and following <= leaf.tag)
+            else:
+                is_kept = is_in_kept or (leaf.tag in _KEPT and prose(leaf) == _length(leaf))
+            if inner not in around or (prose(leaf) < SHORT and not is_kept):
+                _drop(leaf)
+                continue
+        following = leaf.tag
 
 
 def _leaves(element: Any) -> Iterator[Any]:
-    """The innermost blocks."""
+    """The innermost blocks, the last one first."""
     outer: set[Any] = set()
     for block in reversed([each for each in element.iter() if each.tag in _BLOCKS]):
         if block not in outer:

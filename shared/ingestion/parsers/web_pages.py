@@ -23,8 +23,8 @@ GZIP = b"\x1f\x8b"
 
 def page(data: bytes) -> ParsedFile:
     """`text`: the main content as Markdown; `title`; `canonical`: the address that the page calls its own, as
-    it states it; `noindex`: whether it asks not to be indexed; `fault`: the reason for which it has no content
-    of its own, or null (page_faults.py)."""
+    it states it; `noindex`: whether it asks not to be indexed; `fault`: the reason for which it has no
+    content of its own, or null (page_faults.py)."""
     data = codecs.BOM_UTF8 + decoded(data).replace("\0", "").encode(errors="replace")
     whole = html(data)
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)

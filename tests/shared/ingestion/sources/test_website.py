@@ -12,7 +12,7 @@ from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.sources.source import Item, ItemGone, ItemLeftOut
 from shared.ingestion.sources.website import Website
 from tests import website_server
-from tests.website_server import article, small
+from tests.website_server import Page, article, small
 
 OWN = AddressPolicy(["127.0.0.1/32"])
 BOMB = (
@@ -240,9 +240,9 @@ def test_letters_are_those_of_the_header_then_of_the_page(
 
 
 NO_INDEX: dict[str, tuple[dict[str, str], str]] = {
-    "a header": ({"X_Robots_Tag": "noindex"}, ""),
-    "one rule of a header": ({"X_Robots_Tag": "noarchive, NONE"}, ""),
-    "a header for this robot": ({"X_Robots_Tag": "citerow: noindex, nofollow"}, ""),
+    "a header": ({"X-Robots-Tag": "noindex"}, ""),
+    "one rule of a header": ({"X-Robots-Tag": "noarchive, NONE"}, ""),
+    "a header for this robot": ({"X-Robots-Tag": "citerow: noindex, nofollow"}, ""),
     "an element": ({}, "<meta name=robots content=noindex>"),
 }
 
@@ -252,7 +252,7 @@ def test_what_asks_not_to_be_indexed_is_left_out_unless_the_source_includes_it(
     site: website_server.Website, how: str
 ):
     headers, head = NO_INDEX[how]
-    site.put("/a", article("Kiln", "The kiln is hot.", head), **headers)
+    site.pages["/a"] = Page(article("Kiln", "The kiln is hot.", head), headers=headers)
     with pytest.raises(ItemLeftOut) as left_out:
         opened(site).fetch(Item(f"{site.url}/a"), None)
     assert (left_out.value.reason, left_out.value.keeps) == ("noindex", False)
