@@ -33,7 +33,8 @@ APART = {
 READERS = {
     "shared.ingestion.parsers.pdf", "shared.ingestion.parsers.html_xml",
     "shared.ingestion.parsers.office_xml", "shared.ingestion.parsers.word",
-    "shared.ingestion.parsers.word_numbering", "shared.ingestion.parsers.powerpoint",
+    "shared.ingestion.parsers.word_fields", "shared.ingestion.parsers.word_numbering",
+    "shared.ingestion.parsers.word_styles", "shared.ingestion.parsers.powerpoint",
     "shared.ingestion.parsers.excel", "shared.ingestion.parsers.code_functions",
     "shared.ingestion.parsers.web_pages", "shared.ingestion.parsers.mail",
 }  # fmt: skip

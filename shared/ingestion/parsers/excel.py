@@ -20,7 +20,6 @@ from shared.ingestion.parsers.office_xml import (
     counted,
     drawn_paragraphs,
     graphic,
-    is_on,
     local,
     value,
 )
@@ -74,8 +73,8 @@ class _Book:
             raise UnreadableDocument
         if self._formulas > self._values:
             raise UnreadableDocument(
-                f"{self._formulas} formulas of the file have no stored value. Open it in Excel or LibreOffice, "
-                "save it, and upload it again.",
+                f"{self._formulas} formulas of the file have no stored value. Open it in Excel or "
+                "LibreOffice, save it, and upload it again.",
                 code="no_text",
             )
         notes = [
@@ -281,7 +280,7 @@ def _repeat_merged(sheet: _Sheet) -> set[int]:
 
 
 def _tables(sheet: _Sheet, grouped: set[int]) -> Iterator[str]:
-    """The tables of a sheet. After an empty row, a row of texts above a row with numbers is another header."""
+    """The tables of a sheet. After an empty row, a row of texts above one with numbers is another header."""
     numbers = sorted(sheet.rows)
     starts = [0]
     for index, number in enumerate(numbers[1:], 1):

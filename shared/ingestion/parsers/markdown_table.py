@@ -24,8 +24,8 @@ def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
 
 
 def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -> str:
-    """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices of
-    rows with cells that span some columns, whose names are joined to those of the row below."""
+    """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
+    of rows with cells that span some columns, whose names are joined to those of the row below."""
     numbers = [index for index, row in enumerate(rows) if any(map(str.strip, row))]
     titles = []
     while numbers and _is_title(rows[numbers[0]], is_merged=numbers[0] in grouped):
@@ -37,8 +37,8 @@ def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -
 
 
 def _is_title(row: Sequence[str], *, is_merged: bool) -> bool:
-    """Whether a row of several columns has one value, in one cell or in a cell over several columns. The second
-    of two columns may have a header alone."""
+    """Whether a row of several columns has one value, in one cell or in a cell over several columns. The
+    second of two columns may have a header alone."""
     filled = [index for index, cell in enumerate(row) if cell.strip()]
     if len(row) < 2 or (len(filled) > 1 and not is_merged) or filled == [1] == [len(row) - 1]:
         return False

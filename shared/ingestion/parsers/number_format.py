@@ -1,15 +1,16 @@
-"""Numbers, dates and times of cells as Excel shows them, by the codes of their formats (ECMA-376, 18.8.31)."""
+"""Numbers, dates and times as Excel shows them, by the codes of their formats (ECMA-376, 18.8.31)."""
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
 
 # The formats that files name by number alone. 27 to 36 and 50 to 58 are dates of Asian languages.
 BUILT_IN: Mapping[int, str] = {
-    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??",
+    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?",
+    13: "# ??/??",
     **dict.fromkeys((14, 15, *range(27, 32), 36, *range(50, 59)), "yyyy-mm-dd"), 16: "mm-dd", 17: "yyyy-mm",
     18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm",
     **dict.fromkeys(range(32, 36), "h:mm:ss"),
@@ -103,7 +104,7 @@ def _plain(code: str) -> tuple[str, int, str] | None:
 @lru_cache(1000)
 def _sections(code: str) -> list[_Section]:
     """(condition, tokens) of each section."""
-    texts, position = [], 0
+    texts, position = list[str](), 0
     while position <= len(code) and len(texts) < 4:
         section = _SECTIONS.match(code, position)
         texts.append(section[0] if section else "")
@@ -132,9 +133,7 @@ def _tokens_of(section: str) -> _Section:
     return condition, tokens
 
 
-def _section_of(
-    value: float, sections: Sequence[_Section]
-) -> int:
+def _section_of(value: float, sections: Sequence[_Section]) -> int:
     """The index of the section for a value: by its condition, else by its sign."""
     if any(condition for condition, _ in sections):
         number = Decimal(f"{value:.{_MAX_DIGITS}g}")
@@ -248,11 +247,12 @@ def _shown_time(serial: float, tokens: list[_Token]) -> str:
     seconds = round(serial * 86_400)
     if units & {"y", "M", "d", "b", "e"}:
         # Excel counts a 29 February 1900.
-        moment = datetime(1899, 12, 30 if serial >= 60 else 31) + timedelta(seconds=seconds)
+        day = date(1899, 12, 30 if serial >= 60 else 31) + timedelta(days=seconds // 86_400)
         if units <= {"y", "b", "e"}:
-            return f"{moment:%Y}"
-        date = f"{moment:%Y-%m}" if units <= {"y", "M", "b", "e"} and "y" in units else f"{moment:%Y-%m-%d}"
-        return date + (f" {moment:%H:%M:%S}" if "s" in units else f" {moment:%H:%M}" if "h" in units else "")
+            return f"{day:%Y}"
+        shown = f"{day:%Y-%m}" if "y" in units and units <= {"y", "M", "b", "e"} else day.isoformat()
+        clock = f" {seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}" if units & {"h", "s"} else ""
+        return shown + clock + (f":{seconds % 60:02d}" if "s" in units else "")
     return _clock(serial, seconds, tokens)
 
 
@@ -260,7 +260,11 @@ def _units(tokens: list[_Token]) -> set[str]:
     """The first letters of a format's units; M for months, m for minutes."""
     letters = [text[0] for kind, text in tokens if kind in ("time", "elapsed")]
     for index, letter in enumerate(letters):
-        if letter == "m" and "h" not in letters[max(0, index - 1) : index] and letters[index + 1 : index + 2] != ["s"]:
+        if (
+            letter == "m"
+            and "h" not in letters[max(0, index - 1) : index]
+            and letters[index + 1 : index + 2] != ["s"]
+        ):
             letters[index] = "M"
     if any(kind == "elapsed" for kind, _ in tokens):
         letters = ["m" if letter == "M" else letter for letter in letters]

@@ -111,7 +111,7 @@ def equation(element: Any) -> str:
 
 
 class ScriptedText:
-    """Text of runs, with characters, ^ or _ for superscripts and subscripts, which may consist of many runs."""
+    """Text of runs, with characters, ^ or _ for superscripts and subscripts, which may be several runs."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -209,10 +209,12 @@ def chart(root: Any) -> str:
     title = next((title for title in root.iter("{*}title") if local(title.getparent()) == "chart"), None)
     heading = "" if title is None else one_line(" ".join(drawn_paragraphs(title)) or _first_value(title))
     categories: dict[int, str] = {}
-    names, series = [], []
+    names, series = list[str](), list[dict[int, str]]()
     for one in plot.iter("{*}ser"):
         points = _points(one, "val", "yVal")
-        categories |= {key: text for key, text in _points(one, "cat", "xVal").items() if key not in categories}
+        categories |= {
+            key: text for key, text in _points(one, "cat", "xVal").items() if key not in categories
+        }
         sizes = _points(one, "bubbleSize")
         name = _first_value(child(one, "tx")) or (heading if not names else f"Series {len(names) + 1}")
         for label, column in ((name, points), (f"{name} (size)", sizes)):
@@ -235,7 +237,10 @@ def chart(root: Any) -> str:
         for title in plot.iter("{*}title")
         if local(title.getparent()).endswith("Ax")
     ]
-    parts = [heading and f"Chart: {heading}", ", ".join(filter(None, axes)) and f"Axes: {', '.join(filter(None, axes))}"]
+    parts = [
+        heading and f"Chart: {heading}",
+        ", ".join(filter(None, axes)) and f"Axes: {', '.join(filter(None, axes))}",
+    ]
     return "\n\n".join(filter(None, [*parts, table(rows) if keys else ""]))
 
 
@@ -266,7 +271,7 @@ def _first_value(element: Any) -> str:
 
 def diagram(root: Any) -> str:
     """The texts of a SmartArt diagram, in the order of its points."""
-    texts = []
+    texts = list[str]()
     for point in root.iter("{*}pt"):
         # Connections and presentation points show no text of their own.
         if point.get("type", "node") in ("node", "asst", "doc") and (body := child(point, "t")) is not None:

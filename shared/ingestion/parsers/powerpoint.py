@@ -64,7 +64,7 @@ def pptx(data: bytes) -> ParsedFile:
         parts.append((number, "\n\n".join(texts)))
     if len(unread.slides) * 2 > len(parts):
         raise UnreadableDocument(
-            f"{len(unread.slides)} of {len(parts)} slides are pictures without text. Upload a file with text.",
+            f"{len(unread.slides)} of {len(parts)} slides are pictures. Upload a file with text.",
             code="no_text",
         )
     return ParsedFile(parts, title, notes=_notes(unread))
@@ -86,7 +86,7 @@ def _of_slide(slide: Any, unread: _Unread, repeated: set[str], area: int) -> Ite
     shapes = [shape for shape in slide.shapes if shape != heading]
     yield from _in_reading_order(_placed(shapes, slide, unread, repeated, area))
     if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame):
-        text = "\n".join(drawn_paragraphs(notes._txBody))  # noqa: SLF001
+        text = "\n".join(drawn_paragraphs(notes._txBody))
         if text:
             yield f"Notes: {text}"
     yield from _comments(slide)
@@ -96,9 +96,7 @@ def _placed(
     shapes: Iterable[Any], slide: Any, unread: _Unread, repeated: set[str], area: int
 ) -> Iterator[_Placed]:
     for shape in shapes:
-        left, top, width, height = (
-            getattr(shape, name) or 0 for name in ("left", "top", "width", "height")
-        )
+        left, top, width, height = (getattr(shape, name) or 0 for name in ("left", "top", "width", "height"))
         texts = list(_of_shape(shape, slide, unread, repeated, area, width * height))
         if texts:
             yield _Placed("\n\n".join(texts), (left, top, left + width, top + height))
@@ -107,14 +105,14 @@ def _placed(
 def _of_shape(
     shape: Any, slide: Any, unread: _Unread, repeated: set[str], area: int, size: int
 ) -> Iterator[str]:
-    element = shape._element  # noqa: SLF001
+    element = shape._element
     placeholder = shape.placeholder_format.type if getattr(shape, "is_placeholder", False) else None
     if hasattr(shape, "shapes"):
         yield from _in_reading_order(_placed(shape.shapes, slide, unread, repeated, area))
     elif getattr(shape, "has_table", False):
         yield _table(shape.table)
     elif getattr(shape, "has_chart", False):
-        yield chart(shape.chart._chartSpace)  # noqa: SLF001
+        yield chart(shape.chart._chartSpace)
     elif local(element) == "graphicFrame":
         yield from _of_frame(element, slide, unread)
     elif local(element) == "pic":
@@ -144,7 +142,7 @@ def _of_frame(element: Any, slide: Any, unread: _Unread) -> Iterator[str]:
 
 
 def _paragraphs(shape: Any) -> list[str]:
-    return list(drawn_paragraphs(shape.text_frame._txBody))  # noqa: SLF001
+    return list(drawn_paragraphs(shape.text_frame._txBody))
 
 
 def _table(table: Any) -> str:
@@ -154,7 +152,7 @@ def _table(table: Any) -> str:
     for row_number, row in enumerate(table.rows):
         texts: list[str] = []
         for column, cell in enumerate(row.cells):
-            properties = cell._tc  # noqa: SLF001
+            properties = cell._tc
             if properties.hMerge and texts:
                 texts.append(texts[-1])
                 grouped.add(row_number)

@@ -25,37 +25,41 @@ from shared.ingestion.parsers.office_xml import (
     value,
 )
 from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, read_member
+from shared.ingestion.parsers.word_fields import form_value, symbol
 from shared.ingestion.parsers.word_numbering import Numbering
+from shared.ingestion.parsers.word_styles import Style, styles_of
 from shared.text.normalize import one_line
 from shared.text.superscripts import script
 
 MAIN_PART = "word/document.xml"
 # Elements with content of their own in a paragraph, and around blocks.
-_WRAPPERS = {"ins", "moveTo", "hyperlink", "smartTag", "customXml", "fldSimple", "bdo", "dir", "sdt", "sdtContent",
-             "ruby", "rubyBase", "oMathPara"}  # fmt: skip
-_HEADING_STYLE = re.compile(r"heading ([1-9])", re.IGNORECASE)
-_TITLE_STYLES = {"title": 1, "subtitle": 2}
-_PAGE_NUMBER = re.compile(r"[\W\d]*(page|seite|side|sida|página|pagina|strona)?[\W\d]*(of|von|de|di|av|/|z)?[\W\d]*",
-                          re.IGNORECASE)  # fmt: skip
-# The letters of the font Symbol, and check marks and boxes of Wingdings.
-_SYMBOLS = dict(zip(range(0x41, 0x5B), "ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ", strict=True))
-_SYMBOLS |= dict(zip(range(0x61, 0x7B), "αβχδεφγηιϕκλμνοπθρστυϖωξψζ", strict=True))
-_SYMBOLS |= {0xA3: "≤", 0xA5: "∞", 0xB0: "°", 0xB1: "±", 0xB3: "≥", 0xB4: "×", 0xB7: "•", 0xB8: "÷", 0xB9: "≠",
-             0xBB: "≈", 0xAE: "→", 0xAC: "←", 0xD6: "√", 0xE5: "∑"}  # fmt: skip
-_WINGDINGS = {0x6F: "☐", 0xA8: "☐", 0xFB: "☒", 0xFC: "✓", 0xFD: "☒", 0xFE: "☑", 0xE0: "→", 0xD8: "➢", 0xA7: "▪"}
+_WRAPPERS = {"ins", "moveTo", "hyperlink", "smartTag", "customXml", "fldSimple", "bdo", "dir", "sdt",
+             "sdtContent", "oMathPara"}  # fmt: skip
+# The words of a header or footer that has the number of the page alone.
+_PAGE_WORDS = {
+    "page", "of", "seite", "von", "página", "pagina", "de", "di", "side", "sida", "av", "af", "strona", "z",
+}  # fmt: skip
+    [
+        "page",
+        "of",
+        "seite",
+        "von",
+        "página",
+        "pagina",
+        "de",
+        "di",
+        "side",
+        "sida",
+        "av",
+        "af",
+        "strona",
+        "z",
+        "sivu",
+        "oldal",
+    ]
+)
 # Half points above or below the line from which a short raised or lowered text is a script.
 _RAISED, _SCRIPT_CHARACTERS = 4, 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """heading: its level from 1, if it is a heading's. list_id, level: of its automatic number. raised: "sup",
-    "sub" or ""."""
-
-    heading: int | None = None
-    list_id: str | None = None
-    level: int | None = None
-    raised: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class _Document:
         self._part = package.target("", "officeDocument") or MAIN_PART
         self._targets = package.targets(self._part)
         self._main_targets = self._targets
-        self._styles = _styles(self._related("styles"))
+        self._styles = styles_of(self._related("styles"))
         self._numbering = Numbering(self._related("numbering"))
         self._notes = {kind: self._by_id(f"{kind}s", kind) for kind in ("footnote", "endnote", "comment")}
         # Footnotes, endnotes and comments of the paragraphs since the last block, and their numbers.
@@ -96,9 +100,19 @@ class _Document:
         headers, footers = self._headers_and_footers(body)
         content = list(self._blocks(body))
         notes = [
-            *counted(self._pictures, "picture", "pictures", "was not read." if self._pictures == 1 else "were not read."),
+            *counted(
+                self._pictures,
+                "picture",
+                "pictures",
+                "was not read." if self._pictures == 1 else "were not read.",
+            ),
             *counted(self._objects, "embedded file was", "embedded files were", "not read."),
-            *counted(self._documents, "linked part of the document was", "linked parts of the document were", "not read."),
+            *counted(
+                self._documents,
+                "linked part of the document was",
+                "linked parts of the document were",
+                "not read.",
+            ),
             *counted(self._symbols, "symbol", "symbols", "of a special font could not be read."),
         ]
         text = _joined([*headers, *content, *footers])
@@ -115,7 +129,9 @@ class _Document:
 
     def _by_id(self, kind: str, name: str) -> dict[str, Any]:
         root = self._related(kind)
-        return {} if root is None else {attribute(note, "id") or "": note for note in root.iter(f"{{*}}{name}")}
+        return (
+            {} if root is None else {attribute(note, "id") or "": note for note in root.iter(f"{{*}}{name}")}
+        )
 
     def _headers_and_footers(self, body: Any) -> tuple[list[_Block], list[_Block]]:
         """The text of each header and footer that Word shows, once."""
@@ -136,7 +152,7 @@ class _Document:
                 text = _joined(self._blocks(self._package.tree(part)))
                 # Logos are no content.
                 self._targets, self._pictures = self._main_targets, pictures
-                if text not in seen and not _PAGE_NUMBER.fullmatch(text):
+                if text not in seen and not _PAGE_WORDS.issuperset(re.findall(r"[^\W\d]+", text.lower())):
                     found[kind].append(_Block(text))
                 seen.add(text)
         return found["header"], found["footer"]
@@ -157,7 +173,9 @@ class _Document:
                 content = carried + self._text(element)
                 # A deletion of the paragraph's mark joins it to the next one.
                 mark = child(child(element, "pPr"), "rPr")
-                carried = content if child(mark, "del") is not None or child(mark, "moveFrom") is not None else ""
+                carried = (
+                    content if child(mark, "del") is not None or child(mark, "moveFrom") is not None else ""
+                )
                 if not carried:
                     yield from self._paragraph(element, content)
             else:
@@ -177,7 +195,7 @@ class _Document:
     def _paragraph(self, element: Any, content: str) -> Iterator[_Block]:
         properties = child(element, "pPr")
         style_id = value(properties, "pStyle") or ""
-        style = self._styles.get(style_id, _Style())
+        style = self._styles.get(style_id, Style())
         number = self._number(properties, style_id, style)
         lines = [line for line in map(one_line, content.split("\n")) if line]
         if not lines:
@@ -193,15 +211,17 @@ class _Document:
         else:
             indent = "" if number else "  " * self._level(properties, style_id, style)
             text = f"\n{indent}  ".join(lines)
-            yield _Block(f"{number} {text}" if number else text, "" if number else f"{indent}- ", is_item=True)
+            yield _Block(
+                f"{number} {text}" if number else text, "" if number else f"{indent}- ", is_item=True
+            )
 
-    def _number(self, properties: Any, style_id: str, style: _Style) -> str | None:
+    def _number(self, properties: Any, style_id: str, style: Style) -> str | None:
         list_id = value(child(properties, "numPr"), "numId") or style.list_id
         if not list_id:
             return None
         return self._numbering.next(list_id, self._level(properties, style_id, style))
 
-    def _level(self, properties: Any, style_id: str, style: _Style) -> int:
+    def _level(self, properties: Any, style_id: str, style: Style) -> int:
         own = value(child(properties, "numPr"), "ilvl")
         if own and own.isdigit():
             return int(own)
@@ -277,7 +297,7 @@ class _Document:
             elif name == "commentReference":
                 self._add_comment(element)
             elif name == "fldChar":
-                text.add(_form_value(element))
+                text.add(form_value(element))
             elif name in ("drawing", "pict", "object", "AlternateContent"):
                 self._draw(element)
 
@@ -289,19 +309,12 @@ class _Document:
             height = int(value(properties, "position") or 0)
             if abs(height) >= _RAISED and len("".join(run.itertext())) <= _SCRIPT_CHARACTERS:
                 return "sup" if height > 0 else "sub"
-        return "" if aligned else self._styles.get(value(properties, "rStyle") or "", _Style()).raised
+        return "" if aligned else self._styles.get(value(properties, "rStyle") or "", Style()).raised
 
     def _symbol(self, element: Any) -> str:
-        with suppress(ValueError):
-            code = int(attribute(element, "char") or "", 16) & 0xFF
-            font = (attribute(element, "font") or "").lower()
-            symbols = _SYMBOLS if font == "symbol" else _WINGDINGS if font.startswith("wingdings") else {}
-            if code in symbols:
-                return symbols[code]
-            if font == "symbol" and 0x20 <= code < 0x41:
-                return chr(code)
-        self._symbols += 1
-        return ""
+        shown = symbol(attribute(element, "font") or "", attribute(element, "char") or "")
+        self._symbols += shown is None
+        return shown or ""
 
     def _add_note(self, reference: Any, kind: str, text: ScriptedText) -> None:
         note = self._notes[kind].get(attribute(reference, "id") or "")
@@ -334,7 +347,9 @@ class _Document:
     def _draw(self, element: Any) -> None:
         """Collect drawn text, charts and diagrams; count what is not read."""
         if local(element) == "object":
-            equations = [ole for ole in element.iter("{*}OLEObject") if "Equation" in (ole.get("ProgID") or "")]
+            equations = [
+                ole for ole in element.iter("{*}OLEObject") if "Equation" in (ole.get("ProgID") or "")
+            ]
             self._pictures += len(equations)
             self._objects += not equations
             return
@@ -367,9 +382,15 @@ def _cell_text(blocks: Iterable[_Block]) -> str:
     texts = []
     for block in blocks:
         rows = block.text.split("\n") if block.text.startswith("| ") else []
-        cells = [row[2:-2].replace("\\|", "|").replace(" | ", ", ") for row in rows if not row.startswith("| ---")]
+        cells = [
+            row[2:-2].replace("\\|", "|").replace(" | ", ", ") for row in rows if not row.startswith("| ---")
+        ]
         texts.append("; ".join(cells) if rows else one_line(block.text))
-    return "; ".join(filter(None, texts)) if any("|" in text for text in texts) else " ".join(filter(None, texts))
+    return (
+        "; ".join(filter(None, texts))
+        if any("|" in text for text in texts)
+        else " ".join(filter(None, texts))
+    )
 
 
 def _elements(parent: Any) -> Iterator[Any]:
@@ -424,50 +445,3 @@ def _drawn_elements(element: Any) -> Iterator[Any]:
             yield inner
         elif name:
             yield from _drawn_elements(inner)
-
-
-def _form_value(field: Any) -> str:
-    """The value of an old form's tick or choice, which has no text of its own."""
-    data = child(field, "ffData")
-    if (box := child(data, "checkBox")) is not None:
-        return "☒" if is_on(box, "checked" if child(box, "checked") is not None else "default") else "☐"
-    if (choice := child(data, "ddList")) is not None:
-        entries = [attribute(entry, "val") or "" for entry in choice.iter("{*}listEntry")]
-        with suppress(ValueError, IndexError):
-            return entries[int(value(choice, "result") or value(choice, "default") or 0)]
-    return ""
-
-
-def _styles(root: Any) -> dict[str, _Style]:
-    """The styles by id, with what they inherit."""
-    if root is None:
-        return {}
-    elements = {attribute(style, "styleId") or "": style for style in root.iter("{*}style")}
-    return {id_: _style(id_, elements) for id_ in elements}
-
-
-def _style(id_: str, elements: dict[str, Any]) -> _Style:
-    heading = list_id = level = raised = None
-    seen = set[str]()
-    while id_ in elements and id_ not in seen:
-        seen.add(id_)
-        element = elements[id_]
-        properties, characters = child(element, "pPr"), child(element, "rPr")
-        name = (value(element, "name") or "").lower()
-        named = _HEADING_STYLE.fullmatch(name)
-        outline = value(properties, "outlineLvl") or ""
-        if heading is None:
-            own = int(named[1]) if named else _TITLE_STYLES.get(name)
-            heading = own or (int(outline) + 1 if outline.isdigit() else None)
-        numbered = child(properties, "numPr")
-        if numbered is not None and list_id is None:
-            list_id, of_style = value(numbered, "numId"), value(numbered, "ilvl") or ""
-            level = int(of_style) if of_style.isdigit() else None
-        raised = raised or value(characters, "vertAlign")
-        id_ = value(element, "basedOn") or ""
-    return _Style(
-        heading if heading and heading < 10 else None,
-        list_id,
-        level,
-        {"superscript": "sup", "subscript": "sub"}.get(raised or "", ""),
-    )

@@ -12,17 +12,17 @@ _CHINESE = "〇一二三四五六七八九"
 _CARDINALS = (
     "Zero One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve Thirteen Fourteen Fifteen Sixteen "
     "Seventeen Eighteen Nineteen Twenty"
-).split()
+)
 _ORDINALS = (
     "Zeroth First Second Third Fourth Fifth Sixth Seventh Eighth Ninth Tenth Eleventh Twelfth Thirteenth "
     "Fourteenth Fifteenth Sixteenth Seventeenth Eighteenth Nineteenth Twentieth"
-).split()
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """start: the first number; text: such as "%1.%2"; restart: the number of the level that restarts it, 0 for
-    none, None for any above."""
+    """start: the first number; text: such as "%1.%2"; restart: the number of the level that restarts it, 0
+    for none, None for any above."""
 
     start: int = 1
     format: str = "decimal"
@@ -97,7 +97,9 @@ class Numbering:
                 above = self._level(list_id, shown)
                 number = counts.get(shown, above.start)
                 is_decimal = level.is_legal and above.format not in ("decimal", "decimalZero")
-                text = text.replace(f"%{shown + 1}", _number(number, "decimal" if is_decimal else above.format))
+                text = text.replace(
+                    f"%{shown + 1}", _number(number, "decimal" if is_decimal else above.format)
+                )
         return text.strip()
 
     def _level(self, list_id: str, index: int) -> Level:
@@ -111,13 +113,16 @@ def _levels(element: Any) -> Iterator[tuple[int, Level]]:
     for level in element.iter("{*}lvl"):
         start, restart = value(level, "start"), value(level, "lvlRestart")
         format_ = level.find(".//{*}numFmt")
-        yield int(attribute(level, "ilvl", "0") or 0), Level(
-            int(start) if start and start.isdigit() else 0,
-            attribute(format_, "val", "decimal") or "decimal",
-            attribute(child(level, "lvlText"), "val", "") or "",
-            value(level, "pStyle"),
-            is_on(level, "isLgl"),
-            int(restart) if restart and restart.isdigit() else None,
+        yield (
+            int(attribute(level, "ilvl", "0") or 0),
+            Level(
+                int(start) if start and start.isdigit() else 0,
+                attribute(format_, "val", "decimal") or "decimal",
+                attribute(child(level, "lvlText"), "val", "") or "",
+                value(level, "pStyle"),
+                is_on(level, "isLgl"),
+                int(restart) if restart and restart.isdigit() else None,
+            ),
         )
 
 
@@ -133,15 +138,19 @@ def _number(number: int, format_: str) -> str:
         case "upperLetter" | "lowerLetter" if number > 0:
             return letters(number) if format_ == "upperLetter" else letters(number).lower()
         case "ordinal":
-            last = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+            last = (
+                "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+            )
             return f"{number}{last}"
         case "cardinalText" if 0 <= number <= 20:
-            return _CARDINALS[number]
+            return _CARDINALS.split()[number]
         case "ordinalText" if 0 <= number <= 20:
-            return _ORDINALS[number]
+            return _ORDINALS.split()[number]
         case "decimalEnclosedCircle" | "decimalEnclosedCircleChinese" if 1 <= number <= 20:
             return chr(0x245F + number)
     if ("chinese" in format_.lower() or "japanese" in format_.lower()) and 0 < number < 100:
         tens, ones = divmod(number, 10)
-        return ("" if not tens else "十" if tens == 1 else f"{_CHINESE[tens]}十") + (_CHINESE[ones] if ones else "")
+        return ("" if not tens else "十" if tens == 1 else f"{_CHINESE[tens]}十") + (
+            _CHINESE[ones] if ones else ""
+        )
     return str(number)
