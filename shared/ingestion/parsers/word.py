@@ -39,25 +39,6 @@ _WRAPPERS = {"ins", "moveTo", "hyperlink", "smartTag", "customXml", "fldSimple",
 _PAGE_WORDS = {
     "page", "of", "seite", "von", "página", "pagina", "de", "di", "side", "sida", "av", "af", "strona", "z",
 }  # fmt: skip
-    [
-        "page",
-        "of",
-        "seite",
-        "von",
-        "página",
-        "pagina",
-        "de",
-        "di",
-        "side",
-        "sida",
-        "av",
-        "af",
-        "strona",
-        "z",
-        "sivu",
-        "oldal",
-    ]
-)
 # Half points above or below the line from which a short raised or lowered text is a script.
 _RAISED, _SCRIPT_CHARACTERS = 4, 4
 
