@@ -1,4 +1,4 @@
-"""administration: health, registration, the caller's orgs; for admins members, usage, jobs and events."""
+"""administration: health, registration, orgs and invitations; for admins members, usage, jobs, events."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -7,7 +7,9 @@ from starlette.responses import Response
 
 from shared.access import registration
 from shared.access.orgs_statistics_and_audit_events import (
+    answer_invitation,
     list_events,
+    list_invitations,
     list_members,
     list_orgs,
     list_usage,
@@ -16,7 +18,7 @@ from shared.access.orgs_statistics_and_audit_events import (
     remove_member,
 )
 from shared.api.app import PlatformRoutes, create_app, lambda_handler
-from shared.api.authentication import OptionalCaller, registration_only, with_scope
+from shared.api.authentication import InvitedCaller, OptionalCaller, registration_only, with_scope
 from shared.api.contracts.platform import administration as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit
@@ -63,14 +65,27 @@ def orgs(caller: AnyCaller, services: Core) -> wire.Orgs:
     return wire.Orgs.of({"data": list_orgs(services.database, caller)})
 
 
+@routes.get("/invitations")
+def invitations(caller: InvitedCaller, services: Core) -> wire.Invitations:
+    return wire.Invitations.of({"data": list_invitations(services.database, caller)})
+
+
+@routes.post("/invitations/{org_id}", status_code=204)
+def answer(caller: InvitedCaller, services: Core, org_id: UUID, body: wire.InvitationAnswer) -> Response:
+    answer_invitation(services.database, caller, str(org_id), accept=body.accept)
+    return Response(status_code=204)
+
+
 @routes.get("/usage")
 def usage(caller: Admin, services: Core, days: wire.Days = 30) -> wire.Usage:
     return wire.Usage.of({"data": list_usage(services.database, caller, days)})
 
 
 @routes.get("/members")
-def members(caller: Admin, services: Core, limit: Limit = 20, offset: Offset = 0) -> wire.Members:
-    rows, total = list_members(services.database, caller, limit, offset)
+def members(
+    caller: Admin, services: Core, limit: Limit = 20, offset: Offset = 0, invited: bool = False
+) -> wire.Members:
+    rows, total = list_members(services.database, caller, limit, offset, invited=invited)
     return wire.Members.of([wire.Member(**row) for row in rows], total, limit, offset)
 
 

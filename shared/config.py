@@ -117,10 +117,10 @@ COMMAND_VARIABLES = {
 }  # fmt: skip
 
 SettingsType = TypeVar("SettingsType", bound="AppSettings")
-# Names that the contracts give to settings, and that OpenAI's client gives to the endpoint of OPENAI_API_KEY.
+# Names that the contracts give to settings, and that OpenAI's client gives to the endpoint of OPENAI_API_KEY,
+# which counts only with that key.
 OTHER_NAMES = {
     "RAG_EMBEDDING_URL": "OPENAI_BASE_URL",
-    "RAG_OTHER_EMBEDDING_URL": "OPENAI_BASE_URL",
     "RAG_LLM_API_KEY": "LOVABLE_API_KEY",
     "RAG_RERANK_ENABLED": "RERANK_ENABLED",
     "RAG_RERANK_PROVIDER": "RERANK_PROVIDER",
@@ -338,7 +338,10 @@ def read_settings(environment: Mapping[str, str] = os.environ, /, **given: Any) 
 def _read(kind: type[SettingsType], environment: Mapping[str, str], given: Mapping[str, Any]) -> SettingsType:
     def variable(name: str) -> str | None:
         """The value of the variable, or of its other name."""
-        return environment.get(name) or environment.get(OTHER_NAMES.get(name, ""))
+        other = OTHER_NAMES.get(name, "")
+        if other == "OPENAI_BASE_URL" and not environment.get("OPENAI_API_KEY"):
+            return environment.get(name)
+        return environment.get(name) or environment.get(other)
 
     values = {name: value for name in kind.model_fields if (value := variable(name.upper()))}
     try:

@@ -89,7 +89,7 @@ class Forbidden(RagError, status=403, code="forbidden"):
 
 
 class NoOrg(Forbidden, code="no_org"):
-    """You belong to no org. Ask an admin to add you to one."""
+    """You belong to no org. Ask an admin to invite you to one."""
 
 
 class NotFound(RagError, status=404, code="not_found"):

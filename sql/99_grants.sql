@@ -5,7 +5,9 @@ grant select on rag.settings to authenticated;
 grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
 grant update (record_days) on rag.orgs to authenticated;
-grant insert (org_id, user_id, role, name), update (role, name), delete on rag.members to authenticated;
+-- The trigger rag.check_consent restricts updates further.
+grant insert (org_id, user_id, role, name, accepted_at), update (role, name, accepted_at), delete
+  on rag.members to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
 grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
@@ -108,7 +110,7 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
-  rag.version(), rag.queues(uuid[]),
+  rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
@@ -148,6 +150,7 @@ begin
       ('worker', 'rag_store_calibration(text,text,jsonb)'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
+      ('guarded', 'rag_answer_invitation(uuid,boolean)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
       ('guarded', 'rag_begin_snapshot(text)'),
       ('guarded', 'rag_begin_upload(uuid,text,bigint)'),
@@ -189,9 +192,10 @@ begin
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),
       ('guarded', 'rag_list_events(integer,integer,text,text)'),
+      ('guarded', 'rag_list_invitations()'),
       ('guarded', 'rag_list_jobs(text,integer,integer)'),
       ('guarded', 'rag_list_keys(uuid)'),
-      ('guarded', 'rag_list_members(integer,integer)'),
+      ('guarded', 'rag_list_members(integer,integer,boolean)'),
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
       ('guarded', 'rag_list_orgs()'),
@@ -234,7 +238,7 @@ begin
       ('guarded', 'rag_save_turn(uuid,uuid,uuid,text,jsonb)'),
       ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
-      ('guarded', 'rag_store_content(text,integer)'),
+      ('guarded', 'rag_store_content(text,bigint,integer)'),
       ('guarded', 'rag_store_extraction(integer,jsonb,integer)'),
       ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
       ('guarded', 'rag_summarize_records(integer)'),

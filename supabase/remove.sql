@@ -4,11 +4,13 @@
 do $$
 declare
   name text;
+  storage_table regclass;
 begin
-  for name in
-    select polname from pg_policy where polrelid = to_regclass('storage.objects') and polname like 'rag: %'
+  for name, storage_table in
+    select polname, polrelid from pg_policy
+    where polrelid in (to_regclass('storage.objects'), to_regclass('storage.buckets')) and polname like 'rag: %'
   loop
-    execute format('drop policy %I on storage.objects', name);
+    execute format('drop policy %I on %s', name, storage_table);
   end loop;
   -- Without cascade: a policy or view of yours that uses one of these functions stops the removal. The name decides:
   -- functions of yours in `public` whose names begin with rag_ are dropped, too.

@@ -27,7 +27,7 @@ SECRET = f"whsec_{'A' * 43}="
 # What a lease lets its holder call, and with what.
 LEASED: dict[str, dict[str, Any]] = {
     "rag_open_job": {},
-    "rag_store_content": {"content_hash": "0" * 64},
+    "rag_store_content": {"content_hash": "0" * 64, "size_bytes": 1},
     "rag_extend_job": {"step": "storing", "lease_seconds": 60},
     "rag_complete_job": {"document": {"title": "x", "content": "x"}, "chunks": []},
     "rag_fail_job": {"code": "processing_failed", "message": "x"},

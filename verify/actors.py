@@ -33,8 +33,8 @@ class Person:
 @dataclass(frozen=True)
 class Actors:
     """Members of the victim org: `admin`, `member` who owns the private objects, `colleague`, and `guest`,
-    who sends no request. Members of another org: `foreign_admin` and `foreign_member`. `stranger` belongs to
-    no org.
+    who sends no request. Members of another org: `foreign_admin` and `foreign_member`. `stranger` and
+    `invited` belong to no org; the victim org invites the latter.
 
     Each marker is a random string in every text of the objects of its kind: those of the victim org, those
     that are private to the member, those in the collection that the bound keys belong to, and the org itself.
@@ -52,6 +52,7 @@ class Actors:
     foreign_admin: Person
     foreign_member: Person
     stranger: Person
+    invited: Person
     marker: str
     private_marker: str
     other_marker: str
@@ -69,6 +70,7 @@ class Actors:
             self.foreign_admin,
             self.foreign_member,
             self.stranger,
+            self.invited,
         )
 
     def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -114,15 +116,13 @@ def create_actors(deployment: Deployment, memberships: Memberships = RAG_MEMBERS
     with psycopg.connect(deployment.database_url, autocommit=True) as database:
         org_id, foreign_org_id = str(uuid4()), str(uuid4())
         admin, member, colleague, guest = (_person(org_id) for _ in range(4))
-        foreign_admin, foreign_member, stranger = (
-            _person(foreign_org_id),
-            _person(foreign_org_id),
-            _person(None),
-        )
+        foreign_admin, foreign_member = (_person(foreign_org_id) for _ in range(2))
+        stranger, invited = (_person(None) for _ in range(2))
         marker, private_marker, other_marker, org_marker = (f"marker{secrets.token_hex(8)}" for _ in range(4))
         actors = Actors(
             deployment, database, deployment.signer, org_id, foreign_org_id, admin, member, colleague,
-            guest, foreign_admin, foreign_member, stranger, marker, private_marker, other_marker, org_marker,
+            guest, foreign_admin, foreign_member, stranger, invited, marker, private_marker, other_marker,
+            org_marker,
             [temporary_rows.key_id_of(org_id)],
         )  # fmt: skip
         user_ids = [person.id for person in actors.people]

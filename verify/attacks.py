@@ -15,6 +15,7 @@ from verify.victim_objects import Objects
 
 # Shorter texts occur in responses by chance.
 SHORTEST_ECHO = 8
+INVITED = "an invited user"
 REFUSALS = frozenset({401, 403, 404})
 # Codes of other statuses that refuse: the caller does not hold the lease.
 REFUSAL_CODES = ("lease_lost",)
@@ -150,6 +151,7 @@ def _outsiders(
         "a member of another org": actors.token(actors.foreign_member),
         "an admin of another org": actors.token(actors.foreign_admin),
         "a user without an org": actors.token(actors.stranger),
+        INVITED: actors.token(actors.invited),
         "a claim of the victim's org": actors.token(actors.foreign_admin, rag=claim),
         **foreign,
     }

@@ -15,6 +15,8 @@ from verify.temporary_rows import BUCKET
 
 FOLDER = Path(__file__).parent
 RELEASE = FOLDER / "catalogue.json"
+# How the names of Storage's objects in the catalogue end.
+STORAGE = ("storage.objects", "storage.buckets")
 # The functions that an adopter may replace (docs/install.md).
 MEMBERSHIPS = ("function rag.memberships()", "function rag.org_members(uuid[])")
 
@@ -45,7 +47,7 @@ def catalogue_findings(
     if bucket is None:
         # Without a bucket nothing is stored in Storage, and the migration creates no policies for it.
         release, actual = (
-            {name: entry for name, entry in objects.items() if "storage.objects" not in name}
+            {name: entry for name, entry in objects.items() if not name.endswith(STORAGE)}
             for objects in (release, actual)
         )
     findings = [

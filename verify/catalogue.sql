@@ -49,7 +49,7 @@ policies as (
   select pg_policy.*, polrelid::regclass as relation
   from pg_policy
   where polrelid in (select oid from relations)
-    or (polrelid = to_regclass('storage.objects') and polname like 'rag: %')
+    or (polrelid in (to_regclass('storage.objects'), to_regclass('storage.buckets')) and polname like 'rag: %')
 ),
 objects (name, properties) as (
   select 'schema rag', jsonb_build_object('grants', coalesce(texts, '[]'))
@@ -111,7 +111,7 @@ objects (name, properties) as (
   from pg_constraint join relations on relations.oid = conrelid where contype <> 'n'
 
   union all
-  select 'table storage.objects', jsonb_build_object('row security', relrowsecurity)
-  from pg_class where oid = to_regclass('storage.objects')
+  select format('table storage.%s', relname), jsonb_build_object('row security', relrowsecurity)
+  from pg_class where oid in (to_regclass('storage.objects'), to_regclass('storage.buckets'))
 )
 select name, properties from objects order by name collate "C";

@@ -6,6 +6,13 @@ with api_roles as (
 ),
 relations as (
   select oid from pg_class where relnamespace = 'rag'::regnamespace
+),
+owner_views as (
+  select distinct pg_class.oid, relkind, source
+  from unnest(array['storage.objects', 'storage.buckets', 'auth.users']) as source
+  join pg_depend on refclassid = 'pg_class'::regclass and refobjid = to_regclass(source)
+  join pg_rewrite on classid = 'pg_rewrite'::regclass and pg_rewrite.oid = objid join pg_class on pg_class.oid = ev_class
+  where relkind in ('v', 'm') and not coalesce(array_to_string(reloptions, ',') ~ 'security_invoker=(true|on|1)', false)
 )
 select format('role %s', rolname) as target, 'attributes' as property, format('the role has %s', attribute) as finding
 from pg_roles
@@ -54,7 +61,29 @@ where classid = 'pg_rewrite'::regclass and refclassid = 'pg_class'::regclass and
 union all
 -- A query of the parent reads the child's rows under the parent's policies.
 select format('table %s', inhrelid::regclass), 'inheritance', format('its rows are also rows of %s', inhparent::regclass)
-from pg_inherits where inhrelid in (select oid from relations) and inhparent not in (select oid from relations)
+from pg_inherits where (inhrelid in (select oid from relations)) <> (inhparent in (select oid from relations))
+
+union all
+-- A session of its own sets any claims. The members of the role postgres have these rights already.
+select format('role %s', rolname), 'membership', format('it logs in and is a member of %s: it may set the claims of any user',
+  roleid::regrole)
+from pg_auth_members join pg_roles on pg_roles.oid = member
+where roleid in (select oid from api_roles) and rolcanlogin and rolname not like 'supabase\_%'
+  and rolname not in ('authenticator', 'postgres') and not pg_has_role(member, to_regrole('postgres'), 'member')
+
+union all
+-- Not a view of the objects of one bucket.
+select format('%s %s', case relkind when 'm' then 'materialized view' else 'view' end, oid::regclass), 'security_invoker',
+  format('it reads %s as its owner', source)
+from owner_views
+where source <> 'auth.users' and pg_get_viewdef(oid) !~ '\m(bucket_)?id = '''
+
+union all
+select format('view %s', oid::regclass), 'security_invoker',
+  'a user may delete users through it, as its owner, and thereby members of orgs'
+from owner_views
+where source = 'auth.users' and pg_relation_is_updatable(oid, false) & 16 <> 0
+  and exists (select from api_roles where has_table_privilege(api_roles.oid, owner_views.oid, 'delete'))
 
 union all
 select format('publication %s', pubname), 'tables', format('it publishes rag.%s', tablename)

@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from verify.actors import Person
+from verify.actors import RAG_MEMBERS, Person
 from verify.target_deployment import Finding
 from verify.target_sweep import Attempt, Sweep
 from verify.temporary_rows import Member, Memberships, add_member, remove_member
@@ -53,7 +53,8 @@ class Row:
 
 def attack_memberships(sweep: Sweep, memberships: Memberships) -> Iterator[Finding]:
     """Findings about users who write memberships. A user without an org becomes a member of the victim org,
-    a member of another org moves there, a member becomes an admin, and users remove others."""
+    a member of another org moves there, a member becomes an admin, and users remove others. In rag.members
+    admins also add users without their consent."""
     for attack, has_succeeded in _attacks(sweep, memberships):
         sweep.attempts.append(Attempt(TARGET, attack, SUCCESS if has_succeeded else REFUSED))
         if has_succeeded:
@@ -119,6 +120,47 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
             for row in rows:
                 _attempt(database, f"delete from {row.table} where ctid = %s::tid", row.ctid)  # noqa: S608
             yield attack, not _has(database, stranger, actors.org_id)
+    if memberships == RAG_MEMBERS:
+        yield from _attacks_on_consent(sweep)
+
+
+def _attacks_on_consent(sweep: Sweep) -> Iterator[tuple[str, bool]]:
+    """An admin adds a user of another org, accepts an invitation for its user, and the user becomes an admin
+    by accepting it."""
+    actors, database = sweep.actors, sweep.actors.database
+    person, org_id = actors.colleague, actors.foreign_org_id
+    invitation = "insert into rag.members (org_id, user_id, accepted_at) values (%s, %s, null)"
+    acceptance = "update rag.members set accepted_at = now() where org_id = %s and user_id = %s"
+    promotion = (
+        "update rag.members set role = 'admin', accepted_at = now() where org_id = %s and user_id = %s"
+    )
+    addition = "insert into rag.members (org_id, user_id) values (%s, %s)"
+    for attack, caller, before, statements, role in (
+        ("an admin adds a user without consent", actors.foreign_admin, [], [addition], None),
+        (
+            "an admin accepts an invitation for its user",
+            actors.foreign_admin,
+            [invitation],
+            [acceptance],
+            None,
+        ),
+        (
+            "an invited user becomes an admin",
+            person,
+            [invitation],
+            [promotion, acceptance, promotion],
+            "admin",
+        ),
+    ):
+        with _rolled_back(database):
+            for statement in before:
+                database.execute(statement.encode(), [org_id, person.id])
+            _act_as(database, caller)
+            # As in rag_put_member, so that an update finds the row.
+            database.execute("select set_config('rag.lists_members', 'true', true)")
+            for statement in statements:
+                _attempt(database, statement, org_id, person.id)
+            yield attack, _has(database, person, org_id, role)
 
 
 def _rows_written(database: Connection) -> list[Row]:

@@ -22,9 +22,12 @@ unbound as (
 functions as (
   select *
   from (
-    select pg_proc.oid, lower(proname) as name, prosecdef, proowner, prorettype = 'trigger'::regtype as is_trigger, proconfig,
+    select pg_proc.oid, lower(proname) as name, prosecdef, proowner, prorettype = 'trigger'::regtype as is_trigger,
+      prorettype = 'event_trigger'::regtype as is_event_trigger, proleakproof, proconfig,
       regexp_replace(array_to_string(proargnames, '|'), '[^\w|]', '', 'g') as arguments,
-      lanname not in ('sql', 'plpgsql') as is_opaque,
+      lanname not in ('sql', 'plpgsql') and prokind <> 'a' as is_opaque,
+      case when pronargs = 1 and (select typtype = 'c' from pg_type where pg_type.oid = proargtypes[0])
+        then '.' || lower(proname) end as attribute,
       regexp_replace(concat_ws(' ', coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc),
         array_to_string(proconfig, ' ')), '\minsert\s+into\s+rag\.orgs\M', '', 'gi') as text,
       proowner::regrole::text like 'supabase\_%' and nspname in ('auth', 'extensions', 'graphql', 'graphql_public', 'net',
@@ -32,7 +35,7 @@ functions as (
         or exists (
           select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid and deptype = 'e') as is_known
     from pg_proc join pg_namespace on pg_namespace.oid = pronamespace join pg_language on pg_language.oid = prolang
-    where nspname !~ '^pg_' and nspname not in ('information_schema', 'rag') and prorettype <> 'event_trigger'::regtype
+    where nspname !~ '^pg_' and nspname not in ('information_schema', 'rag')
       and not (nspname = 'public' and (proname like 'rag\_%' or proname = 'is_org_member'))
   ) as of_all
   cross join lateral (select text ~* '\mrag\M|\mrag_|\mis_org_member\M' as is_naming) as named
@@ -60,6 +63,39 @@ uses (id, name) as materialized (
   from functions cross join regexp_matches(text,
     '(?:\m(?:from|join|into|update|table|only)\s+|,\s*)(?:(?:"[^"]+"|[\w$]+)\s*\.\s*)?(?:"([^"]+)"|([\w$]+))', 'gi') as found
 ),
+-- Which object runs another without a call in the text: a view, a rule, a default, a check, a cast, an operator.
+steps (class, id, next_class, next_id) as materialized (
+  select 'pg_class'::regclass::oid, ev_class, 'pg_rewrite'::regclass::oid, oid from pg_rewrite
+  union all
+  select 'pg_class'::regclass, adrelid, 'pg_attrdef'::regclass, oid from pg_attrdef
+  union all
+  select case contypid when 0 then 'pg_class'::regclass else 'pg_type'::regclass end,
+    case contypid when 0 then conrelid else contypid end, 'pg_constraint'::regclass, oid
+  from pg_constraint where contype = 'c'
+  union all
+  select 'pg_type'::regclass, type, 'pg_cast'::regclass, oid
+  from pg_cast cross join unnest(array[castsource, casttarget]) as type
+  union all
+  select classid, objid, refclassid, refobjid
+  from pg_depend
+  where classid in ('pg_rewrite'::regclass, 'pg_attrdef'::regclass, 'pg_constraint'::regclass, 'pg_cast'::regclass,
+      'pg_operator'::regclass)
+    and refclassid in ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_operator'::regclass, 'pg_type'::regclass)
+),
+parts (name, class, id) as (
+  select name, class, id
+  from (
+    select lower(relname), 'pg_class'::regclass::oid, oid, relnamespace from pg_class where relkind in ('r', 'p', 'v', 'f')
+    union all
+    select lower(typname), 'pg_type'::regclass, oid, typnamespace from pg_type where typtype = 'd' or oid in (
+      select unnest(array[castsource, casttarget]) from pg_cast)
+    union all
+    select oprname, 'pg_operator'::regclass, oid, oprnamespace from pg_operator
+  ) as named (name, class, id, namespace)
+  where namespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'rag'::regnamespace)
+  union
+  select name, next_class, next_id from parts join steps using (class, id)
+),
 -- Why the text of a function leads to schema rag, whatever rights it has.
 reasons (id, reason) as materialized (
   select oid, case
@@ -72,6 +108,13 @@ reasons (id, reason) as materialized (
       from uses join pg_class on lower(relname) = uses.name join readers on readers.id = pg_class.oid
       where relnamespace <> 'rag'::regnamespace)
       then 'it uses a view of schema rag'
+    when text ~* '\mpg_(stats(_ext\w*)?|statistic\w*|logical_slot_\w+)\M' then 'it reads statistics or changes of all tables'
+    when text ~* '\mstorage"?\s*\.\s*"?(objects|buckets)\M|\m(objects|buckets)\M.*search_path=.*\mstorage\M'
+      and text !~* '\m(bucket_)?id"?\s*=\s*''' then 'it uses objects or buckets of Storage without the id of a bucket'
+    when not is_trigger and text ~* '\mvault"?\s*\.\s*"?(decrypted_)?secrets\M' and text !~* '\mname"?\s*=\s*'''
+      then 'it reads secrets of the vault without the name of one'
+    when not is_trigger and text ~* '\mdelete\s+from\s+(only\s+)?"?auth"?\s*\.\s*"?users\M'
+      and text !~* '\mauth"?\s*\.\s*"?uid\M' then 'it deletes users other than its caller, and thereby members of orgs'
     end
   from functions
 ),
@@ -80,22 +123,44 @@ edges (caller, callee) as materialized (
   select calls.id, functions.oid from calls join functions using (name)
   union
   select uses.id, tgfoid from uses join triggers using (name)
+  union
+  -- Of an aggregate, or of a body that is parsed already.
+  select objid, refobjid from pg_depend where classid = 'pg_proc'::regclass and refclassid = 'pg_proc'::regclass
+  union
+  select functions.oid, parts.id
+  from parts join functions on strpos(lower(text), parts.name) > 0
+  where class = 'pg_proc'::regclass
+  union
+  -- row.function
+  select functions.oid, called.oid
+  from functions as called join functions on strpos(replace(lower(functions.text), '"', ''), called.attribute) > 0
 ),
 reaching (id) as (
   select id from reasons where reason is not null
+  union
+  select oid from pg_proc
+  where pronamespace = 'rag'::regnamespace
+    or (pronamespace = 'public'::regnamespace and (proname like 'rag\_%' or proname = 'is_org_member'))
   union
   select caller from reaching join edges on callee = reaching.id
 ),
 -- `executed`: how a caller gets the function to run; null: in no way.
 judged as (
   select functions.*, signature, reaching.id is not null as is_reaching, proowner in (select oid from unbound) as is_unbound,
-    case when is_trigger
-      then (select 'it runs by the trigger ' || string_agg(format('%s on %s', tgname, tgrelid::regclass), ', ' order by tgname)
+    case
+      when is_event_trigger then (select 'it runs by the event trigger ' || string_agg(evtname, ', ' order by evtname)
+        from pg_event_trigger where evtfoid = functions.oid and evtenabled <> 'D')
+      when is_trigger
+        then (select 'it runs by the trigger ' || string_agg(format('%s on %s', tgname, tgrelid::regclass), ', ' order by tgname)
         from triggers where tgfoid = functions.oid)
       else (select string_agg(rolname, ', ' order by rolname) || ' may execute it'
-        from api_roles where has_function_privilege(api_roles.oid, functions.oid, 'execute'))
+        from api_roles where has_function_privilege(api_roles.oid, functions.oid, 'execute') or exists (
+          -- The owner of an aggregate executes its functions.
+          select from pg_aggregate
+          where functions.oid in (aggtransfn, aggfinalfn, aggcombinefn, aggmtransfn, aggminvtransfn, aggmfinalfn)
+            and has_function_privilege(api_roles.oid, aggfnoid, 'execute')))
     end as executed,
-    coalesce(reason, 'it leads to schema rag by a function or a trigger') as reason
+    coalesce(reason, 'it leads to schema rag by a function, or by an object that runs one') as reason
   from functions
   cross join lateral (select format('function %s', functions.oid::regprocedure)) as named (signature)
   left join reasons on reasons.id = functions.oid left join reaching on reaching.id = functions.oid
@@ -103,8 +168,26 @@ judged as (
 select signature as target, 'security definer' as property,
   format('it runs as %s, whom row security does not bind; %s; %s', proowner::regrole, executed,
     case when is_reaching then reason else 'nothing in its text leads to schema rag: read it' end) as finding,
-  is_reaching as is_difference
-from judged where prosecdef and is_unbound and executed is not null
+  is_reaching and not is_event_trigger as is_difference
+from judged where prosecdef and is_unbound and executed is not null and not (is_event_trigger and is_naming)
+
+union all
+-- One that builds statements, for example to enable row security of new tables, is usual.
+select signature, 'event trigger', format('%s; %s', executed, reason), true
+from judged where is_event_trigger and is_naming and executed is not null
+
+union all
+-- The planner may call it before the policies, on rows of others.
+select signature, 'leakproof', executed, true from judged where proleakproof and executed is not null
+
+union all
+select signature, 'settings', format('it shows a setting of its caller''s choice, and there are secret ones; %s', executed), true
+from judged
+where executed is not null and text ~* format('\mcurrent_setting"?\s*\(\s*(%s|\$\d+)\s*[,)]', nullif(arguments, ''))
+  and exists (
+    select from pg_db_role_setting cross join unnest(setconfig) as setting
+    where split_part(setting, '=', 1) ~* 'secret|password|key'
+      and setdatabase in (0, (select oid from pg_database where datname = current_database())))
 
 union all
 -- A cascade writes the rows of the referencing table as that table's owner, and its triggers run with these rights.
@@ -116,13 +199,16 @@ where not prosecdef and is_reaching and relowner in (select oid from unbound) an
   where conrelid = tgrelid and contype = 'f' and (confdeltype in ('c', 'n', 'd') or confupdtype in ('c', 'n', 'd')))
 
 union all
--- Policies read the user of the claims, which the caller of such a function could choose.
-select signature, 'claims', format('it may set the claims of another user; %s', executed), true
+-- Policies read the user of the claims, which the caller of such a function could choose. The session may change to any
+-- role of authenticator's.
+select signature, 'claims', format('it may set the claims of another user, or another role; %s', executed), true
 from judged
 where executed is not null and (
-  exists (select from unnest(proconfig) as setting where setting ~ '^(request|rag)\.')
+  exists (select from unnest(proconfig) as setting where setting ~ '^((request|rag)\.|role=)')
   or text ~* '\mset\s+((local|session)\s+)?"?(request|rag)"?\s*\.'
-  or text ~* '\mset_config"?\s*\(\s*(?!\s)(?!''(?!(request|rag)\.))'
+  -- Not the column of an update.
+  or text ~* '\mset\s+((local|session)\s+role\M|role\s+(?!=)|session\s+authorization\M)|\mreset\s+role\M'
+  or text ~* '\mset_config"?\s*\(\s*(?!\s)(?!''(?!(request|rag)\.|role''))'
   or text ~* format('\mexecute\s+(%s|\$\d+)\s*(;|into\M|using\M|loop\M)', nullif(arguments, '')))
 
 union all

@@ -6,8 +6,9 @@ from functools import cache
 from pathlib import Path
 
 TABLE = Path(__file__).with_suffix(".json")
-# The worker is also the look-up of keys: a token for one purpose.
-CALLERS = ("member", "admin", "worker")
+# The worker is also the look-up of keys: a token for one purpose. `invited` is a user without an org, whom
+# the victim org invites.
+CALLERS = ("invited", "member", "admin", "worker")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ TOLERANCE = 1e-6
 # Members by the product's own table, and users who added documents: an adopter may have a table of
 # memberships of their own.
 USERS = """
-select user_id from rag.members where org_id = %(org)s
+select user_id from rag.members where org_id = %(org)s and accepted_at is not null
 union
 select created_by from rag.documents where org_id = %(org)s and created_by in (select id from auth.users)
 limit 50

@@ -46,6 +46,14 @@ OPEN_TO_BROWSERS = {
 # Targets that a key with any scope may call.
 OPEN_TO_EVERY_SCOPE = {"GET /v1/orgs", "rag_list_orgs"}
 
+# Targets of a user whom an org invites, who may belong to no org.
+OF_THE_INVITED = {
+    "GET /v1/invitations",
+    "POST /v1/invitations/{org_id}",
+    "rag_list_invitations",
+    "rag_answer_invitation",
+}
+
 # Targets whose rightful request shows and changes nothing that is recognised: counters, states, links, files.
 WITHOUT_EFFECT = {
     "GET /metrics",
@@ -99,6 +107,7 @@ BODIES: dict[str, Example] = {
         "user_id": values["guest_id"],
         "name": f"new {values['marker']}",
     },
+    "POST /v1/invitations/{org_id}": lambda _: {"accept": False},
     "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
     "POST /v1/records/{record_id}/feedback": lambda values: {"reason": f"new {values['marker']}"},
     "POST /v1/sources": lambda _: {"address": ADDRESS},
@@ -187,6 +196,8 @@ ARGUMENTS: dict[str, Example] = {
     "rag_similar": lambda values: {
         "document_id": values["document_id"], "chunk_id": None, "query_text": None, "query_vector": None,
     },
+    "rag_answer_invitation": lambda _: {"accept": False},
+    "rag_list_members": lambda _: {"invited": False},
     "rag_put_member": lambda values: {
         "user_id": values["guest_id"], "role": "member", "name": f"new {values['marker']}",
     },
@@ -250,7 +261,7 @@ ARGUMENTS: dict[str, Example] = {
             "slope": 9, "intercept": 9, "high": 0, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0,
         },
     },
-    "rag_store_content": lambda _: {"content_hash": _digest()},
+    "rag_store_content": lambda _: {"content_hash": _digest(), "size_bytes": 1},
     "rag_extend_job": lambda _: {"step": "storing", "lease_seconds": 60},
     "rag_complete_job": lambda values: {"document": _document(values), "chunks": [_chunk(values, QUESTION)]},
     "rag_fail_job": lambda _: {"code": "processing_failed", "message": "x"},

@@ -123,9 +123,10 @@ def _attack_public_route(sweep: Sweep, group: Group, route: route_operations.Rou
 
 
 def _callers(sweep: Sweep, route: route_operations.Route) -> dict[str, dict[str, str]]:
-    """Authorized callers: the owner of the private objects, an admin, and the operator."""
+    """Authorized callers: the owner of the private objects, an admin, an invited user, and the operator."""
     actors = sweep.actors
-    tokens = {"member": actors.token(actors.member), "admin": actors.token(actors.admin)}
+    people = {"member": actors.member, "admin": actors.admin, "invited": actors.invited}
+    tokens = {name: actors.token(person) for name, person in people.items()}
     if route.name in request_examples.OPERATORS:
         token = _operators_token(sweep, route)
         tokens = {"operator": token} if token else {}

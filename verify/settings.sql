@@ -74,6 +74,10 @@ from unnest(array['request.jwt.claim', 'request.jwt.claim.sub', 'request.jwt.cla
 where current_setting(name, true) <> '' and not exists (select from role_settings where role_settings.name = name)
 
 union all
+select 'database ' || current_database(), name, 'triggers and foreign keys are off in all sessions'
+from pg_settings where name = 'session_replication_role' and reset_val <> 'origin'
+
+union all
 -- White space, parentheses and a semicolon make no difference.
 select format('function %s', signature), 'body',
   'it is no version of Supabase''s: policies and functions read the caller from it'

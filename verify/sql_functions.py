@@ -103,7 +103,10 @@ def tables(actors: Actors) -> list[Table]:
         "select from pg_rewrite "
         "join pg_depend on objid = pg_rewrite.oid and classid = 'pg_rewrite'::regclass "
         "join pg_class as source on source.oid = refobjid and refclassid = 'pg_class'::regclass "
-        "where ev_class = pg_class.oid and source.relnamespace = 'rag'::regnamespace) "
+        "where ev_class = pg_class.oid and source.relnamespace = 'rag'::regnamespace "
+        # Of a view that reads as its caller, row security decides.
+        "and not coalesce(array_to_string(pg_class.reloptions, ',') "
+        "~ 'security_invoker=(true|on|1)', false)) "
         "from pg_class join pg_namespace as schema on schema.oid = relnamespace "
         "where nspname in ('rag', 'auth', 'storage', 'public') and relkind in ('r', 'p', 'v', 'm', 'f') "
         "and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e') order by 1, 2"

@@ -57,6 +57,7 @@ def _ask_for_membership(sweep: Sweep, function: sql_functions.SqlFunction) -> It
         (actors.member, "true"),
         (actors.foreign_admin, "false"),
         (actors.stranger, "false"),
+        (actors.invited, "false"),
     ):
         response = sweep.attempt(function.name, "membership", request, bearer(actors.token(person)))
         if response.text != answer:
@@ -153,6 +154,7 @@ def _callers_of_functions(sweep: Sweep) -> dict[str, dict[str, str]]:
     tokens = {
         "member": actors.token(actors.member),
         "admin": actors.token(actors.admin),
+        "invited": actors.token(actors.invited),
         "the worker with a job": actors.key_token(actors.admin, writing, lease=values["job_lease"]),
         "the worker with an extraction": actors.key_token(
             actors.admin, writing, lease=values["extraction_lease"]

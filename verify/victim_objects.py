@@ -77,6 +77,7 @@ class ObjectFactory:
             actors.org_id,
             private_document_id,
         )
+        self._invite()
         waiting_id = self._waiting_document(collection_id)
         session_id = self._session(collection_id)
         webhook_id, delivery_id = self._webhook(collection_id)
@@ -148,7 +149,7 @@ class ObjectFactory:
         ]
         statement = "delete from rag.collections where org_id = %s and id <> all (%s::uuid[])"
         self._actors.sql(statement, self._actors.org_id, [self.other_id, *collections])
-        # An admin of another org may add every user to that org.
+        # An admin of another org may invite every user to that org.
         guest = self._actors.guest
         self._actors.sql(
             "delete from rag.members where user_id = %s and org_id <> %s", guest.id, guest.org_id
@@ -174,7 +175,8 @@ class ObjectFactory:
             "and 2 = (select count(*) from pg_attribute where attrelid = pg_class.oid "
             "and attname in ('org_id', 'id') and atttypid = 'uuid'::regtype)"
         )
-        ids = {actors.org_id, actors.admin.id, actors.member.id, actors.colleague.id, actors.guest.id}
+        people = (actors.admin, actors.member, actors.colleague, actors.guest, actors.invited)
+        ids = {actors.org_id, *(person.id for person in people)}
         for (table,) in tables:
             rows = actors.sql(f"select id from rag.{table} where org_id = %s", actors.org_id)  # noqa: S608
             ids |= {str(row_id) for (row_id,) in rows}
@@ -240,6 +242,13 @@ class ObjectFactory:
         statement = "insert into rag.members (org_id, user_id) values (%s, %s) on conflict do nothing"
         self._actors.sql(statement, guest.org_id, guest.id)
         return guest.id
+
+    def _invite(self) -> None:
+        statement = (
+            "insert into rag.members (org_id, user_id, accepted_at) values (%s, %s, null) "
+            "on conflict (org_id, user_id) do update set accepted_at = null"
+        )
+        self._actors.sql(statement, self._actors.org_id, self._actors.invited.id)
 
     def _session(self, collection_id: str) -> str:
         actors = self._actors

@@ -1,23 +1,11 @@
 """Command `mcp`: the MCP server of a deployment over standard input and output, for clients without HTTP."""
 
 import argparse
-from typing import Any
 
-import anyio
 import httpx
-import httpx2
-import mcp_types as protocol
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 
 from local.operations.api_client import ApiClient
-from shared.clients.proxies import proxy_of_url
-from shared.config import PRODUCT
 
-# Long enough for an answer of a slow model.
-TIMEOUT_SECONDS = 300
 PING = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
 
 
@@ -29,49 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(client: httpx.Client, options: argparse.Namespace) -> None:
     # A wrong address or credential has a message of its own here.
     ApiClient(client).request("POST", "mcp", json=PING, headers={"Accept": "application/json"})
-    anyio.run(_serve, str(client.build_request("POST", "mcp").url), client.headers["Authorization"])
+    # The SDK's types take longer to import than all other commands together.
+    from local.operations.mcp_proxy import serve
 
-
-async def _serve(url: str, authorization: str) -> None:
-    """Pass each request on to the deployment."""
-    async with (
-        httpx2.AsyncClient(
-            headers={"Authorization": authorization},
-            timeout=TIMEOUT_SECONDS,
-            proxy=proxy_of_url(url),
-            # With the certificate authorities of the environment, without its proxies.
-            verify=httpx.create_ssl_context(),
-            trust_env=False,
-        ) as http,
-        Client(streamable_http_client(url, http_client=http)) as client,
-        stdio_server() as (read, write),
-    ):
-        server = _server(client)
-        await server.run(read, write, server.create_initialization_options())
-
-
-def _server(client: Client) -> Server[Any]:
-    async def list_tools(_: Any, __: Any) -> protocol.ListToolsResult:
-        return await client.list_tools()
-
-    async def call_tool(_: Any, call: protocol.CallToolRequestParams) -> protocol.CallToolResult:
-        return await client.call_tool(call.name, call.arguments)
-
-    async def list_resources(_: Any, __: Any) -> protocol.ListResourcesResult:
-        return await client.list_resources()
-
-    async def list_templates(_: Any, __: Any) -> protocol.ListResourceTemplatesResult:
-        return await client.list_resource_templates()
-
-    async def read_resource(_: Any, read: protocol.ReadResourceRequestParams) -> protocol.ReadResourceResult:
-        return await client.read_resource(read.uri)
-
-    return Server(
-        PRODUCT,
-        instructions=client.instructions,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-    )
+    serve(str(client.build_request("POST", "mcp").url), client.headers["Authorization"])

@@ -4,6 +4,7 @@ import { Administration } from "./administration.js";
 import { Api } from "./api.js";
 import { Desk } from "./desk.js";
 import { byId } from "./dom.js";
+import * as invitations from "./invitations.js";
 import { clear, notice, view } from "./page.js";
 import * as signin from "./signin.js";
 
@@ -55,11 +56,22 @@ async function signIn(token, questions) {
     if (attempt === attempts && !problem.isPassing) {
       const prefix = problem.isExpired ? "This token or key is not accepted. " : "";
       const id = problem.code === "no_org" && signin.who(token).sub;
-      await offerSignIn(prefix + problem.message, id ? `Your user id: ${id}` : "");
+      const offered = offerSignIn(prefix + problem.message, id ? `Your user id: ${id}` : "");
+      if (id) void showInvitations(api, token, questions);
+      await offered;
       return;
     }
   }
   if (attempt === attempts) enter(api, token, questions, orgs);
+}
+
+function showInvitations(api, token, questions) {
+  const attempt = attempts;
+  const join = () => {
+    leave();
+    return signIn(token, questions);
+  };
+  return invitations.show(api, () => attempt === attempts, join);
 }
 
 function enter(api, token, questions, orgs) {
@@ -79,6 +91,8 @@ function enter(api, token, questions, orgs) {
   byId("who").textContent = who.name;
   desk.load();
   void administration.open();
+  // An API key has no invitations.
+  if (who.sub) void showInvitations(api, token, questions);
   byId("question").focus();
 }
 

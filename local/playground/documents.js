@@ -135,6 +135,7 @@ export class Documents {
       ),
       el("button", { type: "button", class: "plain", "aria-label": `Delete document: ${title}`, text: "✕", onclick: () => this.#delete(row, title) }),
       row.status !== "completed" && el("p", { class: `detail ${row.status}`, text: state }),
+      row.notes.length > 0 && el("p", { class: "detail", text: row.notes.join(" ") }),
     );
   }
 

@@ -3,7 +3,7 @@
 import { byId, show } from "./dom.js";
 
 // Ids of the elements that show a user's data, beside forms.
-const PLACES = ["collections", "documents", "documents-count", "failed", "failed-count", "uploads", "sessions", "results", "graph-view", "passage", "org", "into", "users-list", "who", "admin"];
+const PLACES = ["collections", "documents", "documents-count", "failed", "failed-count", "uploads", "sessions", "results", "graph-view", "passage", "org", "into", "users-list", "who", "admin", "invitations-list"];
 
 export function notice(text) {
   byId("notice").textContent = text;
@@ -35,7 +35,7 @@ export function clear() {
   for (const details of document.querySelectorAll("#desk details")) details.open = false;
   for (const more of ["more-documents", "more-sessions"]) byId(more).hidden = true;
   byId("document-name").value = "";
-  for (const place of ["org-field", "into-field", "document-name", "failed-uploads"]) byId(place).hidden = true;
+  for (const place of ["org-field", "into-field", "document-name", "failed-uploads", "invitations"]) byId(place).hidden = true;
   notice("");
   busy(false);
   view("ask");

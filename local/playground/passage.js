@@ -70,7 +70,7 @@ function spanned(text, chunk) {
 function describe(about, collection) {
   const facts = [collection, about.filename, about.content_type, about.owner_id && "private", about.processing_info?.document_type];
   const metadata = Object.entries(about.metadata).map(([key, value]) => `${key}: ${plain(value)}`);
-  return [...facts.filter(Boolean), ...metadata].join(" · ");
+  return [...facts.filter(Boolean), ...metadata, ...about.notes].join(" · ");
 }
 
 function plain(value) {

@@ -35,7 +35,7 @@ export class Uploads {
       const { id } = await this.#api.post("/api/v1/documents", form);
       const ended = await this.#watch(id, show);
       if (ended.status === "failed") show("failed", "failed", ended.error?.message);
-      else show(`ready: ${count(ended.chunk_count, "chunk")}`, "completed");
+      else show(`ready: ${count(ended.chunk_count, "chunk")}`, "completed", ended.notes.join(" "));
     } catch (problem) {
       show("failed", "failed", problem.message);
       if (problem.isExpired) this.#onProblem(problem);

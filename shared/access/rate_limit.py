@@ -86,6 +86,8 @@ class RateLimitCheck:
     # Those of tokens that the caller's org has used up today.
     exceeded_quotas: frozenset[str] = frozenset()
     has_org: bool | None = None
+    # Whether a user who belongs to no org is refused.
+    needs_org: bool = True
 
     def count(self) -> None:
         """The one round trip. Raises a RagError."""
@@ -213,7 +215,7 @@ def check_rate_limit(request: Request, check: RateLimitCheck, refusals: RefusalC
         if getattr(request.state, "view_rate_limit", None) is None:
             # slowapi ignores limits that it cannot read. No request is admitted that way.
             raise DatabaseFailed
-        if not check.has_org:
+        if check.needs_org and not check.has_org:
             raise NoOrg
     except RateLimitExceeded:
         refusals.add(check)

@@ -34,7 +34,7 @@ def register(auth: Auth, verifier: Verifier, database: Database, email: str, pas
         if error.code != NoOrg.code:
             raise RegisteredWithoutKey(log_reason=error.log_reason) from error
         raise NoOrg(
-            f"The user {caller.user_id} is registered, and is a member of no org. Ask an admin to add the "
-            "user to one, sign in, and create an API key with POST /api/keys."
+            f"The user {caller.user_id} is registered, and is a member of no org. Ask an admin to invite "
+            "the user to one, sign in, accept, and create an API key with POST /api/keys."
         ) from None
     return Registration(caller.user_id, user.email, key["key"])

@@ -40,16 +40,24 @@ Authorization = Annotated[str | None, Header()]
 
 
 def _rag_caller(request: Request, services: Core, authorization: Authorization = None) -> Principal:
-    with step("authenticate"):
-        if is_key(bearer(authorization)):
-            raise Unauthorized("This route takes no API keys. Send a signed-in user's token.")
-        caller = services.verifier.principal(authorization)
+    caller = _user(services, authorization)
     _limit(request, services, caller, "rag", services.settings.rag_rate_limit_rag)
     return caller
 
 
 # A user: for handlers of the rag pair. Raises Unauthorized, KeysUnavailable, RateLimited, NoOrg.
 Caller = Annotated[Principal, Depends(_rag_caller)]
+
+
+def _invited_caller(request: Request, services: Core, authorization: Authorization = None) -> Principal:
+    caller = _user(services, authorization)
+    rate = services.settings.rag_rate_limit_api
+    _limit(request, services, caller, "api", rate, needs_org=False)
+    return caller
+
+
+# A user, also one without an org. Raises Unauthorized, KeysUnavailable, RateLimited.
+InvitedCaller = Annotated[Principal, Depends(_invited_caller)]
 
 
 async def in_authorization(authorization: Authorization = None) -> str | None:
@@ -196,6 +204,13 @@ def require_keys(services: Core) -> ApiKeyAuthenticator:
     return services.api_key_authenticator
 
 
+def _user(services: Services, authorization: str | None) -> Principal:
+    with step("authenticate"):
+        if is_key(bearer(authorization)):
+            raise Unauthorized("This route takes no API keys. Send a signed-in user's token.")
+        return services.verifier.principal(authorization)
+
+
 def _key_or_user(services: Services, authorization: str | None) -> Principal:
     credential = bearer(authorization)
     if is_key(credential):
@@ -207,9 +222,12 @@ def _key_or_user(services: Services, authorization: str | None) -> Principal:
     return services.verifier.principal(authorization)
 
 
-def _limit(request: Request, services: Services, caller: Principal, bucket: str, rate: str) -> None:
+def _limit(
+    request: Request, services: Services, caller: Principal, bucket: str, rate: str, *, needs_org: bool = True
+) -> None:
     request.state.recording_target = services.database, partial(principal_at_end, services.signer, caller)
-    check = RateLimitCheck(services.database, caller, request.app.state.function, bucket, parse(rate))
+    function = request.app.state.function
+    check = RateLimitCheck(services.database, caller, function, bucket, parse(rate), needs_org=needs_org)
     with step("limit"):
         check_rate_limit(request, check, services.refusals)
     request.state.token_usage.exceeded = check.exceeded_quotas

@@ -1,7 +1,7 @@
 """Rarest noun of a question that an answer's sentences do not mention.
 
 The sentence may tell a neighbouring fact: the wave limit in the place of the wind limit. Verbs and adjectives
-are too often replaced by others of the same meaning, so a word counts behind an article or a preposition and
+are too often replaced by others of the same meaning, so a word counts only after an article or preposition or
 before a word that is mentioned, and only where the sentences mention half of the question's words.
 """
 
@@ -18,6 +18,8 @@ from shared.types import GeneratedText, Match
 _BEFORE_NOUNS = word_sets(__file__)["before_nouns"]
 _HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 MIN_SHARE = 0.5
+# A longer text is no question.
+MAX_WORDS = 60
 # An inflected form differs in its last letters: bus and buses, city and cities.
 MIN_PREFIX, MAX_SUFFIX = 3, 3
 
@@ -31,12 +33,15 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
         return None
     context = [f"{match.title} {match.section_title} {match.header}" for match in quoted]
     headings = [line for match in quoted for line in _HEADING.findall(match.text)]
-    mentioned = _words(" ".join((*texts, *context, *headings)))
     words = WORDS.findall(question)
+    if len(words) > MAX_WORDS:
+        return None
+    mentioned = _words(" ".join((*texts, *context, *headings)))
+    stems = frozenset(map(stem, mentioned))
     ignored = STOPWORDS | FUNCTION_WORDS[language_of(question)]
     is_content = [len(word) >= MIN_PREFIX and word.casefold() not in ignored for word in words]
     is_missing = [
-        content and not _is_mentioned(word.casefold(), mentioned)
+        content and not _is_mentioned(word.casefold(), mentioned, stems)
         for word, content in zip(words, is_content, strict=True)
     ]
     if sum(is_missing) > (1 - MIN_SHARE) * sum(is_content):
@@ -63,12 +68,11 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(WORDS.findall(text.casefold()))
 
 
-def _is_mentioned(word: str, words: frozenset[str]) -> bool:
-    """Whether the words have this one, in any form, perhaps in a compound."""
+def _is_mentioned(word: str, words: frozenset[str], stems: frozenset[str]) -> bool:
+    """Whether the words have this one, in any form, perhaps in a compound. `stems`: those of the words."""
     own = stem(word)
-    return word in words or any(
-        stem(other) == own or (len(own) >= LETTERS and own in other) or _is_inflected(word, other)
-        for other in words
+    return own in stems or any(
+        (len(own) >= LETTERS and own in other) or _is_inflected(word, other) for other in words
     )
 
 

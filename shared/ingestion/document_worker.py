@@ -240,8 +240,8 @@ class Worker:
         else:
             return base64.b64decode(opened["bytes"])
         row["size_bytes"] = len(data)
-        content = {"content_hash": hashlib.sha256(data).hexdigest(), "lease_seconds": LEASE_SECONDS}
-        self._jobs.call(job, "rag_store_content", content)
+        content = {"content_hash": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
+        self._jobs.call(job, "rag_store_content", {**content, "lease_seconds": LEASE_SECONDS})
         return data
 
     def _object(self, job: Job, path: str, max_bytes: int | None) -> bytes:

@@ -14,6 +14,7 @@ from shared.ingestion.parsers.ocr import is_installed
 from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, decode_text, size_error
 from shared.models.transcription import Transcriber
 from shared.text.normalize import clean, clean_line, is_blank
+from shared.text.superscripts import markdown_with_scripts
 
 NO_TRANSCRIPTION = (
     "This deployment cannot transcribe sound and video. Set RAG_TRANSCRIPTION_KEY, or upload a text."
@@ -47,11 +48,13 @@ def convert(
         raise UnreadableDocument("The file is empty. Upload a file with text.", code="empty_file")
     kind = file_kind(data, filename, content_type)
     if kind in TEXTS:
-        text = decode_text(data)
+        text, notes = _decoded(data)
         if len(text) > MAX_CHARACTERS:
             raise size_error()
+        if kind == "markdown":
+            text = markdown_with_scripts(text)
         heading = _HEADING.match(text) if kind == "markdown" else None
-        return _joined(kind, [(None, text)], heading[1] if heading else "")
+        return replace(_joined(kind, [(None, text)], heading[1] if heading else ""), notes=notes)
     if kind == "sound":
         if transcriber is None:
             raise _unsupported_here(NO_TRANSCRIPTION)
@@ -62,6 +65,15 @@ def convert(
     converted = _joined(kind, parsed["parts"], parsed["title"] or "")
     metadata = {name: text for name, value in parsed["metadata"].items() if (text := clean_line(value))}
     return replace(converted, metadata=metadata, notes=bounded_notes(parsed["notes"]))
+
+
+def _decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
+    try:
+        return decode_text(data), ()
+    except UnreadableDocument:
+        # The detection of encodings is a library of the parsers.
+        parsed = parse_in_subprocess("text", data)
+        return parsed["parts"][0][1], bounded_notes(parsed["notes"])
 
 
 def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ Guarded by tests/shared/library_patches/test_pptx.py.
 """
 
 import sys
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 
 def replace_missing_pillow() -> None:
     """Must precede the import of pptx."""
-    if find_spec("PIL") is None:
+    if "PIL" not in sys.modules and find_spec("PIL") is None:
         pillow: Any = ModuleType("PIL")
+        pillow.__spec__ = ModuleSpec("PIL", None)
         pillow.Image = pillow.ImageFont = None
         sys.modules["PIL"] = pillow

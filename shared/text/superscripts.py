@@ -15,6 +15,17 @@ _ENDS = re.compile(r"(?:\d\.?|\b[MNmn])$")
 _ELEMENT = re.compile(r"<(su[pb])(?:\s[^<>]*)?>((?:(?!</?su[pb]\b)[^\n]){0,80}?)</\1>", re.IGNORECASE)
 
 
+def markdown_with_scripts(text: str) -> str:
+    """The text of Markdown with_scripts, except lines with code."""
+    lines, is_code = text.splitlines(keepends=True), False
+    for index, line in enumerate(lines):
+        if line.lstrip().startswith(("```", "~~~")):
+            is_code = not is_code
+        elif not is_code and "`" not in line:
+            lines[index] = with_scripts(line)
+    return "".join(lines)
+
+
 def with_scripts(text: str) -> str:
     """The text with characters, ^ or _ instead of the HTML elements sup and sub."""
     while (rest := _ELEMENT.sub(_written, text)) != text:

@@ -100,7 +100,7 @@ begin
   if current_user = 'authenticated' and not exists (select from rag.current_org_ids())
     and auth.uid() is not null and auth.jwt() -> 'rag' -> 'lease' is null
   then
-    raise exception 'You belong to no org. Ask an admin to add you to one.' using errcode = 'PT403', detail = 'no_org';
+    raise exception 'You belong to no org. Ask an admin to invite you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
 end;
 $$;

@@ -1,6 +1,6 @@
 -- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
--- members (SQL editor, seed, own back office), an org's admins write its members too (45_manage_members.sql); signed-in
--- callers read their own rows.
+-- members (SQL editor, seed, own back office), an org's admins invite users (45_manage_members.sql); signed-in callers read
+-- their own rows. An invitation is a row without accepted_at: it is no membership, and only the invited user accepts it.
 --
 -- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
 -- own (and rag.org_members(), if the list of members is to show theirs). Everything else asks
@@ -36,15 +36,18 @@ create table rag.members (
   role text not null default 'member' check (role in ('admin', 'member')),
   name text check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   created_at timestamptz not null default now(),
+  accepted_at timestamptz default now(),
   primary key (org_id, user_id)
 );
 
-comment on table rag.members is 'Members of orgs and their roles, written by the deployer and by admins.';
+comment on table rag.members is 'Members of orgs and their roles, and invitations. Written by the deployer and by admins.';
 comment on column rag.members.name is
   'The member''s name or address, for the org''s admins. Null: they see the user''s id.';
+comment on column rag.members.accepted_at is
+  'Null: an invitation, which the user has not accepted, and which gives no right. A row of the deployer''s is accepted.';
 
--- memberships(): where user_id = auth.uid()
-create index members_by_user on rag.members (user_id) include (org_id, role);
+-- memberships() and the policy of rag.orgs: where user_id = auth.uid()
+create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
 
 alter table rag.orgs enable row level security;
 alter table rag.orgs force row level security;
@@ -57,7 +60,7 @@ language sql stable security invoker set search_path = ''
 begin atomic
   select members.org_id, members.role
   from rag.members
-  where members.user_id = (select auth.uid());
+  where members.user_id = (select auth.uid()) and members.accepted_at is not null;
 end;
 
 comment on function rag.memberships is
@@ -147,6 +150,12 @@ create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
 
+create policy "invited users read the org" on rag.orgs
+  for select to authenticated
+  using (id = any (array(
+    select members.org_id from rag.members
+    where members.user_id = (select auth.uid()) and members.accepted_at is null)));
+
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
 
@@ -169,7 +178,7 @@ language sql stable security invoker set search_path = ''
 begin atomic
   select members.org_id, members.user_id, members.role, members.name, members.created_at
   from rag.members
-  where members.org_id = any (org_members.org_ids);
+  where members.org_id = any (org_members.org_ids) and members.accepted_at is not null;
 end;
 
 comment on function rag.org_members is

@@ -1,10 +1,12 @@
 -- Changes of rag.members by an org's admins, where the deployment keeps its memberships in that table. The caller's own
 -- rights decide: auth.users is not readable, so a user is named by id. No admin changes or removes the own membership,
--- so that every org keeps an admin; other members may leave.
+-- so that every org keeps an admin; other members may leave. Admins invite: a user whom another org could add without
+-- consent would find its documents in every search (46_invitations.sql).
 
-create policy "admins add members to their orgs" on rag.members
+create policy "admins invite users to their orgs" on rag.members
   for insert to authenticated
-  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null
+    and accepted_at is null);
 
 create policy "admins change the other members of their orgs" on rag.members
   for update to authenticated
@@ -13,9 +15,10 @@ create policy "admins change the other members of their orgs" on rag.members
   with check (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
     and (select rag.bound_collection()) is null);
 
-create policy "admins remove the other members of their orgs, and members leave" on rag.members
+create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated
-  using (case when user_id = (select auth.uid()) then role <> 'admin' and (select rag.caller_id()) = user_id
+  using (case when user_id = (select auth.uid())
+    then (role <> 'admin' or accepted_at is null) and (select rag.caller_id()) = user_id
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create function rag.manage_members(org_id uuid)
@@ -25,7 +28,8 @@ as $$
 begin
   perform rag.require_admin(org_id);
   if not exists (
-    select from rag.members where members.org_id = manage_members.org_id and members.user_id = auth.uid())
+    select from rag.members
+    where members.org_id = manage_members.org_id and members.user_id = auth.uid() and members.accepted_at is not null)
   then
     raise exception 'This deployment keeps its members in a table of its own. Change them there.'
       using errcode = 'PT409', detail = 'members_elsewhere';
@@ -60,9 +64,15 @@ begin
   elsif user_id = auth.uid() then
     raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
       using errcode = 'PT409', detail = 'own_membership';
+  elsif (
+    select count(*) filter (where members.accepted_at is null) >= 100 and not bool_or(members.user_id = user_id)
+    from rag.members where members.org_id = org)
+  then
+    raise exception 'The org has 100 open invitations. Remove some of them first.'
+      using errcode = 'PT409', detail = 'too_many_invitations';
   end if;
-  insert into rag.members as present (org_id, user_id, role, name)
-  values (org, user_id, role, name)
+  insert into rag.members as present (org_id, user_id, role, name, accepted_at)
+  values (org, user_id, role, name, null)
   on conflict on constraint members_pkey do update set role = excluded.role, name = excluded.name;
 exception
   when foreign_key_violation or not_null_violation then
@@ -71,8 +81,9 @@ end;
 $$;
 
 comment on function public.rag_put_member is
-  'Add a user to an org that the caller administers, or replace the member''s role and name. PT403 for a caller who is no '
-  'admin; PT404 for an unknown user; PT409 for the own membership, and where the memberships are not in rag.members.';
+  'Invite a user to an org that the caller administers, or replace the role and name of a member or an invitation. PT403 '
+  'for a caller who is no admin; PT404 for an unknown user; PT409 for the own membership, with 100 open invitations, and '
+  'where the memberships are not in rag.members.';
 
 create function public.rag_remove_member(user_id uuid, org_id uuid default null)
 returns void
@@ -99,6 +110,6 @@ end;
 $$;
 
 comment on function public.rag_remove_member is
-  'Remove a member of an org that the caller administers, or leave an org. Keys of the member are invalid from then on; '
+  'Remove a member or an invitation of an org that the caller administers, or leave an org. Keys of the member are invalid from then on; '
   'private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
   'for an admin''s own membership, and where the memberships are not in rag.members.';

@@ -41,63 +41,81 @@ comment on function rag.check_storage is
   'Raises PT429 if the org stores more bytes than its tier allows. Calls that run at the same time do not see each '
   'other''s bytes, and may exceed the limit by them.';
 
-create function rag.count_stored_bytes()
+create function rag.add_stored_bytes(org_id uuid, bytes bigint)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if bytes = 0 or not exists (select from rag.orgs where orgs.id = add_stored_bytes.org_id) then
+    return;
+  end if;
+  insert into rag.stored_bytes (org_id, bytes) values (add_stored_bytes.org_id, add_stored_bytes.bytes);
+  -- A session of the deployer is not limited.
+  if bytes > 0 and auth.uid() is not null then
+    perform rag.check_storage(org_id);
+  end if;
+  if random() < 0.0625 then
+    with locked_rows as (
+      select stored.ctid from rag.stored_bytes as stored
+      where stored.org_id = add_stored_bytes.org_id for update skip locked
+    ), removed_rows as (
+      delete from rag.stored_bytes as stored using locked_rows where stored.ctid = locked_rows.ctid returning stored.bytes
+    )
+    insert into rag.stored_bytes (org_id, bytes)
+    select add_stored_bytes.org_id, sum(removed_rows.bytes) from removed_rows having count(*) > 0;
+  end if;
+end;
+$$;
+
+comment on function rag.add_stored_bytes is
+  'Add a change to the bytes of an org, and check the limit of the tier. One call in sixteen folds the rows of the org. '
+  'Nothing is counted for a deleted org.';
+
+create function rag.count_bytes_of_documents()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   changes constant text := concat_ws(' union all ',
-    case when tg_op <> 'DELETE' then format('select org_id, %s from added', tg_argv[0]) end,
-    case when tg_op <> 'INSERT' then format('select org_id, -(%s) from removed', tg_argv[0]) end);
-  change record;
+    case when tg_op <> 'DELETE' then 'select org_id, octet_length(content) from added' end,
+    case when tg_op <> 'INSERT' then 'select org_id, -octet_length(content) from removed' end);
 begin
-  for change in execute format(
-    'select org_id, sum(bytes) as bytes from (%s) as change (org_id, bytes) group by org_id having sum(bytes) <> 0', changes)
-  loop
-    continue when not exists (select from rag.orgs where orgs.id = change.org_id);
-    insert into rag.stored_bytes (org_id, bytes) values (change.org_id, change.bytes);
-    -- A session of the deployer is not limited.
-    if change.bytes > 0 and auth.uid() is not null then
-      perform rag.check_storage(change.org_id);
-    end if;
-    if random() < 0.0625 then
-      with locked as (
-        select stored.ctid from rag.stored_bytes as stored where stored.org_id = change.org_id for update skip locked
-      ), gone as (
-        delete from rag.stored_bytes as stored using locked where stored.ctid = locked.ctid returning stored.bytes
-      )
-      insert into rag.stored_bytes (org_id, bytes)
-      select change.org_id, sum(gone.bytes) from gone having count(*) > 0;
-    end if;
-  end loop;
+  execute format(
+    'select rag.add_stored_bytes(org_id, sum(bytes)) from (%s) as change (org_id, bytes) group by org_id', changes);
   return null;
 end;
 $$;
 
-comment on function rag.count_stored_bytes is
-  'Trigger that adds the changed bytes of a statement to rag.stored_bytes and checks the limit of the tier. Its argument: the '
-  'bytes of a row. One write in sixteen folds the rows of the org. Nothing is counted for a deleted org.';
+comment on function rag.count_bytes_of_documents is
+  'Trigger that adds the changed bytes of a statement''s texts to rag.stored_bytes.';
 
 create trigger count_bytes_of_new_documents after insert on rag.documents
   referencing new table as added
-  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+  for each statement execute function rag.count_bytes_of_documents();
 
 create trigger count_bytes_of_changed_documents after update on rag.documents
   referencing old table as removed new table as added
-  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+  for each statement execute function rag.count_bytes_of_documents();
 
 create trigger count_bytes_of_deleted_documents after delete on rag.documents
   referencing old table as removed
-  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+  for each statement execute function rag.count_bytes_of_documents();
 
-create trigger count_bytes_of_new_originals after insert on rag.originals
-  referencing new table as added
-  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+create function rag.count_bytes_of_original()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.add_stored_bytes(
+    case when tg_op = 'DELETE' then old.org_id else new.org_id end,
+    coalesce(length(new.bytes), 0) + coalesce(new.object_bytes, 0)
+      - coalesce(length(old.bytes), 0) - coalesce(old.object_bytes, 0));
+  return null;
+end;
+$$;
 
-create trigger count_bytes_of_changed_originals after update on rag.originals
-  referencing old table as removed new table as added
-  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+comment on function rag.count_bytes_of_original is
+  'Trigger of each row, since a transition table would write a file once more to disk.';
 
-create trigger count_bytes_of_deleted_originals after delete on rag.originals
-  referencing old table as removed
-  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+create trigger count_bytes_of_original after insert or update or delete on rag.originals
+  for each row execute function rag.count_bytes_of_original();

@@ -35,7 +35,7 @@ comment on function public.rag_open_job is
   'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
   'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
-create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
+create function public.rag_store_content(content_hash text, size_bytes bigint, lease_seconds integer default 300)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -50,7 +50,8 @@ begin
   perform rag.delete_failed_duplicate(stored, rag_store_content.content_hash);
   perform rag.check_not_duplicate(stored, rag_store_content.content_hash);
   update rag.originals
-  set content_hash = rag_store_content.content_hash
+  set content_hash = rag_store_content.content_hash,
+    object_bytes = case when originals.path is not null then rag_store_content.size_bytes end
   where originals.org_id = job.org_id and originals.document_id = job.document_id
     and num_nonnulls(originals.url, originals.path) > 0;
   update rag.jobs
@@ -63,7 +64,7 @@ end;
 $$;
 
 comment on function public.rag_store_content is
-  'Store the hash of the content that the worker has read from the document''s object or address, set the step to '
+  'Store the hash and, of an object, the size of the content that the worker has read from the document''s object or address, set the step to '
   'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
   'document is in hint.';
 

@@ -35,7 +35,6 @@ begin
     return next rag.render(stored);
     return;
   end if;
-  perform rag.count_upload(home.org_id, size);
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
@@ -58,6 +57,8 @@ begin
     stored, bytes, input.url, input.path, case when input.path is not null then size end, hash);
   perform rag.enqueue_job(
     stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
+  -- Last, because it locks the user's count until the end of the transaction. An object was counted when it was announced.
+  perform rag.count_upload(home.org_id, length(bytes));
   return next rag.render(stored);
 end;
 $$;

@@ -1,5 +1,5 @@
--- Policies on storage.objects for the bucket of originals. The Storage server evaluates them as the caller. A caller
--- stores an object at the path that rag_begin_upload returned, reads it if they may read its document, and deletes it
+-- Policies on storage.objects and storage.buckets for the bucket of originals. The Storage server evaluates them as the
+-- caller. A caller stores an object at the path that rag_begin_upload returned, reads it if they may read its document, and deletes it
 -- with a token that names it; the path itself grants nothing. The restrictive policies apply whatever other policies a
 -- project has, and do not affect its other buckets. Without the schema storage this file does nothing.
 
@@ -72,6 +72,14 @@ begin
   create policy "rag: anon does not use the bucket of originals" on storage.objects
     as restrictive for all to anon
     using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
+
+  create policy "rag: no user changes the bucket of originals" on storage.buckets
+    as restrictive for update to anon, authenticated
+    using (id <> 'rag-originals') with check (id <> 'rag-originals');
+
+  create policy "rag: no user deletes the bucket of originals" on storage.buckets
+    as restrictive for delete to anon, authenticated
+    using (id <> 'rag-originals');
 exception when insufficient_privilege then
   -- One transaction: the bucket never exists without its policies.
   raise warning 'rag: for large files, run the end of sql/40_storage/20_storage_policies.sql as the owner of storage.objects';

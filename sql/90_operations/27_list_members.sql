@@ -1,6 +1,8 @@
--- The members of the orgs that an admin administers, with their calls.
+-- The members of the orgs that an admin administers, with their calls, and the open invitations.
 
-create function public.rag_list_members("limit" integer default 20, "offset" integer default 0)
+create function public.rag_list_members(
+  "limit" integer default 20, "offset" integer default 0, invited boolean default false
+)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -15,7 +17,11 @@ begin
   return (
     with listed as materialized (
       -- An adopter's replacement may return more.
-      select members.* from rag.org_members(own) as members where members.org_id = any (own)
+      select members.* from rag.org_members(own) as members where members.org_id = any (own) and invited is not true
+      union all
+      select members.org_id, members.user_id, members.role, members.name, members.created_at
+      from rag.members
+      where members.org_id = any (own) and members.accepted_at is null and invited
     ), page as (
       select listed.*, row_number() over (order by listed.name, listed.user_id, listed.org_id) as position
       from listed
@@ -36,5 +42,5 @@ $$;
 
 comment on function public.rag_list_members is
   '{"total", "members": [...]}: a page of the members of the orgs that the caller administers, by name, each with the '
-  'calls of the last 90 days and the day of the last one. PT403 for a caller who administers no org, and for a key that '
+  'calls of the last 90 days and the day of the last one; with `invited` the open invitations instead. PT403 for a caller who administers no org, and for a key that '
   'is bound to a collection.';

@@ -684,7 +684,7 @@ begin
   if current_user = 'authenticated' and not exists (select from rag.current_org_ids())
     and auth.uid() is not null and auth.jwt() -> 'rag' -> 'lease' is null
   then
-    raise exception 'You belong to no org. Ask an admin to add you to one.' using errcode = 'PT403', detail = 'no_org';
+    raise exception 'You belong to no org. Ask an admin to invite you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
 end;
 $$;
@@ -865,8 +865,8 @@ values
   ('professional', 100000, null, null, 500 << 20, 500::bigint << 30, 300 << 20);
 
 -- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
--- members (SQL editor, seed, own back office), an org's admins write its members too (45_manage_members.sql); signed-in
--- callers read their own rows.
+-- members (SQL editor, seed, own back office), an org's admins invite users (45_manage_members.sql); signed-in callers read
+-- their own rows. An invitation is a row without accepted_at: it is no membership, and only the invited user accepts it.
 --
 -- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
 -- own (and rag.org_members(), if the list of members is to show theirs). Everything else asks
@@ -902,15 +902,18 @@ create table rag.members (
   role text not null default 'member' check (role in ('admin', 'member')),
   name text check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   created_at timestamptz not null default now(),
+  accepted_at timestamptz default now(),
   primary key (org_id, user_id)
 );
 
-comment on table rag.members is 'Members of orgs and their roles, written by the deployer and by admins.';
+comment on table rag.members is 'Members of orgs and their roles, and invitations. Written by the deployer and by admins.';
 comment on column rag.members.name is
   'The member''s name or address, for the org''s admins. Null: they see the user''s id.';
+comment on column rag.members.accepted_at is
+  'Null: an invitation, which the user has not accepted, and which gives no right. A row of the deployer''s is accepted.';
 
--- memberships(): where user_id = auth.uid()
-create index members_by_user on rag.members (user_id) include (org_id, role);
+-- memberships() and the policy of rag.orgs: where user_id = auth.uid()
+create index members_by_user on rag.members (user_id) include (org_id, role, accepted_at);
 
 alter table rag.orgs enable row level security;
 alter table rag.orgs force row level security;
@@ -923,7 +926,7 @@ language sql stable security invoker set search_path = ''
 begin atomic
   select members.org_id, members.role
   from rag.members
-  where members.user_id = (select auth.uid());
+  where members.user_id = (select auth.uid()) and members.accepted_at is not null;
 end;
 
 comment on function rag.memberships is
@@ -1013,6 +1016,12 @@ create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
 
+create policy "invited users read the org" on rag.orgs
+  for select to authenticated
+  using (id = any (array(
+    select members.org_id from rag.members
+    where members.user_id = (select auth.uid()) and members.accepted_at is null)));
+
 create policy "the worker sees the tiers of orgs" on rag.orgs
   for select to rag_worker using (true);
 
@@ -1035,7 +1044,7 @@ language sql stable security invoker set search_path = ''
 begin atomic
   select members.org_id, members.user_id, members.role, members.name, members.created_at
   from rag.members
-  where members.org_id = any (org_members.org_ids);
+  where members.org_id = any (org_members.org_ids) and members.accepted_at is not null;
 end;
 
 comment on function rag.org_members is
@@ -1125,11 +1134,13 @@ comment on function public.rag_list_orgs is
 
 -- Changes of rag.members by an org's admins, where the deployment keeps its memberships in that table. The caller's own
 -- rights decide: auth.users is not readable, so a user is named by id. No admin changes or removes the own membership,
--- so that every org keeps an admin; other members may leave.
+-- so that every org keeps an admin; other members may leave. Admins invite: a user whom another org could add without
+-- consent would find its documents in every search (46_invitations.sql).
 
-create policy "admins add members to their orgs" on rag.members
+create policy "admins invite users to their orgs" on rag.members
   for insert to authenticated
-  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null
+    and accepted_at is null);
 
 create policy "admins change the other members of their orgs" on rag.members
   for update to authenticated
@@ -1138,9 +1149,10 @@ create policy "admins change the other members of their orgs" on rag.members
   with check (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
     and (select rag.bound_collection()) is null);
 
-create policy "admins remove the other members of their orgs, and members leave" on rag.members
+create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated
-  using (case when user_id = (select auth.uid()) then role <> 'admin' and (select rag.caller_id()) = user_id
+  using (case when user_id = (select auth.uid())
+    then (role <> 'admin' or accepted_at is null) and (select rag.caller_id()) = user_id
     else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create function rag.manage_members(org_id uuid)
@@ -1150,7 +1162,8 @@ as $$
 begin
   perform rag.require_admin(org_id);
   if not exists (
-    select from rag.members where members.org_id = manage_members.org_id and members.user_id = auth.uid())
+    select from rag.members
+    where members.org_id = manage_members.org_id and members.user_id = auth.uid() and members.accepted_at is not null)
   then
     raise exception 'This deployment keeps its members in a table of its own. Change them there.'
       using errcode = 'PT409', detail = 'members_elsewhere';
@@ -1185,9 +1198,15 @@ begin
   elsif user_id = auth.uid() then
     raise exception 'Admins cannot change or remove their own membership. Ask another admin of the org.'
       using errcode = 'PT409', detail = 'own_membership';
+  elsif (
+    select count(*) filter (where members.accepted_at is null) >= 100 and not bool_or(members.user_id = user_id)
+    from rag.members where members.org_id = org)
+  then
+    raise exception 'The org has 100 open invitations. Remove some of them first.'
+      using errcode = 'PT409', detail = 'too_many_invitations';
   end if;
-  insert into rag.members as present (org_id, user_id, role, name)
-  values (org, user_id, role, name)
+  insert into rag.members as present (org_id, user_id, role, name, accepted_at)
+  values (org, user_id, role, name, null)
   on conflict on constraint members_pkey do update set role = excluded.role, name = excluded.name;
 exception
   when foreign_key_violation or not_null_violation then
@@ -1196,8 +1215,9 @@ end;
 $$;
 
 comment on function public.rag_put_member is
-  'Add a user to an org that the caller administers, or replace the member''s role and name. PT403 for a caller who is no '
-  'admin; PT404 for an unknown user; PT409 for the own membership, and where the memberships are not in rag.members.';
+  'Invite a user to an org that the caller administers, or replace the role and name of a member or an invitation. PT403 '
+  'for a caller who is no admin; PT404 for an unknown user; PT409 for the own membership, with 100 open invitations, and '
+  'where the memberships are not in rag.members.';
 
 create function public.rag_remove_member(user_id uuid, org_id uuid default null)
 returns void
@@ -1224,9 +1244,86 @@ end;
 $$;
 
 comment on function public.rag_remove_member is
-  'Remove a member of an org that the caller administers, or leave an org. Keys of the member are invalid from then on; '
+  'Remove a member or an invitation of an org that the caller administers, or leave an org. Keys of the member are invalid from then on; '
   'private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
   'for an admin''s own membership, and where the memberships are not in rag.members.';
+
+-- Invitations: rows of rag.members without accepted_at. Admins write them, and only the invited user accepts, with a token
+-- of their own: neither a key nor a narrowed token does.
+
+create policy "users accept their own invitations" on rag.members
+  for update to authenticated
+  using (user_id = (select auth.uid()) and accepted_at is null and (select auth.jwt() -> 'rag') is null)
+  with check (user_id = (select auth.uid()) and accepted_at is not null);
+
+-- A policy sees the old row in one expression and the new row in another. This compares them.
+create function rag.check_consent()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if row_security_active(tg_relid) and (case when new.user_id = auth.uid()
+    then (new.role, new.name) is distinct from (old.role, old.name)
+    else new.accepted_at is distinct from old.accepted_at end)
+  then
+    raise exception 'Only the invited user accepts an invitation, and only admins change the role and the name.'
+      using errcode = 'PT403', detail = 'consent_required';
+  end if;
+  return new;
+end;
+$$;
+
+comment on function rag.check_consent is
+  'Raises PT403 for an admin who accepts for another user, and for a user who changes the own role or name. Roles that row '
+  'security does not restrict change all.';
+
+create trigger check_consent before update on rag.members for each row execute function rag.check_consent();
+
+create function public.rag_list_invitations()
+returns table (org_id uuid, org_name text, role text, created_at timestamptz)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.begin_call(needs_org => false);
+  return query
+    select members.org_id, orgs.name, members.role, members.created_at
+    from rag.members join rag.orgs on orgs.id = members.org_id
+    where members.user_id = auth.uid() and members.accepted_at is null and auth.jwt() -> 'rag' is null
+    order by members.created_at, members.org_id
+    limit 100;
+end;
+$$;
+
+comment on function public.rag_list_invitations is
+  'The caller''s open invitations, the oldest first, at most 100, with the role that the user gets. A user without an org may '
+  'call it. Empty for a key.';
+
+create function public.rag_answer_invitation(org_id uuid, accept boolean)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call(needs_org => false);
+begin
+  if accept then
+    update rag.members set accepted_at = now()
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null;
+  elsif auth.jwt() -> 'rag' is null then
+    delete from rag.members
+    where members.org_id = rag_answer_invitation.org_id and members.user_id = auth.uid() and members.accepted_at is null
+      and not accept;
+  end if;
+  if not found then
+    raise exception 'You have no open invitation to this org. Check its id.'
+      using errcode = 'PT404', detail = 'invitation_not_found';
+  end if;
+end;
+$$;
+
+comment on function public.rag_answer_invitation is
+  'Accept or decline the caller''s own invitation to an org. A user without an org may call it. PT404 without an open '
+  'invitation, and for a key.';
 
 -- Policies that tenant tables share: one wording, so that an overlay can exchange it in all tables. Each table calls
 -- these procedures where it is created. They exist during the migration only (99_grants.sql drops them);
@@ -2216,66 +2313,84 @@ comment on function rag.check_storage is
   'Raises PT429 if the org stores more bytes than its tier allows. Calls that run at the same time do not see each '
   'other''s bytes, and may exceed the limit by them.';
 
-create function rag.count_stored_bytes()
+create function rag.add_stored_bytes(org_id uuid, bytes bigint)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if bytes = 0 or not exists (select from rag.orgs where orgs.id = add_stored_bytes.org_id) then
+    return;
+  end if;
+  insert into rag.stored_bytes (org_id, bytes) values (add_stored_bytes.org_id, add_stored_bytes.bytes);
+  -- A session of the deployer is not limited.
+  if bytes > 0 and auth.uid() is not null then
+    perform rag.check_storage(org_id);
+  end if;
+  if random() < 0.0625 then
+    with locked_rows as (
+      select stored.ctid from rag.stored_bytes as stored
+      where stored.org_id = add_stored_bytes.org_id for update skip locked
+    ), removed_rows as (
+      delete from rag.stored_bytes as stored using locked_rows where stored.ctid = locked_rows.ctid returning stored.bytes
+    )
+    insert into rag.stored_bytes (org_id, bytes)
+    select add_stored_bytes.org_id, sum(removed_rows.bytes) from removed_rows having count(*) > 0;
+  end if;
+end;
+$$;
+
+comment on function rag.add_stored_bytes is
+  'Add a change to the bytes of an org, and check the limit of the tier. One call in sixteen folds the rows of the org. '
+  'Nothing is counted for a deleted org.';
+
+create function rag.count_bytes_of_documents()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   changes constant text := concat_ws(' union all ',
-    case when tg_op <> 'DELETE' then format('select org_id, %s from added', tg_argv[0]) end,
-    case when tg_op <> 'INSERT' then format('select org_id, -(%s) from removed', tg_argv[0]) end);
-  change record;
+    case when tg_op <> 'DELETE' then 'select org_id, octet_length(content) from added' end,
+    case when tg_op <> 'INSERT' then 'select org_id, -octet_length(content) from removed' end);
 begin
-  for change in execute format(
-    'select org_id, sum(bytes) as bytes from (%s) as change (org_id, bytes) group by org_id having sum(bytes) <> 0', changes)
-  loop
-    continue when not exists (select from rag.orgs where orgs.id = change.org_id);
-    insert into rag.stored_bytes (org_id, bytes) values (change.org_id, change.bytes);
-    -- A session of the deployer is not limited.
-    if change.bytes > 0 and auth.uid() is not null then
-      perform rag.check_storage(change.org_id);
-    end if;
-    if random() < 0.0625 then
-      with locked as (
-        select stored.ctid from rag.stored_bytes as stored where stored.org_id = change.org_id for update skip locked
-      ), gone as (
-        delete from rag.stored_bytes as stored using locked where stored.ctid = locked.ctid returning stored.bytes
-      )
-      insert into rag.stored_bytes (org_id, bytes)
-      select change.org_id, sum(gone.bytes) from gone having count(*) > 0;
-    end if;
-  end loop;
+  execute format(
+    'select rag.add_stored_bytes(org_id, sum(bytes)) from (%s) as change (org_id, bytes) group by org_id', changes);
   return null;
 end;
 $$;
 
-comment on function rag.count_stored_bytes is
-  'Trigger that adds the changed bytes of a statement to rag.stored_bytes and checks the limit of the tier. Its argument: the '
-  'bytes of a row. One write in sixteen folds the rows of the org. Nothing is counted for a deleted org.';
+comment on function rag.count_bytes_of_documents is
+  'Trigger that adds the changed bytes of a statement''s texts to rag.stored_bytes.';
 
 create trigger count_bytes_of_new_documents after insert on rag.documents
   referencing new table as added
-  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+  for each statement execute function rag.count_bytes_of_documents();
 
 create trigger count_bytes_of_changed_documents after update on rag.documents
   referencing old table as removed new table as added
-  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+  for each statement execute function rag.count_bytes_of_documents();
 
 create trigger count_bytes_of_deleted_documents after delete on rag.documents
   referencing old table as removed
-  for each statement execute function rag.count_stored_bytes('octet_length(content)');
+  for each statement execute function rag.count_bytes_of_documents();
 
-create trigger count_bytes_of_new_originals after insert on rag.originals
-  referencing new table as added
-  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+create function rag.count_bytes_of_original()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.add_stored_bytes(
+    case when tg_op = 'DELETE' then old.org_id else new.org_id end,
+    coalesce(length(new.bytes), 0) + coalesce(new.object_bytes, 0)
+      - coalesce(length(old.bytes), 0) - coalesce(old.object_bytes, 0));
+  return null;
+end;
+$$;
 
-create trigger count_bytes_of_changed_originals after update on rag.originals
-  referencing old table as removed new table as added
-  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+comment on function rag.count_bytes_of_original is
+  'Trigger of each row, since a transition table would write a file once more to disk.';
 
-create trigger count_bytes_of_deleted_originals after delete on rag.originals
-  referencing old table as removed
-  for each statement execute function rag.count_stored_bytes('coalesce(length(bytes), 0) + coalesce(object_bytes, 0)');
+create trigger count_bytes_of_original after insert or update or delete on rag.originals
+  for each row execute function rag.count_bytes_of_original();
 
 -- Facets: the filterable values of a document besides its own columns (origin, author, state, labels, type, each entry
 -- of its metadata). The operators of jsonb and numeric are not leakproof, and under row security would scan the whole
@@ -2791,7 +2906,7 @@ comment on function public.rag_open_job is
   'address or an uploaded object may have. It extends the lease and sets the step: fetching, or converting if the '
   'database has the original. PT429 if the org has used up its tokens for embeddings today.';
 
-create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
+create function public.rag_store_content(content_hash text, size_bytes bigint, lease_seconds integer default 300)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2806,7 +2921,8 @@ begin
   perform rag.delete_failed_duplicate(stored, rag_store_content.content_hash);
   perform rag.check_not_duplicate(stored, rag_store_content.content_hash);
   update rag.originals
-  set content_hash = rag_store_content.content_hash
+  set content_hash = rag_store_content.content_hash,
+    object_bytes = case when originals.path is not null then rag_store_content.size_bytes end
   where originals.org_id = job.org_id and originals.document_id = job.document_id
     and num_nonnulls(originals.url, originals.path) > 0;
   update rag.jobs
@@ -2819,7 +2935,7 @@ end;
 $$;
 
 comment on function public.rag_store_content is
-  'Store the hash of the content that the worker has read from the document''s object or address, set the step to '
+  'Store the hash and, of an object, the size of the content that the worker has read from the document''s object or address, set the step to '
   'converting and extend the lease. PT409 for content that another document of the collection has; the id of that '
   'document is in hint.';
 
@@ -3273,7 +3389,6 @@ begin
     return next rag.render(stored);
     return;
   end if;
-  perform rag.count_upload(home.org_id, size);
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
@@ -3296,6 +3411,8 @@ begin
     stored, bytes, input.url, input.path, case when input.path is not null then size end, hash);
   perform rag.enqueue_job(
     stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
+  -- Last, because it locks the user's count until the end of the transaction. An object was counted when it was announced.
+  perform rag.count_upload(home.org_id, length(bytes));
   return next rag.render(stored);
 end;
 $$;
@@ -5222,8 +5339,8 @@ $$;
 comment on function public.rag_end_removal is
   'Finish a removal. The row stays as long as the upload link of the object is valid.';
 
--- Policies on storage.objects for the bucket of originals. The Storage server evaluates them as the caller. A caller
--- stores an object at the path that rag_begin_upload returned, reads it if they may read its document, and deletes it
+-- Policies on storage.objects and storage.buckets for the bucket of originals. The Storage server evaluates them as the
+-- caller. A caller stores an object at the path that rag_begin_upload returned, reads it if they may read its document, and deletes it
 -- with a token that names it; the path itself grants nothing. The restrictive policies apply whatever other policies a
 -- project has, and do not affect its other buckets. Without the schema storage this file does nothing.
 
@@ -5296,6 +5413,14 @@ begin
   create policy "rag: anon does not use the bucket of originals" on storage.objects
     as restrictive for all to anon
     using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
+
+  create policy "rag: no user changes the bucket of originals" on storage.buckets
+    as restrictive for update to anon, authenticated
+    using (id <> 'rag-originals') with check (id <> 'rag-originals');
+
+  create policy "rag: no user deletes the bucket of originals" on storage.buckets
+    as restrictive for delete to anon, authenticated
+    using (id <> 'rag-originals');
 exception when insufficient_privilege then
   -- One transaction: the bucket never exists without its policies.
   raise warning 'rag: for large files, run the end of sql/40_storage/20_storage_policies.sql as the owner of storage.objects';
@@ -5314,20 +5439,30 @@ declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.get_collection(rag_begin_upload.collection_id);
 begin
-  perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes);
+  perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes), rag.check_storage(home.org_id);
+  if 50 <= (
+    select count(*) from rag.object_removals
+    where object_removals.org_id = home.org_id and object_removals.owner_id = auth.uid()
+      and object_removals.expected_until > now())
+  then
+    raise exception 'You have begun 50 uploads. Complete them first, or wait until they expire.'
+      using errcode = 'PT429', detail = 'too_many_uploads';
+  end if;
   path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; an upload that is running then has an hour more.
   expires_at := now() + interval '2 hours';
   insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
   values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
     rag_begin_upload.expires_at + interval '1 hour');
+  perform rag.count_upload(home.org_id, rag_begin_upload.size_bytes);
   return next;
 end;
 $$;
 
 comment on function public.rag_begin_upload is
   'Announce an upload into the collection: its path, and until when the caller may create a document. name: ASCII '
-  'letters, digits, dots, dashes and underscores. PT413 for a larger file than the org''s tier takes.';
+  'letters, digits, dots, dashes and underscores. PT413 for a larger file than the org''s tier takes; PT429 beyond the bytes that '
+  'the tier allows, and above 50 uploads of the user that are not completed.';
 
 create function rag.take_upload(home rag.collections, path text)
 returns void
@@ -12612,9 +12747,11 @@ comment on function public.rag_list_usage is
   'that of the users who called, and the tokens of models. Days without calls are included. PT403 for a caller who '
   'administers no org, and for a key that is bound to a collection.';
 
--- The members of the orgs that an admin administers, with their calls.
+-- The members of the orgs that an admin administers, with their calls, and the open invitations.
 
-create function public.rag_list_members("limit" integer default 20, "offset" integer default 0)
+create function public.rag_list_members(
+  "limit" integer default 20, "offset" integer default 0, invited boolean default false
+)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -12629,7 +12766,11 @@ begin
   return (
     with listed as materialized (
       -- An adopter's replacement may return more.
-      select members.* from rag.org_members(own) as members where members.org_id = any (own)
+      select members.* from rag.org_members(own) as members where members.org_id = any (own) and invited is not true
+      union all
+      select members.org_id, members.user_id, members.role, members.name, members.created_at
+      from rag.members
+      where members.org_id = any (own) and members.accepted_at is null and invited
     ), page as (
       select listed.*, row_number() over (order by listed.name, listed.user_id, listed.org_id) as position
       from listed
@@ -12650,7 +12791,7 @@ $$;
 
 comment on function public.rag_list_members is
   '{"total", "members": [...]}: a page of the members of the orgs that the caller administers, by name, each with the '
-  'calls of the last 90 days and the day of the last one. PT403 for a caller who administers no org, and for a key that '
+  'calls of the last 90 days and the day of the last one; with `invited` the open invitations instead. PT403 for a caller who administers no org, and for a key that '
   'is bound to a collection.';
 
 -- Quotas of tokens by org and day (UTC). The functions add the tokens of their calls of models; rag_check_rate_limit
@@ -14179,7 +14320,9 @@ grant select on rag.settings to authenticated;
 grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
 grant update (record_days) on rag.orgs to authenticated;
-grant insert (org_id, user_id, role, name), update (role, name), delete on rag.members to authenticated;
+-- The trigger rag.check_consent restricts updates further.
+grant insert (org_id, user_id, role, name, accepted_at), update (role, name, accepted_at), delete
+  on rag.members to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
 grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
@@ -14282,7 +14425,7 @@ grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(text, integer,
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.is_readable(jsonb),
   rag.paused_org_ids(), rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb),
-  rag.version(), rag.queues(uuid[]),
+  rag.version(), rag.queues(uuid[]), rag.add_stored_bytes(uuid, bigint),
   rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts(),
   rag.is_chunk_location(jsonb), rag.is_whole(jsonb, integer, integer), rag.first_counted_day(),
   rag.is_calibrations(jsonb), rag.is_dimensions(jsonb), rag.needs_calibration(rag.settings, text, text)
@@ -14322,6 +14465,7 @@ begin
       ('worker', 'rag_store_calibration(text,text,jsonb)'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_add_document(uuid,jsonb)'),
+      ('guarded', 'rag_answer_invitation(uuid,boolean)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
       ('guarded', 'rag_begin_snapshot(text)'),
       ('guarded', 'rag_begin_upload(uuid,text,bigint)'),
@@ -14363,9 +14507,10 @@ begin
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text,text)'),
       ('guarded', 'rag_list_events(integer,integer,text,text)'),
+      ('guarded', 'rag_list_invitations()'),
       ('guarded', 'rag_list_jobs(text,integer,integer)'),
       ('guarded', 'rag_list_keys(uuid)'),
-      ('guarded', 'rag_list_members(integer,integer)'),
+      ('guarded', 'rag_list_members(integer,integer,boolean)'),
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
       ('guarded', 'rag_list_orgs()'),
@@ -14408,7 +14553,7 @@ begin
       ('guarded', 'rag_save_turn(uuid,uuid,uuid,text,jsonb)'),
       ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
-      ('guarded', 'rag_store_content(text,integer)'),
+      ('guarded', 'rag_store_content(text,bigint,integer)'),
       ('guarded', 'rag_store_extraction(integer,jsonb,integer)'),
       ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
       ('guarded', 'rag_summarize_records(integer)'),

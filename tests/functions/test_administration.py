@@ -457,10 +457,20 @@ def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.S
         assert refused["details"] == {"field": query.partition("=")[0]}
 
 
-def test_an_admin_adds_and_removes_a_member_over_both_prefixes(people: People):
+def test_an_admin_invites_and_removes_a_member_over_both_prefixes(people: People):
     for prefix in ("/v1", "/api/v1"):
         added = people.ada.post(f"{prefix}/members", {"user_id": people.sam.id, "name": "Sam Hill"})
         assert (added.status_code, added.content) == (204, b"")
+        (invited,) = get(people.ada, f"{prefix}/members?invited=true")["data"]
+        assert (invited["user_id"], invited["name"]) == (people.sam.id, "Sam Hill")
+        (invitation,) = get(people.sam, f"{prefix}/invitations")["data"]
+        assert invitation.pop("created_at")
+        assert invitation == {"org_id": people.acme.id, "org_name": "Acme", "role": "member"}
+        answer = f"{prefix}/invitations/{people.acme.id}"
+        assert people.sam.post(answer, {"accept": True}).status_code == 204
+        assert (
+            platform_error(people.sam.post(answer, {"accept": True}), 404)["code"] == "invitation_not_found"
+        )
         listed = {row["user_id"]: row for row in get(people.ada, f"{prefix}/members")["data"]}
         assert (listed[people.sam.id]["name"], listed[people.sam.id]["role"]) == ("Sam Hill", "member")
         path = f"{prefix}/members/{people.sam.id}?org_id={people.acme.id}"
@@ -472,6 +482,17 @@ def test_an_admin_adds_and_removes_a_member_over_both_prefixes(people: People):
     assert platform_error(people.ann.post("/v1/members", {"user_id": people.sam.id}), 403)
     for body in ({}, {"user_id": "sam"}, {"user_id": people.sam.id, "role": "owner"}):
         assert people.ada.post("/v1/members", body).status_code == 400
+
+
+def test_only_a_user_s_own_token_reads_and_answers_invitations(people: People):
+    assert get(people.sam, "/v1/invitations") == {"data": []}
+    path = f"/v1/invitations/{people.acme.id}"
+    invalid: list[Row] = [{}, {"accept": "yes"}, {"accept": None}]
+    for body in invalid:
+        assert people.sam.post(path, body).status_code == 400
+    key = people.ada.post("/api/keys", {"name": "all", "scopes": ["admin"]}).json()["key"]
+    assert people.ada.request("GET", "/v1/invitations", token=key).status_code == 401
+    assert people.ada.post(path, {"accept": True}, token=key).status_code == 401
 
 
 def test_usage_and_members_are_listed_for_admins(people: People):

@@ -260,3 +260,14 @@ def test_rate_limit_and_method_follow_the_platform_contract(settings: Settings, 
         response: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
     assert platform_error(response, response.status_code)["type"] == "server_error"
     assert response.status_code in (500, 503)
+
+
+def test_decomposed_letters_are_found_in_composed_form(subtests: pytest.Subtests, home: Workspace):
+    home.put("Pru\u0308fbericht", "Der Pru\u0308fer des Fo\u0308rderbands hei\u00dft Jo\u0308rg Mu\u0308nz.")
+    for query in ("J\u00f6rg M\u00fcnz", "Jo\u0308rg Mu\u0308nz"):
+        for mode in ("keyword", "hybrid"):
+            with subtests.test(query=query, mode=mode):
+                body = retrieve(home.actor, query, mode=mode, collection_id=collection_of(home))
+                assert body["query"] == "J\u00f6rg M\u00fcnz"
+                assert body["results"][0]["document"]["title"] == "Pr\u00fcfbericht"
+                assert "J\u00f6rg M\u00fcnz" in body["results"][0]["content"]

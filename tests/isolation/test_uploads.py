@@ -329,6 +329,17 @@ def test_a_permissive_project_policy_does_not_open_the_bucket(
         world.sql("delete from storage.buckets where id = 'theirs'")
 
 
+def test_a_permissive_project_policy_does_not_make_the_bucket_public(people: People, world: World):
+    """Each of the project's own buckets stays its own affair."""
+    world.sql('create policy "all is open" on storage.buckets for all using (true) with check (true)')
+    try:
+        assert world.as_user(people.bob, "select id from storage.buckets") == [(BUCKET,)]
+        for change in ("update storage.buckets set public = true", "delete from storage.buckets"):
+            assert world.as_user(people.bob, f"{change} returning id") == []
+    finally:
+        world.sql('drop policy "all is open" on storage.buckets')
+
+
 def test_a_link_to_another_user_s_original_is_refused(uploading: Uploads, people: People):
     row = uploading.bring(people.ann, collection(people.ann), SECRET, private=True)
     for thief in (people.alf, people.bob):

@@ -157,6 +157,8 @@ export async function a_key_has_the_scopes_of_its_use(page, given) {
   assert.deepEqual(await brokenWords(page), []);
 }
 
+const invitations = (page) => admin(page).getByRole("table", { name: "Invitations" });
+
 export async function members_are_managed(page, given) {
   const dialogs = questions(page);
   await open(page, given, "Members");
@@ -164,13 +166,31 @@ export async function members_are_managed(page, given) {
   assert.equal(await row(page, given.own).getByRole("button").count(), 0, "admins do not change themselves");
   await admin(page).getByText("New member").click();
   await admin(page).getByLabel("User id").fill(given.unknown);
-  await admin(page).getByRole("button", { name: "Add" }).click();
+  await admin(page).getByRole("button", { name: "Invite" }).click();
   await page.locator("#admin .message.problem").getByText("There is no user with this id").waitFor();
   await admin(page).getByLabel("User id").fill(given.id);
   await admin(page).getByLabel("Name or address").fill(given.name);
-  await admin(page).getByRole("button", { name: "Add" }).click();
-  await waitForMessage(page, "The member is added.");
+  const invite = async () => {
+    await admin(page).getByRole("button", { name: "Invite" }).click();
+    await waitForMessage(page, "The user is invited, and belongs to the org after accepting.");
+    await invitations(page).getByText(given.id).waitFor();
+  };
+  await invite();
+  await admin(page).getByRole("button", { name: `Withdraw: ${given.name}` }).click();
+  await waitForMessage(page, `The invitation of ${given.name} is withdrawn.`);
+  await admin(page).getByText("No invitation is open.").waitFor();
+  await admin(page).getByText("New member").click();
+  await admin(page).getByLabel("User id").fill(given.id);
+  await admin(page).getByLabel("Name or address").fill(given.name);
+  await invite();
+  const accepted = await page.request.post(new URL(`/api/v1/invitations/${given.org}`, given.url).href, {
+    headers: { authorization: `Bearer ${given.accepting}` },
+    data: { accept: true },
+  });
+  assert.equal(accepted.status(), 204);
+  await page.reload();
   await row(page, given.id).getByText("member", { exact: true }).waitFor();
+  assert.equal(await invitations(page).count(), 0);
   await admin(page).getByRole("button", { name: `Make admin: ${given.name}` }).click();
   await waitForMessage(page, `${given.name} is admin now.`);
   await row(page, given.name).getByText("admin", { exact: true }).waitFor();

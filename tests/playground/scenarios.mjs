@@ -411,6 +411,32 @@ export async function a_user_without_an_org_is_told_so(page, given) {
   assert.equal(await page.locator("#desk").isVisible(), false);
 }
 
+export async function invited_users_join_or_decline(page, given) {
+  const enterToken = async (token) => {
+    await page.getByLabel("Access token").fill(token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  };
+  const invitations = page.getByRole("region", { name: "Invitations" });
+  await page.goto(given.url);
+  await enterToken(given.token);
+  await page.locator("#signin-problem").getByText(given.message, { exact: true }).waitFor();
+  await invitations.getByText("Acme invites you as member.").waitFor();
+  await invitations.getByRole("button", { name: "Decline the invitation of Bolt" }).click();
+  await invitations.getByText("Bolt").waitFor({ state: "detached" });
+  await invitations.getByRole("button", { name: "Join Acme" }).click();
+  await page.locator("#desk").waitFor();
+  await invitations.waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await enterToken(given.member);
+  await page.locator("#desk").waitFor();
+  assert.equal(await page.getByLabel("Organization").isVisible(), false);
+  await invitations.getByRole("button", { name: "Join Bolt" }).click();
+  await page.getByLabel("Organization").waitFor();
+  assert.deepEqual(await page.getByLabel("Organization").locator("option").allInnerTexts(), ["Acme", "Bolt"]);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  assert.equal(await invitations.isVisible(), false);
+}
+
 export async function a_stream_breaks_off(page, given) {
   await signIn(page, given);
   const turn = await ask(page, given.question);

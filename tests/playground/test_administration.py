@@ -106,10 +106,10 @@ def test_a_new_key_has_the_scopes_of_its_use(browse: Browse, people: People):
     browse("a_key_has_the_scopes_of_its_use", people.ada, uses=uses)
 
 
-def test_members_are_added_changed_and_removed(browse: Browse, people: People, world: World):
+def test_members_are_invited_changed_and_removed(browse: Browse, people: People, world: World):
     browse(
         "members_are_managed", people.ada, own=people.ada.id, id=people.sam.id, name="Sam Hill",
-        unknown=str(uuid4()), count=4,
+        unknown=str(uuid4()), count=4, org=people.acme.id, accepting=people.sam.token(),
     )  # fmt: skip
     assert world.sql("select count(*) from rag.members where user_id = %s", people.sam.id) == [(0,)]
 

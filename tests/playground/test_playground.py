@@ -225,6 +225,21 @@ def test_a_user_without_an_org_sees_no_empty_library(browse: Browse, people: Peo
     browse("a_user_without_an_org_is_told_so", people.sam, message=str(NoOrg()), id=people.sam.id)
 
 
+def test_invited_users_join_or_decline(browse: Browse, people: People, world: World):
+    bolt_admin = world.user(people.bolt, role="admin")
+    for admin, user in ((people.ada, people.sam), (bolt_admin, people.sam), (bolt_admin, people.ann)):
+        assert admin.post("/v1/members", {"user_id": user.id}).status_code == 204
+    browse("invited_users_join_or_decline", people.sam, message=str(NoOrg()), member=people.ann.token())
+    statement = (
+        "select user_id::text, org_id::text from rag.members where user_id = any (%s::uuid[]) "
+        "and accepted_at is not null"
+    )
+    joined = world.sql(statement, [people.sam.id, people.ann.id])
+    acme, bolt = people.acme.id, people.bolt.id
+    assert sorted(joined) == sorted([(people.sam.id, acme), (people.ann.id, acme), (people.ann.id, bolt)])
+    assert world.sql("select count(*) from rag.members where accepted_at is null") == [(0,)]
+
+
 def test_a_server_outage_and_its_end_are_shown(browse: Browse, readers: People):
     browse("the_server_is_gone_and_comes_back", readers.ann, question=QUESTION)
 

@@ -267,12 +267,13 @@ def test_a_setting_may_have_the_name_of_a_contract(environment: pytest.MonkeyPat
 
 def test_the_base_url_of_openai_s_client_is_the_endpoint_of_its_key(environment: pytest.MonkeyPatch):
     environment.setenv("OPENAI_BASE_URL", "https://models.example/v1/")
-    environment.setenv("RAG_OTHER_EMBEDDING_URL", "https://other.example/v1")
+    environment.delenv("OPENAI_API_KEY", raising=False)
+    assert read_settings().rag_embedding_url == OPENAI_URL
+    environment.setenv("OPENAI_API_KEY", "sk-any")
     settings = read_settings()
     assert settings.rag_embedding_url == "https://models.example/v1"
-    assert settings.rag_other_embedding_url == "https://other.example/v1"
-    # It has a key of its own.
-    assert settings.rag_transcription_url == OPENAI_URL
+    # They have keys of their own.
+    assert settings.rag_other_embedding_url == settings.rag_transcription_url == OPENAI_URL
 
 
 def test_every_other_name_belongs_to_no_setting():

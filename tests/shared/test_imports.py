@@ -28,7 +28,7 @@ LAZY = {
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.
 APART = {
     "pypdfium2", "html_to_markdown", "lxml", "officemath2latex", "pptx", "tree_sitter", "trafilatura",
-    "protego",
+    "protego", "chardet",
 }  # fmt: skip
 READERS = {
     "shared.ingestion.parsers.pdf", "shared.ingestion.parsers.html_xml",
@@ -37,6 +37,8 @@ READERS = {
     "shared.ingestion.parsers.word_styles", "shared.ingestion.parsers.powerpoint",
     "shared.ingestion.parsers.excel", "shared.ingestion.parsers.code_functions",
     "shared.ingestion.parsers.web_pages", "shared.ingestion.parsers.mail",
+    "shared.ingestion.parsers.html_elements", "shared.ingestion.parsers.csv_json",
+    "shared.ingestion.parsers.text_encodings",
 }  # fmt: skip
 
 

@@ -47,8 +47,10 @@ REFUSED: dict[str, dict[str, dict[str, set[str]]]] = {
         # The deployer writes these.
         **{
             table: {"INSERT": set(), "UPDATE": set(), "DELETE": set()}
-            for table in ("settings", "tiers", "members")
+            for table in ("settings", "tiers")
         },
+        # Admins write these too, and the trigger check_consent restricts updates further.
+        "members": {"INSERT": {"created_at"}, "UPDATE": {"org_id", "user_id", "created_at"}},
         # The owner exchanges embedding models.
         "other_embeddings": {name: set() for name in ("SELECT", "INSERT", "UPDATE", "DELETE")},
     },

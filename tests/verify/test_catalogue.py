@@ -471,6 +471,210 @@ HOLES = [
         "functions_secret_hashes",
     ),
     Hole(
+        "a function that reads the statistics of columns",
+        "create function public.rows() returns setof text language sql security definer as $$ select "
+        "most_common_vals::text from pg_stats $$",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "an aggregate whose function users may not execute",
+        "create function public.add(text, integer) returns text language sql security definer as "
+        "'select max(content) from rag.chunks'; revoke all on function public.add(text, integer) "
+        "from public, anon, authenticated; create aggregate public.all_texts(integer) (sfunc = "
+        "public.add, stype = text)",
+        "function public.add(text,integer)",
+        "security definer",
+    ),
+    Hole(
+        "a function that calls an aggregate that reads",
+        "create function public.add(text, integer) returns text language sql as 'select max(content) "
+        "from rag.chunks'; create aggregate public.all_texts(integer) (sfunc = public.add, stype = "
+        "text); create function public.rows() returns setof text language sql security definer as $$ "
+        "select public.all_texts(1) $$",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function that runs as the worker",
+        "create function public.due() returns setof text language sql set role = rag_worker as "
+        "'select address from rag.sources'",
+        "function public.due()",
+        "claims",
+    ),
+    Hole(
+        "a function that changes to the worker's role",
+        "create function public.due() returns void language plpgsql as $$ begin perform "
+        "set_config('role', 'rag_worker', true); end $$",
+        "function public.due()",
+        "claims",
+    ),
+    Hole(
+        "a function that sets the worker's role",
+        "create function public.due() returns void language plpgsql as 'begin set local role "
+        "rag_worker; end'",
+        "function public.due()",
+        "claims",
+    ),
+    Hole(
+        "a table whose rows are also rows of the release's",
+        "create table public.archive () inherits (rag.documents)",
+        "table public.archive",
+        "inheritance",
+    ),
+    Hole(
+        "a user that each login sets",
+        "create function public.at_login() returns event_trigger language plpgsql as $$ begin "
+        "perform set_config('request.jwt.claim.sub', '00000000-0000-0000-0000-000000000001', false); "
+        "end $$; create event trigger at_login on login execute function public.at_login()",
+        "function public.at_login()",
+        "claims",
+    ),
+    Hole(
+        "an event trigger that grants the release's tables",
+        "create function public.share() returns event_trigger language plpgsql as 'begin grant "
+        "select on all tables in schema rag to anon; end'; create event trigger share on "
+        "ddl_command_end when tag in ('CREATE TABLE') execute function public.share()",
+        "function public.share()",
+        "event trigger",
+    ),
+    Hole(
+        "buckets without row security",
+        "alter table storage.buckets disable row level security",
+        "table storage.buckets",
+        "row security",
+    ),
+    Hole(
+        "a bucket that users may change",
+        'drop policy "rag: no user changes the bucket of originals" on storage.buckets',
+        'policy "rag: no user changes the bucket of originals" on storage.buckets',
+        "existence",
+    ),
+    Hole(
+        "a view of Storage's objects",
+        "create view public.files as select * from storage.objects",
+        "view public.files",
+        "security_invoker",
+    ),
+    Hole(
+        "a function that lists the objects of all buckets",
+        "create function public.rows() returns setof text language sql security definer as $$ select "
+        "name from storage.objects $$",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function that makes any bucket public",
+        "create function public.share(bucket text) returns void language sql security definer as "
+        "'update storage.buckets set public = true where id = bucket'",
+        "function public.share(text)",
+        "security definer",
+    ),
+    Hole(
+        "a function that shows any secret",
+        "create schema vault; create table vault.secrets (name text, secret text); "
+        "create function public.secret(named text) returns text language sql security definer as "
+        "'select secret from vault.secrets where name = named'",
+        "function public.secret(text)",
+        "security definer",
+    ),
+    Hole(
+        "a function that deletes any user",
+        "create function public.remove(user_id uuid) returns void language sql security definer as "
+        "'delete from auth.users where id = user_id'",
+        "function public.remove(uuid)",
+        "security definer",
+    ),
+    Hole(
+        "a view of users with Supabase's default privileges",
+        "set local role postgres; create view public.users as select id, email from auth.users; reset role",
+        "view public.users",
+        "security_invoker",
+    ),
+    Hole(
+        "a function of the adopter's that the planner may call before the policies",
+        "create function public.peek(text) returns boolean language plpgsql leakproof as $$ begin "
+        "raise '%', $1; end $$",
+        "function public.peek(text)",
+        "leakproof",
+    ),
+    Hole(
+        "a function that calls one in the notation of a column",
+        "create table public.orders (id integer); create function public.chunks(public.orders) "
+        "returns text language sql as 'select max(content) from rag.chunks'; create function "
+        "public.rows() returns setof text language sql security definer as $$ select o.chunks from "
+        "public.orders o $$",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function that reads a view of a function",
+        "create function public.read() returns text language sql as 'select max(content) from "
+        "rag.chunks'; create view public.titles with (security_invoker) as select public.read() as "
+        "title; create function public.rows() returns setof text language sql security definer as $$ "
+        "select title from public.titles $$",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function that reads a view of an exposed function",
+        "create view public.titles with (security_invoker) as select public.rag_list_names()::text "
+        "as title; create function public.rows() returns setof text language sql security definer as "
+        "$$ select title from public.titles $$",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function with a cast that reads",
+        "create type public.peek as (content text); create function public.peek(integer) returns "
+        "public.peek language sql as 'select row(max(content))::public.peek from rag.chunks'; create "
+        "cast (integer as public.peek) with function public.peek(integer); create function "
+        "public.rows() returns setof text language sql security definer as $$ select "
+        "(1::public.peek).content $$",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function with an operator that reads",
+        "create function public.read(integer, integer) returns text language sql as 'select "
+        "max(content) from rag.chunks'; create operator public.@@@ (leftarg = integer, rightarg = "
+        "integer, function = public.read); create function public.rows() returns setof text language "
+        "sql security definer as $$ select 1 operator(public.@@@) 2 $$",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function with a column default that reads",
+        "create function public.read() returns text language sql as 'select max(content) from "
+        "rag.chunks'; create table public.orders (id integer, chunk text default public.read()); "
+        "create function public.rows() returns setof text language sql security definer as $$ insert "
+        "into public.orders values (1) returning chunk $$",
+        "function public.rows()",
+        "security definer",
+    ),
+    Hole(
+        "a function with a domain that reads",
+        "create function public.is_known(uuid) returns boolean language sql as 'select exists "
+        "(select from rag.documents where id = $1)'; create domain public.known_id as uuid check "
+        "(public.is_known(value)); create function public.is_document(id uuid) returns boolean "
+        "language plpgsql security definer as 'begin perform id::public.known_id; return true; end'",
+        "function public.is_document(uuid)",
+        "security definer",
+    ),
+    Hole(
+        "a function that shows a secret setting",
+        "alter role authenticator set app.jwt_secret = 'x'; create function public.setting(name "
+        "text) returns text language sql as 'select current_setting(name)'",
+        "function public.setting(text)",
+        "settings",
+    ),
+    Hole(
+        "a role of its own that sets claims",
+        "create role planted login in role authenticated",
+        "role planted",
+        "membership",
+    ),
+    Hole(
         "a public bucket",
         "update storage.buckets set public = true where id = 'rag-originals'",
         "bucket rag-originals",
@@ -526,7 +730,8 @@ def test_a_hole_is_all_that_the_catalogue_reports(superuser: Connection):
 # What projects of Supabase have: functions of the platform (supabase/postgres, migrations), and the usual
 # ones of an adopter, with the trigger of docs/install.md that adds the org of a team.
 USUAL = """
-create schema pgbouncer; create schema realtime; create schema supabase_functions; create schema vault;
+create schema pgbouncer; create schema realtime; create schema supabase_functions;
+create schema vault authorization postgres;
 create role supabase_functions_admin createrole;
 create function pgbouncer.get_auth(usename text) returns text language plpgsql security definer as
   'begin return (select passwd from pg_shadow limit 1); end';
@@ -554,7 +759,8 @@ end $$;
 set local role postgres;
 create table public.profiles (id uuid primary key, email text);
 create table public.teams (id uuid primary key, name text);
-create table public.team_members (team_id uuid references public.teams on delete cascade, user_id uuid);
+create table public.team_members (
+  team_id uuid references public.teams on delete cascade, user_id uuid, role text);
 create function public.handle_new_user() returns trigger language plpgsql security definer as
   'begin insert into public.profiles values (new.id, new.email); return new; end';
 create trigger handle_new_user after insert on auth.users
@@ -572,9 +778,34 @@ create trigger touch before update on public.team_members for each row execute f
 create function public.search(word text) returns setof json language plpgsql set search_path = '' as
   $$ begin perform set_config('app.word', word, true);
   return query execute format('select to_json(t) from public.%I t', word); end $$;
+create function public.set_role(person uuid, new_role text) returns void language sql as
+  'update public.team_members set role = new_role where user_id = person';
+create function public.delete_account() returns void language sql security definer as
+  'delete from auth.users where id = (select auth.uid())';
+create function public.delete_user() returns trigger language plpgsql security definer as
+  'begin delete from auth.users where id = old.id; return old; end';
+create trigger delete_user after delete on public.profiles for each row execute function public.delete_user();
+create table vault.secrets (name text, secret text);
+create function public.notify() returns text language sql security definer as
+  $$ select secret from vault.secrets where name = 'hook' $$;
+create function public.avatars() returns setof text language sql security definer as
+  $$ select name from storage.objects where bucket_id = 'avatars' $$;
+create view public.avatar_files as select name from storage.objects where bucket_id = 'avatars';
+create policy "users manage buckets" on storage.buckets for all to authenticated using (true);
+create view public.members as
+  select users.email, team_id from auth.users join public.team_members on user_id = users.id;
+create function public.add(integer, integer) returns integer language sql as 'select $1 + $2';
+create aggregate public.total(integer) (sfunc = public.add, stype = integer, initcond = '0');
+create domain public.email as text check (value ~ '@');
+create function public.team_size() returns bigint language sql security definer as
+  'select public.total(1) from public.team_members';
+create function public.enable_row_security() returns event_trigger language plpgsql security definer as
+  $$ begin execute format('alter table %s enable row level security', 'public.teams'); end $$;
 create function public.nearest(question extensions.vector) returns setof jsonb language sql as
   $$ select to_jsonb(r) from public.rag_match(question, 5, '{}') r $$;
 reset role;
+create event trigger enable_row_security on ddl_command_end when tag in ('CREATE TABLE')
+  execute function public.enable_row_security();
 """
 
 
@@ -584,10 +815,16 @@ def test_what_a_project_usually_has_is_no_difference(superuser: Connection):
         superuser.execute(USUAL.encode())
         assert [str(finding) for finding in catalogue_findings(superuser)] == []
         assert {finding.target for finding in functions_to_read(superuser)} == {
+            "function public.avatars()",
             "function public.create_org()",
             "function public.create_team(text)",
+            "function public.delete_account()",
+            "function public.delete_user()",
+            "function public.enable_row_security()",
             "function public.handle_new_user()",
             "function public.is_team_member(uuid)",
+            "function public.notify()",
+            "function public.team_size()",
         }
 
 

@@ -255,6 +255,36 @@ def test_a_run_finds_that_users_write_an_adopters_memberships(
             assert {finding.target for finding in report.findings} == {"rag.memberships()"}
 
 
+ADDED_BY_ADMINS = (
+    'alter policy "admins invite users to their orgs" on rag.members '
+    "with check (org_id = any (array(select rag.admin_org_ids())) "
+    "and (select rag.bound_collection()) is null{})"
+)
+CONSENT = (
+    (
+        ADDED_BY_ADMINS.format(""),
+        ADDED_BY_ADMINS.format(" and accepted_at is null"),
+        {"an admin adds a user without consent"},
+    ),
+    (
+        "alter table rag.members disable trigger check_consent",
+        "alter table rag.members enable trigger check_consent",
+        {"an admin accepts an invitation for its user", "an invited user becomes an admin"},
+    ),
+)
+
+
+def test_a_run_finds_that_admins_add_users_without_consent(
+    world: World, deployment: Deployment, subtests: pytest.Subtests
+):
+    for plant, restore, attacks in CONSENT:
+        with subtests.test(attacks=attacks), schema_change(world, plant, restore):
+            report = verify(deployment, only="memberships".__eq__)
+            # The comparison of the catalogue finds the change too.
+            found = {finding.attack for finding in report.findings if finding.target == "rag.memberships()"}
+            assert found == attacks
+
+
 def leave_rows(deployment: Deployment) -> None:
     """Create what a run creates, and end as a process that is killed."""
     context = create_actors(deployment)
@@ -276,7 +306,7 @@ def test_what_a_killed_run_left_is_removed(stack: Stack, deployment: Deployment)
         due = connection.execute("select org_id::text from rag.due_deliveries(1000)").fetchall()
         assert not orgs & {org_id for (org_id,) in due}
         removed = clean(deployment.database_url)
-        assert (len(removed.org_ids), len(removed.user_ids)) == (2, 6)
+        assert (len(removed.org_ids), len(removed.user_ids)) == (2, 8)
         assert changed_tables(before, row_states(connection)) == []
         assert not clean(deployment.database_url)
 

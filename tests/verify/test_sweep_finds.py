@@ -355,6 +355,20 @@ def test_the_sweep_finds_a_view_in_the_exposed_schema(world: World):
 
 
 @pytest.mark.postgres
+def test_a_view_that_reads_as_its_caller_is_no_difference(world: World):
+    """Row security shows and deletes rows of the caller's org alone: the victim's admin does not attack."""
+    plant = (
+        "create view public.rag_planted with (security_invoker) as select * from rag.documents; "
+        "grant select, insert, update, delete on public.rag_planted to authenticated"
+    )
+    with (
+        schema_change(world, plant, "drop view public.rag_planted", "/rag_planted"),
+        open_sql_sweep(deployment_of(world.stack)) as sweep,
+    ):
+        assert list(sweep_tables(sweep, exactly("rag_planted"))) == []
+
+
+@pytest.mark.postgres
 def test_the_sweep_finds_an_exposed_schema_of_supabase(world: World):
     """Its tables refuse every caller, exposed or not. Supabase's dashboard stores the setting elsewhere."""
     request = ("GET", "/rest/v1/users")

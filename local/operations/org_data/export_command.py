@@ -111,7 +111,8 @@ def describe(
         {"user": places[row["user_id"]], "role": row["role"], "name": row["name"]}
         for row in _rows(
             connection,
-            "select user_id::text, role, name from rag.members where org_id = %s order by user_id",
+            "select user_id::text, role, name from rag.members "
+            "where org_id = %s and accepted_at is not null order by user_id",
             org,
         )
     ]

@@ -45,14 +45,14 @@ def add_member(
 ) -> str:
     """The state of an archive's member here, after adding the member if wanted. No role is changed."""
     row = connection.execute(
-        "select members.role from auth.users "
+        "select members.role, members.accepted_at from auth.users "
         "left join rag.members on members.org_id = %s and members.user_id = users.id where users.id = %s",
         [org, user],
     ).fetchone()
     if row is None:
         return "not added, because there is no such user here"
     if row[0] is not None:
-        return f"is here already, as {row[0]}"
+        return f"is {'here' if row[1] else 'invited'} already, as {row[0]}"
     if not is_wanted:
         return "not added; a user here, whom --members adds"
     connection.execute(

@@ -50,7 +50,7 @@ VALUES = {
     ("jobs", "lease"): "null::uuid",
     ("jobs", "state"): "case state when 'running' then 'waiting' else state end",
 }
-CONDITIONS = {"originals": "path is null"}
+CONDITIONS = {"originals": "path is null", "members": "accepted_at is not null"}
 WITH_IDS = (
     "collections",
     "documents",
@@ -166,11 +166,14 @@ def users_of(connection: psycopg.Connection[Any], tables: Mapping[str, Table], o
         for column in USER_COLUMNS:
             if column in tables[name].types:
                 statement = sql.SQL(
-                    "select distinct {column}::text from {table} where org_id = %s and {column} is not null"
+                    "select distinct {column}::text from {table} "
+                    "where org_id = %s and {column} is not null and {condition}"
+                ).format(
+                    column=sql.Identifier(column),
+                    table=tables[name].identifier,
+                    condition=sql.SQL(CONDITIONS.get(name, "true")),
                 )
-                rows = connection.execute(
-                    statement.format(column=sql.Identifier(column), table=tables[name].identifier), [org]
-                )
+                rows = connection.execute(statement, [org])
                 for (user,) in rows:
                     users[user] = users.get(user, False) or column == "owner_id"
     return users

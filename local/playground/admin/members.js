@@ -1,4 +1,4 @@
-// Members of the org: listed, added by their user id, given a role, removed. Admins do not change themselves.
+// Members of the org: listed, invited by their user id, given a role, removed. Admins do not change themselves.
 
 import { el, show as fill } from "../dom.js";
 import { PAGE, day, field, form, orgColumn, pages, pair, rowButton, select, table, tag } from "./parts.js";
@@ -18,15 +18,27 @@ export async function show(place, context) {
     ["Last call", (row) => day(row.last_called_on)],
     ["", (row) => row.user_id !== context.who.sub && actions(row)],
   ];
+  const invitationColumns = [
+    ["Invited", columns[0][1]],
+    ["Role", columns[1][1]],
+    ...orgColumn(context),
+    ["Invited on", (row) => day(row.created_at)],
+    ["", (row) => rowButton("Withdraw", nameOf(row), () => change(() => remove(row), `The invitation of ${nameOf(row)} is withdrawn.`))],
+  ];
   const list = pages(
     context,
     (offset) => api.get(`${ROUTE}?limit=${PAGE}&offset=${offset}`),
     (rows) => table("Members", columns, rows, "No members are listed: this deployment keeps them in a table of its own."),
   );
+  const invited = pages(
+    context,
+    (offset) => api.get(`${ROUTE}?invited=true&limit=${PAGE}&offset=${offset}`),
+    (rows) => table("Invitations", invitationColumns, rows, "No invitation is open."),
+  );
   const change = (action, message) =>
     context.attempt(async () => {
       await action();
-      await list.reload();
+      await Promise.all([list.reload(), invited.reload()]);
       context.say(message);
     });
   const put = (member) => api.post(ROUTE, member);
@@ -53,9 +65,9 @@ export async function show(place, context) {
         await put({ org_id: org.value, user_id: id.value.trim(), name: name.value.trim() || null, role: role.value });
         sheet.reset();
         sheet.parentElement.open = false;
-      }, "The member is added.");
+      }, "The user is invited, and belongs to the org after accepting.");
     return form(
-      "Add",
+      "Invite",
       add,
       field("User id", id, "A user without an org sees it at the sign-in of this page."),
       field("Name or address", name, "Admins see it in lists."),
@@ -64,6 +76,7 @@ export async function show(place, context) {
     );
   }
 
-  await list.reload();
-  fill(place, el("details", {}, el("summary", { text: "New member" }), creation()), list.place);
+  await Promise.all([list.reload(), invited.reload()]);
+  const heading = el("h3", { text: "Open invitations" });
+  fill(place, el("details", {}, el("summary", { text: "New member" }), creation()), list.place, heading, invited.place);
 }

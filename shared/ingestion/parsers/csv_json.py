@@ -3,30 +3,86 @@
 import csv as lines
 import io
 import json as values
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+from statistics import median_high
+from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.markdown_table import table
 from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, ParsedFile, decode_text, size_error
+from shared.ingestion.parsers.text_encodings import text_and_notes
+from shared.text.normalize import one_line
 
 MAX_DEPTH = 32
-# The beginning of a file, by which the separator is detected.
-SNIFFED_CHARACTERS = 8192
+# The beginning of a file, by which the separator and the header are detected.
+SAMPLE_CHARACTERS, SAMPLE_ROWS = 65_536, 200
+SEPARATORS = ",;\t|"
+_SEPARATOR_LINE = re.compile(r"\s*sep=([,;\t|])\r?\n", re.IGNORECASE)
+# A separator within text has a space behind it.
+_SEVERAL_CELLS = re.compile(r"\t|[,;|](?=\S)")
+_NUMBER = re.compile(r"\W*\d[\d.,'\s]*\W*(?:[A-Za-z]{1,3})?\W*")
 
 
 def csv(data: bytes) -> ParsedFile:
-    """The values as a Markdown table. The separator may be another than a comma."""
-    text = decode_text(data)
+    """The values as a Markdown table, below the lines that precede its header. The separator may be another
+    than a comma."""
+    text, notes = text_and_notes(data)
+    if named := _SEPARATOR_LINE.match(text):
+        text, separators = text[named.end() :], named[1]
+    else:
+        separators = SEPARATORS
     try:
-        dialect: type[lines.Dialect] = lines.Sniffer().sniff(text[:SNIFFED_CHARACTERS], delimiters=",;\t|")
-    except lines.Error:
-        dialect = lines.excel
-    try:
-        return ParsedFile([(None, table(lines.reader(io.StringIO(text, newline=""), dialect)))])
+        dialect = max(_dialects(separators), key=partial(_consistency, text[:SAMPLE_CHARACTERS]))
+        rows = list(lines.reader(io.StringIO(text, newline=""), **dialect))
     except lines.Error:
         raise UnreadableDocument(
             "The file is not CSV. Save it as CSV, or give it another type.", code="not_csv"
         ) from None
+    start = _header_row(rows[:SAMPLE_ROWS])
+    between = ", " if dialect["delimiter"] == "," else " "
+    titles = [one_line(between.join(filter(None, row))) for row in rows[:start]]
+    parts = ["\n".join(filter(None, titles)), table(rows[start:])]
+    return ParsedFile([(None, "\n\n".join(filter(None, parts)))], notes=notes)
+
+
+def _dialects(separators: str) -> Iterator[dict[str, Any]]:
+    """The likeliest first. A quotation mark may be a character like others."""
+    for quotes in ({"quotechar": '"'}, {"quotechar": "'"}, {"quoting": lines.QUOTE_NONE}):
+        for separator in separators:
+            yield {"delimiter": separator, "skipinitialspace": True, **quotes}
+
+
+def _consistency(text: str, dialect: dict[str, Any]) -> float:
+    """The share of rows with the commonest number of cells, times the share of cells without separators."""
+    rows = [row for row in lines.reader(io.StringIO(text, newline=""), **dialect) if any(row)]
+    if len(text) == SAMPLE_CHARACTERS:
+        rows = rows[:-1]
+    widths = Counter(len(row) for row in rows if len(row) > 1)
+    if not widths:
+        return 0
+    cells = [cell for row in rows for cell in row]
+    whole = sum(not _SEVERAL_CELLS.search(cell) or _NUMBER.fullmatch(cell) is not None for cell in cells)
+    return max(widths.values()) / len(rows) * whole / len(cells)
+
+
+def _header_row(rows: list[list[str]]) -> int:
+    """The index of the first row of the table. Titles above it fill fewer cells: half as many, or a blank row
+    follows them."""
+    filled = [sum(1 for cell in row if cell.strip()) for row in rows]
+    usual = median_high([count for count in filled if count] or [0])
+    start = 0
+    for index, (row, count) in enumerate(zip(rows, filled, strict=True)):
+        if count >= usual:
+            break
+        cells = [cell.strip() for cell in row]
+        # A row with gaps is a header of groups.
+        begins = next((at for at, cell in enumerate(cells) if cell), 0)
+        if count == 0 or (count <= usual / 2 and all(cells[begins : begins + count])):
+            start = index + 1
+    return start
 
 
 def json(data: bytes) -> ParsedFile:

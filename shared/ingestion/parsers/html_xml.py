@@ -7,10 +7,11 @@ from html import unescape
 from typing import Any
 from urllib.parse import unquote
 
-from html_to_markdown import ConversionOptions, convert
+from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from lxml import etree
 
 from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.html_elements import rewritten
 from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
     encoding_by_mark,
@@ -18,6 +19,7 @@ from shared.ingestion.parsers.parsed_file import (
     own_title,
     read_member,
 )
+from shared.ingestion.parsers.text_encodings import COMMON_ENCODING, detected_encoding
 from shared.text.normalize import one_line
 
 # Elements whose Markdown is omitted: emphasis and addresses.
@@ -32,7 +34,8 @@ _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORE
 def html(data: bytes) -> ParsedFile:
     text = decoded(data)
     title = _TITLE.search(text[:TITLE_CHARACTERS])
-    return ParsedFile([(None, markdown(text))], own_title(unescape(title[1])) if title else None)
+    content, notes = markdown_and_notes(text)
+    return ParsedFile([(None, content)], own_title(unescape(title[1])) if title else None, notes=notes)
 
 
 def epub(data: bytes) -> ParsedFile:
@@ -48,7 +51,9 @@ def epub(data: bytes) -> ParsedFile:
         texts = [html(read_member(archive, posixpath.normpath(chapter))) for chapter in chapters]
         titles = package.xpath("//*[local-name()='title']/text()")
     return ParsedFile(
-        [part for text in texts for part in text.parts], own_title(titles[0]) if titles else None
+        [part for text in texts for part in text.parts],
+        own_title(titles[0]) if titles else None,
+        notes=[note for text in texts for note in text.notes],
     )
 
 
@@ -87,17 +92,27 @@ def tree(data: bytes) -> Any:
 
 
 def markdown(text: str) -> str:
-    """The visible text of HTML as Markdown, without menus and addresses. Raises UnreadableDocument for HTML
-    that would be incomplete."""
+    return markdown_and_notes(text)[0]
+
+
+def markdown_and_notes(text: str) -> tuple[str, list[str]]:
+    """The visible text of HTML as Markdown, without menus and addresses, and notes on what it lacks. Raises
+    UnreadableDocument for HTML that would be incomplete."""
     if text.count("<") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise UnreadableDocument(
             f"The file has over {MAX_DEPTH:,} levels of nested elements. Reduce them, and upload it again.",
             code="nested_too_deeply",
         )
     options = ConversionOptions(
-        extract_metadata=False, compact_tables=True, skip_images=True, strip_tags=STRIPPED_TAGS
+        extract_metadata=False,
+        compact_tables=True,
+        skip_images=True,
+        strip_tags=STRIPPED_TAGS,
+        # Some pages are one form.
+        preprocessing=PreprocessingOptions(remove_forms=False),
     )
-    return "\n".join(line.rstrip() for line in (convert(text, options).content or "").splitlines())
+    html, notes = rewritten(text)
+    return "\n".join(line.rstrip() for line in (convert(html, options).content or "").splitlines()), notes
 
 
 def _depth(text: str) -> int:
@@ -124,11 +139,11 @@ class _Depth:
 
 
 def decoded(data: bytes) -> str:
-    """The text by its byte-order mark, its declared charset or as UTF-8; else as cp1252, as in browsers."""
+    """The text by its byte-order mark, its declared charset or as UTF-8; else by detection, or as cp1252."""
     charset = _CHARSET.search(data[:2048])
     for encoding in filter(None, (encoding_by_mark(data), charset and charset[1].decode("ascii"), "utf-8")):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):
             continue
-    return data.decode("cp1252", errors="replace")
+    return data.decode(detected_encoding(data) or COMMON_ENCODING, errors="replace")

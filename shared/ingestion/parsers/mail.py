@@ -1,6 +1,8 @@
 """Parsers of mail: a message (EML), or an archive of messages (mbox), with their attachments."""
 
+import codecs
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from email import message_from_bytes
@@ -11,8 +13,15 @@ from itertools import islice
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
-from shared.ingestion.parsers.html_xml import markdown
-from shared.ingestion.parsers.parsed_file import ParsedFile, decode_text, parser_of, size_error
+from shared.ingestion.parsers.html_xml import decoded, markdown
+from shared.ingestion.parsers.parsed_file import (
+    ParsedFile,
+    encoding_by_mark,
+    parser_of,
+    size_error,
+)
+from shared.ingestion.parsers.text_encodings import COMMON_ENCODING, detected_encoding
+from shared.text.language_detection import UNSPACED_SCRIPTS
 from shared.text.normalize import one_line
 
 MAX_MESSAGES, MAX_PARTS = 10_000, 1000
@@ -22,17 +31,36 @@ MAX_HEADER = 10_000
 MAX_DEPTH = 5
 NOT_READ = "(This file was not read.)"
 HEADERS = ("From", "To", "Cc", "Date")
+# Signatures are no content.
+SIGNATURES = {"application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature"}
+ENCRYPTED = {"application/pkcs7-mime", "application/x-pkcs7-mime", "application/pgp-encrypted"}
+# Charsets that programs call by the name of a part of them.
+SUPERSETS = {
+    "iso8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
+    "big5": "big5hkscs", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
+}  # fmt: skip
+# Properties of an event, and their labels.
+EVENT = {
+    "SUMMARY": "Event", "DTSTART": "Start", "DTEND": "End", "LOCATION": "Location", "RRULE": "Repeats",
+    "STATUS": "Status", "DESCRIPTION": "Description",
+}  # fmt: skip
 # The kinds of attachments that are parsed, besides texts.
 PARSED = SIGNED_KINDS | {"html", "xml", "csv", "json"}
 # The line before a message, which a blank line precedes.
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
+_WORDS = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W_]+")
+_PROPERTY = re.compile(
+    rf"(?P<name>{'|'.join(EVENT)})(?:;TZID=\"?(?P<zone>[^;:\"]+)\"?|;[^:;]*)*:(?P<value>.*\S)", re.IGNORECASE
+)
+_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$")
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def eml(data: bytes) -> ParsedFile:
     """The metadata are subject, from and date, as the filters of a search use them."""
-    message = _parsed(data)
-    return ParsedFile([(None, _text(message))], _header(message, "Subject"), _metadata(message))
+    message, notes = _parsed(data), list[str]()
+    text = _text(message, notes)
+    return ParsedFile([(None, text)], _header(message, "Subject"), _metadata(message), notes)
 
 
 def mbox(data: bytes) -> ParsedFile:
@@ -45,12 +73,17 @@ def mbox(data: bytes) -> ParsedFile:
     if len(starts) > MAX_MESSAGES:
         raise size_error()
     messages = [data[start:end] for start, end in zip(starts, ends, strict=True)]
-    return ParsedFile([(None, _text(_parsed(_QUOTED.sub(rb"\1", message)))) for message in messages])
+    notes: list[str] = []
+    texts = [_text(_parsed(_QUOTED.sub(rb"\1", message)), notes) for message in messages]
+    return ParsedFile([(None, text) for text in texts], notes=notes)
 
 
 class _BoundedHeaders(EmailPolicy):
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
+        if not value.isascii():
+            # Bytes without an encoded word.
+            value = _by_charset(value.encode("ascii", "surrogateescape"), None)
         if len(value) <= MAX_HEADER:
             return name, value
         # A list of addresses ends with a whole one.
@@ -85,21 +118,30 @@ def _metadata(message: EmailMessage) -> dict[str, str]:
     return {name: value[:200] for name, value in values.items() if value}
 
 
-def _text(message: EmailMessage, depth: int = 0) -> str:
+def _text(message: EmailMessage, notes: list[str], depth: int = 0) -> str:
     """The subject, the sender and so on, the texts, and each attachment under its name. The headings of a
-    message in a message are deeper."""
+    message in a message are deeper. `notes` gets a note for each part that is not read."""
     lines = [f"{'#' * (depth + 1)} {_header(message, 'Subject') or 'No subject'}"]
     lines += [f"{name}: {value}" for name in HEADERS if (value := _header(message, name))]
     parts = list(islice(_leaves(message), MAX_PARTS + 1))
     if len(parts) > MAX_PARTS:
         raise size_error()
-    return "\n\n".join([lines[0], "\n".join(lines[1:]), *(_part(part, depth) for part in parts)])
+    texts = (_part(part, notes, depth) for part in parts)
+    return "\n\n".join([lines[0], "\n".join(lines[1:]), *filter(None, texts)])
 
 
 def _leaves(part: MIMEPart) -> Iterator[MIMEPart]:
-    """The texts and attachments of a message in order: of alternatives the plain one, or else HTML."""
-    if part.get_content_type() == "multipart/alternative" and (body := part.get_body(("plain", "html"))):
-        yield body
+    """The texts and attachments of a message in order, and one of alternative texts."""
+    if part.get_content_type() == "multipart/alternative":
+        leaves = [leaf for child in part.iter_parts() for leaf in _leaves(child)]
+        plain = [leaf for leaf in leaves if _is_body(leaf, "text/plain")]
+        html = [leaf for leaf in leaves if _is_body(leaf, "text/html")]
+        other = plain if html and not _says_as_much(plain, html) else html if plain else []
+        # Apple Mail has attachments within an alternative.
+        yield from (leaf for leaf in leaves if leaf not in other)
+    elif part.get_content_type() == "multipart/encrypted":
+        # The second part has the bytes.
+        yield from islice(part.iter_parts(), 1)
     elif part.get_content_maintype() == "multipart":
         for child in part.iter_parts():
             yield from _leaves(child)
@@ -107,28 +149,80 @@ def _leaves(part: MIMEPart) -> Iterator[MIMEPart]:
         yield part
 
 
-def _part(part: MIMEPart, depth: int) -> str:
+def _is_body(part: MIMEPart, kind: str) -> bool:
+    return part.get_content_type() == kind and not part.is_attachment() and not part.get_filename()
+
+
+def _says_as_much(plain: list[MIMEPart], html: list[MIMEPart]) -> bool:
+    """Whether the plain text has half of the words of the HTML, so that it is no placeholder for it."""
+    try:
+        words, of_html = (
+            Counter(_WORDS.findall(" ".join(map(_body, bodies)).casefold())) for bodies in (plain, html)
+        )
+    except UnreadableDocument:
+        return bool(plain)
+    return (words & of_html).total() >= of_html.total() / 2
+
+
+def _part(part: MIMEPart, notes: list[str], depth: int) -> str:
     name = one_line(str(part.get_filename() or ""))
     kind = part.get_content_type()
     if kind in ("text/plain", "text/html") and not name:
-        return markdown(_decoded(part)) if kind == "text/html" else _decoded(part)
+        return _body(part)
+    if kind == "text/calendar":
+        return _events(_decoded(part))
+    if kind in SIGNATURES:
+        return ""
     if kind == "message/rfc822" and depth < MAX_DEPTH:
         forwarded = [message for message in part.iter_parts() if isinstance(message, EmailMessage)]
-        return "\n\n".join(_text(message, depth + 1) for message in forwarded)
-    return f"{'#' * (depth + 2)} {name or 'Attachment'}\n\n{_attachment(part, name)}".rstrip()
+        return "\n\n".join(_text(message, notes, depth + 1) for message in forwarded)
+    text = NOT_READ if kind in ENCRYPTED else _attachment(part, name, notes)
+    if kind in ENCRYPTED:
+        notes.append("The message is encrypted, and was not read.")
+    elif text == NOT_READ:
+        notes.append(f"The attachment {name or kind} was not read.")
+    return f"{'#' * (depth + 2)} {name or 'Attachment'}\n\n{text}".rstrip()
 
 
-def _attachment(part: MIMEPart, name: str) -> str:
+def _body(part: MIMEPart) -> str:
+    return markdown(_decoded(part)) if part.get_content_type() == "text/html" else _decoded(part)
+
+
+def _events(calendar: str) -> str:
+    """What a reader sees of the events of iCalendar (RFC 5545)."""
+    events: list[list[str]] = []
+    for line in re.sub(r"\r?\n[ \t]", "", calendar).splitlines():
+        if line.upper() == "BEGIN:VEVENT":
+            events.append([])
+        elif events and (found := _PROPERTY.match(line)):
+            value = _TIME.sub(_written_time, found["value"])
+            value = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] in "nN" else escape[1], value)
+            zone = f" ({found['zone']})" if found["zone"] else ""
+            events[-1].append(f"{EVENT[found['name'].upper()]}: {value}{zone}")
+    return "\n\n".join("\n".join(event) for event in events)
+
+
+def _written_time(time: re.Match[str]) -> str:
+    clock = f" {time[4]}:{time[5]}" if time[4] else ""
+    return f"{time[1]}-{time[2]}-{time[3]}{clock}{' UTC' if time[6] else ''}"
+
+
+def _attachment(part: MIMEPart, name: str, notes: list[str]) -> str:
     """The text; empty for an empty file. A file that is not read says so, and the message remains."""
     data = part.get_payload(decode=True)
-    if not isinstance(data, bytes) or not data.strip():
+    if not isinstance(data, bytes):
+        return NOT_READ
+    if not data.strip():
         return ""
     try:
         kind = file_kind(data, name or None, part.get_content_type())
         if kind in TEXTS:
-            return decode_text(data)
+            text = _by_charset(data, part.get_content_charset())
+            return NOT_READ if "\0" in text else text
         if kind in PARSED:
-            return "\n\n".join(text for _, text in parser_of(kind)(data).parts)
+            parsed = parser_of(kind)(data)
+            notes.extend(f"{name or kind}: {note}" for note in parsed.notes)
+            return "\n\n".join(text for _, text in parsed.parts)
     except MemoryError:
         raise
     except Exception:  # noqa: S110
@@ -141,7 +235,27 @@ def _decoded(part: MIMEPart) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
+    charset = part.get_content_charset()
+    if charset is None and part.get_content_type() == "text/html":
+        return decoded(data)
+    return _by_charset(data, charset)
+
+
+def _by_charset(data: bytes, charset: str | None) -> str:
+    """The text in its charset, or the superset that programs mean by it. Programs also name a wrong one."""
     try:
-        return data.decode(part.get_content_charset("utf-8"), errors="replace")
+        name = codecs.lookup(charset or "utf-8").name
+        b"".decode(name)
     except LookupError:
-        return data.decode(errors="replace")
+        name = "utf-8"
+    name = SUPERSETS.get(name, name)
+    # Text that is not in UTF-8 hardly ever decodes as such.
+    encodings = ["utf-8", name] if name in ("ascii", COMMON_ENCODING) else [name, "utf-8"]
+    for encoding in filter(None, (encoding_by_mark(data), *encodings)):
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding)
+    text = data.decode("utf-8" if name == "ascii" else name, errors="replace")
+    if text.count("\ufffd") * 10 <= sum(not character.isascii() for character in text):
+        # Some bytes are broken.
+        return text
+    return data.decode(detected_encoding(data) or COMMON_ENCODING, errors="replace")

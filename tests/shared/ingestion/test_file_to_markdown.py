@@ -143,7 +143,10 @@ PAGE = """<!doctype html><html><head><title>Kilns &amp; more</title><style>p {co
 
 def test_only_the_visible_text_of_a_page_is_parsed():
     assert convert(PAGE.encode(), "a.html", None) == Converted(
-        "# Kilns\n\nA hot kiln.\n\n| a |\n| --- |\n| 1 |\n\n```\nx = 1\n```", "html", "Kilns & more"
+        "# Kilns\n\nA hot kiln.\n\n| a |\n| --- |\n| 1 |\n\n```\nx = 1\n```",
+        "html",
+        "Kilns & more",
+        notes=("1 picture was not read.",),
     )
 
 

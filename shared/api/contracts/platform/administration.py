@@ -144,6 +144,27 @@ class Orgs(ResponseModel):
     data: list[Org]
 
 
+class Invitation(BaseModel):
+    """`role`: the role that the user gets by accepting."""
+
+    org_id: str
+    org_name: str
+    role: str
+    created_at: datetime
+
+
+class Invitations(ResponseModel):
+    """The oldest first."""
+
+    data: list[Invitation]
+
+
+class InvitationAnswer(BaseModel):
+    """False declines the invitation, which is deleted."""
+
+    accept: Annotated[bool, Field(strict=True)]
+
+
 class DayOfUsage(BaseModel):
     """`calls`: admitted calls on that day in UTC; `users`: the users who made them; the tokens of models, as
     the quotas count them."""
@@ -165,7 +186,8 @@ Days = Annotated[int, Field(ge=1, le=90)]
 
 
 class Member(BaseModel):
-    """`name`: as the deployment stores it, null for none; `calls`: those of the last 90 days."""
+    """A member, or an open invitation with the time since when it is open. `name`: as the deployment stores
+    it, null for none; `calls`: those of the last 90 days."""
 
     org_id: str
     user_id: str
@@ -181,7 +203,7 @@ class Members(Page[Member]):
 
 
 class NewMember(BaseModel):
-    """A new member, or a member's new role and name. Admins of one org may omit `org_id`."""
+    """An invitation, or a member's new role and name. Admins of one org may omit `org_id`."""
 
     user_id: UUID
     role: Literal["admin", "member"] = "member"

@@ -20,6 +20,7 @@ CODES = {
     "document_limit_reached": "rate_limit_exceeded",
     "storage_limit_reached": "rate_limit_exceeded",
     "upload_limit_reached": "rate_limit_exceeded",
+    "too_many_uploads": "rate_limit_exceeded",
     "body_too_large": "file_too_large",
 }
 

@@ -155,9 +155,15 @@ def test_an_imported_org_has_equal_rows_under_other_ids(
     )
     assert chunk[0] > 0
     members = (
-        "select email, role from rag.members join auth.users on id = user_id where org_id = %s order by 1"
+        "select email, role from rag.members join auth.users on id = user_id where org_id = %s "
+        "and accepted_at is {} null order by 1"
     )
-    assert rows(elsewhere, members, target) == rows(org.database, members, org.org_id)
+    accepted = members.format("not")
+    assert rows(elsewhere, accepted, target) == rows(org.database, accepted, org.org_id)
+    # An archive has no invitation, and does not name its user.
+    assert rows(org.database, members.format(""), org.org_id) == [(org.invited.email, "member")]
+    assert rows(elsewhere, members.format(""), target) == []
+    assert org.invited.email not in {user.email for user in imported.manifest.users}
 
 
 def test_an_archive_contains_no_secret(stack: Stack, org: Actors, tmp_path: Path):

@@ -96,6 +96,7 @@ def test_markup_does_not_change_the_verdict(subtests: pytest.Subtests):
 
 
 HTML = [
+    ("Contractors get no paid vacation<sup>4</sup>.", "Contractors get no paid vacation⁴."),
     ("<b>Contractors</b> get no paid<br>vacation.", "Contractors get no paid<br>vacation."),
     ("Contractors get no <x onclick=steal()>paid vacation.", "Contractors get no paid vacation."),
     ("<<b>img src=//evil.com>Contractors get no paid vacation.", "Contractors get no paid vacation."),

@@ -8,6 +8,7 @@ import pytest
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_to_markdown import convert
+from shared.ingestion.parsers.mail import eml
 
 
 def message(subject: str = "Kiln 7 is hot – späte Schicht") -> EmailMessage:
@@ -89,6 +90,128 @@ def test_an_archive_has_a_section_for_each_message(tmp_path: Path):
     assert converted.text.count("# Letter ") == 3
     # The archive quotes the line, which looks like the beginning of a message.
     assert converted.text.count("\nFrom tomorrow on it cools.") == 3
+
+
+def raw(*parts: tuple[str, bytes], kind: str = "alternative") -> bytes:
+    """A message of parts, each with its headers and bytes."""
+    bodies = [b"--b1\nContent-Type: " + head.encode() + b"\n\n" + data + b"\n" for head, data in parts]
+    head = f"Subject: Kiln\nMIME-Version: 1.0\nContent-Type: multipart/{kind}; boundary=b1\n\n"
+    return head.encode() + b"".join(bodies) + b"--b1--\n"
+
+
+PAYMENT = b"<h2>Payment</h2><table><tr><td>Invoice<td>R-77120<tr><td>Paid<td>9,50</table>"
+PLACEHOLDERS = [
+    "", " \n", "This message is in HTML.", "Your mail program does not show HTML. Open this in a browser.",
+    "Ihr Programm zeigt kein HTML.", "Votre messagerie ne prend pas en charge le HTML.",
+    "このメールはHTMLです。",
+]  # fmt: skip
+
+
+def test_a_placeholder_gives_way_to_the_html(subtests: pytest.Subtests):
+    for text in PLACEHOLDERS:
+        with subtests.test(text=text):
+            parts = ("text/plain; charset=utf-8", text.encode()), ("text/html; charset=utf-8", PAYMENT)
+            parsed = eml(raw(*parts))
+            assert "| Invoice | R-77120 |" in parsed.parts[0][1]
+            assert not text.strip() or text not in parsed.parts[0][1]
+    whole = raw(("text/plain", b"Payment of invoice R-77120: paid 9,50 in full"), ("text/html", PAYMENT))
+    assert "| Invoice" not in eml(whole).parts[0][1]
+
+
+def test_attachments_within_an_alternative_are_read():
+    inner = raw(
+        ("text/html", b"<p>See the table of kilns"),
+        ("text/csv; name=limits.csv", b"code,limit\nE-42,900"),
+        ("image/png; name=photo.png", b"\x89PNG\r\n"),
+        kind="mixed",
+    ).partition(b"\n\n")[2].replace(b"b1", b"b2")  # fmt: skip
+    parts = ("text/plain", b"See the table of kilns"), ("multipart/mixed; boundary=b2", inner)
+    parsed = eml(raw(*parts))
+    text = parsed.parts[0][1]
+    assert text.count("See the table of kilns") == 1
+    assert "| E-42 | 900 |" in text
+    assert "## photo.png\n\n(This file was not read.)" in text
+    assert parsed.notes == ["The attachment photo.png was not read."]
+
+
+JAPANESE = "こんにちは、会議は三時です。①"
+CHARSETS = {
+    "gb2312": ("窑炉很熱镕", "gb18030"), "iso-8859-1": ("Größe – 5 €", "cp1252"),
+    "shift_jis": (JAPANESE, "cp932"), "us-ascii": ("Die Größe der Dichtung für Pumpe", "cp1252"),
+    "ISO-8859-1": ("Größe", "utf-8"), "x-unknown": ("Größe", "utf-8"),
+    "iso-2022-jp": (JAPANESE[:-1], "iso-2022-jp"),
+    "utf-8": ("Die Größe der Dichtung für Pumpe", "cp1252"), "koi8-r": ("Печь", "koi8-r"),
+    "windows-31j": (JAPANESE, "cp932"),
+}  # fmt: skip
+
+
+def test_a_text_is_decoded_in_the_charset_that_its_program_means(subtests: pytest.Subtests):
+    for charset, (text, encoding) in CHARSETS.items():
+        with subtests.test(charset=charset):
+            head = f"Subject: a\nContent-Type: text/plain; charset={charset}\n\n"
+            assert eml(head.encode() + text.encode(encoding)).parts[0][1].endswith(f"\n{text}")
+    broken = "Größe der Öfen, für Müller, übermäßig, Süd, schön".encode() + b"\xc3"
+    parsed = eml(b"Subject: a\nContent-Type: text/plain; charset=utf-8\n\n" + broken)
+    assert parsed.parts[0][1].endswith("Größe der Öfen, für Müller, übermäßig, Süd, schön\ufffd")
+    no_charset = "Subject: Größe\n\nDie Größe der Dichtung für Pumpe"
+    for encoding in ("utf-8", "cp1252"):
+        with subtests.test(encoding=encoding):
+            parsed = eml(no_charset.encode(encoding))
+            assert parsed.parts[0][1].endswith("Die Größe der Dichtung für Pumpe")
+    assert eml(no_charset.encode()).title == "Größe"
+
+
+INVITATION = b"""BEGIN:VCALENDAR
+BEGIN:VTIMEZONE
+DTSTART:19701025T030000
+END:VTIMEZONE
+BEGIN:VEVENT
+DTSTART;TZID=Europe/Berlin:20270504T090000
+DTEND:20270504T083000Z
+SUMMARY:Kiln inspection\\, hall 7
+LOCATION;LANGUAGE=en:Harbour
+  street 4
+UID:x
+END:VEVENT
+END:VCALENDAR"""
+
+
+def test_an_invitation_is_text():
+    parts = ("text/plain", b"You are invited"), ("text/calendar; method=REQUEST", INVITATION)
+    assert (
+        eml(raw(*parts))
+        .parts[0][1]
+        .endswith(
+            "You are invited\n\nStart: 2027-05-04 09:00 (Europe/Berlin)\nEnd: 2027-05-04 08:30 UTC\n"
+            "Event: Kiln inspection, hall 7\nLocation: Harbour street 4"
+        )
+    )
+
+
+UNREAD = {
+    "application/ms-tnef; name=winmail.dat": "The attachment winmail.dat was not read.",
+    "application/zip; name*=utf-8''Gr%C3%B6%C3%9Fe.zip": "The attachment Größe.zip was not read.",
+    "application/pkcs7-mime; name=smime.p7m": "The message is encrypted, and was not read.",
+    'image/x; name="=?utf-8?q?Gr=C3=B6=C3=9Fe=2Ebin?="': "The attachment Größe.bin was not read.",
+}
+
+
+def test_a_part_that_is_not_read_is_noted(subtests: pytest.Subtests):
+    for head, note in UNREAD.items():
+        with subtests.test(head=head):
+            parsed = eml(raw(("text/plain", b"hot"), (head, b"\x00\xff\x01"), kind="mixed"))
+            assert parsed.notes == [note]
+            assert "(This file was not read.)" in parsed.parts[0][1]
+    signed = raw(
+        ("text/plain", b"hot"), ("application/pkcs7-signature; name=smime.p7s", b"\x30\x80"), kind="signed"
+    )
+    assert (eml(signed).notes, eml(signed).parts[0][1]) == ([], "# Kiln\n\n\n\nhot")
+    armour = b"-----BEGIN PGP MESSAGE-----\nxyz"
+    sealed = raw(
+        ("application/pgp-encrypted", b"Version: 1"), ("application/octet-stream", armour), kind="encrypted"
+    )
+    assert eml(sealed).notes == ["The message is encrypted, and was not read."]
+    assert "xyz" not in eml(sealed).parts[0][1]
 
 
 def nested() -> bytes:

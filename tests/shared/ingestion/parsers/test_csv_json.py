@@ -1,0 +1,70 @@
+"""Separators, headers and titles of CSV files of common programs."""
+
+import pytest
+
+from shared.ingestion.parsers.csv_json import csv
+
+CASES: dict[str, tuple[bytes, list[str]]] = {
+    "semicolons, decimal commas, a field of two lines, a mark": (
+        "\ufeffNr;Name;EUR;kg;Hinweis\nD-1;Dichtung, rund;3,50;0,12;für P-1, P-2\n"
+        "D-2;Dichtung, eckig;4,75;0,15;für P-3\n"
+        'F-2;Filter, fein;18,90;0,40;"Alle 500\nStunden"\n'.encode(),
+        [
+            "| Nr | Name | EUR | kg | Hinweis |",
+            "| D-1 | Dichtung, rund | 3,50 | 0,12 | für P-1, P-2 |",
+            "| D-2 | Dichtung, eckig | 4,75 | 0,15 | für P-3 |",
+            "| F-2 | Filter, fein | 18,90 | 0,40 | Alle 500 Stunden |",
+        ],
+    ),
+    "numbers with commas alone": (
+        b"a;b\n1,5;2,5\n3,5;4,5\n",
+        ["| a | b |", "| 1,5 | 2,5 |", "| 3,5 | 4,5 |"],
+    ),
+    "a line that names the separator": (
+        b"sep=;\r\nName;Preis\r\nKiln, big;3,50\r\n",
+        ["| Name | Preis |", "| Kiln, big | 3,50 |"],
+    ),
+    "titles of one cell": (
+        b"Preisliste 2026;;;\nStand: 1. Mai;;;\n;;;\nNr;Name;Preis;kg\nA1;Seal, round;3,50;0,1\n",
+        [
+            "Preisliste 2026",
+            "Stand: 1. Mai",
+            "| Nr | Name | Preis | kg |",
+            "| A1 | Seal, round | 3,50 | 0,1 |",
+        ],
+    ),
+    "a title with a comma, and a blank line": (
+        b"Price list, from May\n\nNr,Name,Price\nA1,Seal,3.50\nA2,Filter,4\n",
+        ["Price list, from May", "| Nr | Name | Price |", "| A1 | Seal | 3.50 |", "| A2 | Filter | 4 |"],
+    ),
+    "a header of groups is no title": (
+        b",Q1,,Q2,\nKiln,1,2,3,4\nOven,5,6,7,8\n",
+        ["|  | Q1 |  | Q2 |  |", "| Kiln | 1 | 2 | 3 | 4 |", "| Oven | 5 | 6 | 7 | 8 |"],
+    ),
+    "empty columns before the first": (b";;A;B\n;;1;2\n;;3;4\n", ["| A | B |", "| 1 | 2 |", "| 3 | 4 |"]),
+    "tabs": (b"a\tb, c\n1,5\t2\n2,5\t3\n", ["| a | b, c |", "| 1,5 | 2 |", "| 2,5 | 3 |"]),
+    "cp1252": (
+        "Nr;Größe;Preis\nÖ2;für Pumpe, groß;4,75 €\n".encode("cp1252"),
+        ["| Nr | Größe | Preis |", "| Ö2 | für Pumpe, groß | 4,75 € |"],
+    ),
+    "marks within quotes": (
+        b'a,b\n"He said ""no"", twice",2\n5" pipe,3\n',
+        ["| a | b |", '| He said "no", twice | 2 |', '| 5" pipe | 3 |'],
+    ),
+    "a quotation mark that is never closed": (
+        b'a;b\n"x;2\ny;3\nz;4\n',
+        ["| a | b |", '| "x | 2 |', "| y | 3 |", "| z | 4 |"],
+    ),
+    "lists within a column": (
+        b"id,note\n1,a; b; c\n2,d; e; f\n",
+        ["| id | note |", "| 1 | a; b; c |", "| 2 | d; e; f |"],
+    ),
+    "one column": (b"name\nann\nbob\n", ["| name |", "| ann |", "| bob |"]),
+}
+
+
+def test_a_table_is_read_as_its_program_shows_it(subtests: pytest.Subtests):
+    for case, (data, expected) in CASES.items():
+        with subtests.test(case):
+            lines = csv(data).parts[0][1].split("\n")
+            assert [line for line in lines if line and not line.startswith("| ---")] == expected
