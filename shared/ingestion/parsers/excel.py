@@ -305,4 +305,7 @@ def _table(sheet: _Sheet, numbers: Sequence[int], grouped: set[int]) -> str:
     if len(numbers) * len(used) > MAX_CELLS:
         raise size_error()
     rows = [[sheet.rows[number].get(column, "") for column in used] for number in numbers]
+    if len(used) == 1 and len(numbers) < len(sheet.rows):
+        # A title above tables, or remarks below them.
+        return "\n".join(one_line(row[0]) for row in rows)
     return titled_table(rows, {index for index, number in enumerate(numbers) if number in grouped})

@@ -43,10 +43,19 @@ def shown_number(value: float, code: str, *, from_1904: bool = False) -> str:
     """The number in the format of that code. Dates are ISO dates, as precise as their format."""
     if code in ("", "General"):
         return general(value)
-    if plain := _plain(code):
-        grouping, decimals, suffix = plain
-        number = Decimal(f"{value:.{_MAX_DIGITS}g}").scaleb(2 * len(suffix))
-        return f"{_rounded(number, decimals):{grouping}f}{suffix}"
+    try:
+        return _shown_plain(value, *plain) if (plain := _plain(code)) else _shown(value, code, from_1904)
+    except InvalidOperation:
+        # More digits than Decimal has.
+        return general(value)
+
+
+def _shown_plain(value: float, grouping: str, decimals: int, suffix: str) -> str:
+    number = Decimal(f"{value:.{_MAX_DIGITS}g}").scaleb(2 * len(suffix))
+    return f"{_rounded(number, decimals):{grouping}f}{suffix}"
+
+
+def _shown(value: float, code: str, from_1904: bool) -> str:
     # Sections with @ are for texts.
     sections = [section for section in _sections(code) if ("mark", "@") not in section[1]]
     if not sections:
@@ -57,19 +66,15 @@ def shown_number(value: float, code: str, *, from_1904: bool = False) -> str:
     if kinds & {"time", "elapsed", "half"}:
         serial = value + 1462 * from_1904
         return _shown_time(serial, tokens) if 0 <= serial < _LAST_DATE else general(value)
+    number = Decimal(f"{abs(value):.{_MAX_DIGITS}g}")
+    if "general" in kinds:
+        text = "".join(general(float(number)) if kind == "general" else text for kind, text in tokens)
+    elif ("mark", "/") in tokens and "digit" in kinds:
+        text = _shown_fraction(number, tokens)
+    else:
+        text = _shown_decimal(number, tokens)
     # The second section writes its own sign.
     is_negative = value < 0 and (index == 0 or "general" in kinds)
-    number = Decimal(f"{abs(value):.{_MAX_DIGITS}g}")
-    try:
-        if "general" in kinds:
-            text = "".join(general(float(number)) if kind == "general" else text for kind, text in tokens)
-        elif ("mark", "/") in tokens and "digit" in kinds:
-            text = _shown_fraction(number, tokens)
-        else:
-            text = _shown_decimal(number, tokens)
-    except InvalidOperation:
-        # More digits than Decimal has.
-        return general(value)
     return "-" * is_negative + " ".join(text.split())
 
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from shared.text.normalize import one_line
 
 replace_missing_pillow()
 from pptx import Presentation  # noqa: E402
+from pptx.exc import PythonPptxError  # noqa: E402
 
 # Smaller pictures are logos and icons: a share of the slide's area.
 MIN_PICTURE = 0.04
@@ -96,10 +98,17 @@ def _placed(
     shapes: Iterable[Any], slide: Any, unread: _Unread, repeated: set[str], area: int
 ) -> Iterator[_Placed]:
     for shape in shapes:
-        left, top, width, height = (getattr(shape, name) or 0 for name in ("left", "top", "width", "height"))
+        left, top, width, height = _place(shape)
         texts = list(_of_shape(shape, slide, unread, repeated, area, width * height))
         if texts:
             yield _Placed("\n\n".join(texts), (left, top, left + width, top + height))
+
+
+def _place(shape: Any) -> tuple[int, int, int, int]:
+    """Left, top, width and height; zeros where the file has none."""
+    with suppress(PythonPptxError, ValueError):
+        return shape.left or 0, shape.top or 0, shape.width or 0, shape.height or 0
+    return 0, 0, 0, 0
 
 
 def _of_shape(

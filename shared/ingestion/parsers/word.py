@@ -152,11 +152,7 @@ class _Document:
                 self._documents += 1
             elif name == "p":
                 content = carried + self._text(element)
-                # A deletion of the paragraph's mark joins it to the next one.
-                mark = child(child(element, "pPr"), "rPr")
-                carried = (
-                    content if child(mark, "del") is not None or child(mark, "moveFrom") is not None else ""
-                )
+                carried = content if _joins_next(child(element, "pPr")) else ""
                 if not carried:
                     yield from self._paragraph(element, content)
             else:
@@ -397,6 +393,13 @@ def _cells(row: Any) -> Iterator[Any]:
     for cell in _elements(row):
         if local(cell) == "tc":
             yield cell
+
+
+def _joins_next(properties: Any) -> bool:
+    """Whether the paragraph is one with the next: its mark is deleted, or it is a large initial letter."""
+    mark = child(properties, "rPr")
+    is_initial = attribute(child(properties, "framePr"), "dropCap", "none") != "none"
+    return is_initial or child(mark, "del") is not None or child(mark, "moveFrom") is not None
 
 
 def _inlines(parent: Any) -> Iterator[Any]:

@@ -8,8 +8,10 @@ from shared.ingestion.parsers.office_xml import attribute, child, is_on, value
 # The letters of the font Symbol, and check marks and boxes of Wingdings.
 _SYMBOLS = dict(zip(range(0x41, 0x5B), "ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ", strict=True))
 _SYMBOLS |= dict(zip(range(0x61, 0x7B), "αβχδεφγηιϕκλμνοπθρστυϖωξψζ", strict=True))
-_SYMBOLS |= {0xA3: "≤", 0xA5: "∞", 0xB0: "°", 0xB1: "±", 0xB3: "≥", 0xB4: "×", 0xB7: "•", 0xB8: "÷",
-             0xB9: "≠", 0xBB: "≈", 0xAE: "→", 0xAC: "←", 0xD6: "√", 0xE5: "∑"}  # fmt: skip
+_SYMBOLS |= {
+    0xA3: "≤", 0xA5: "∞", 0xAC: "←", 0xAE: "→", 0xB0: "°", 0xB1: "±", 0xB3: "≥", 0xB4: "×", 0xB7: "•",
+    0xB8: "÷", 0xB9: "≠", 0xBB: "≈", 0xD6: "√", 0xD9: "∧", 0xDA: "∨", 0xE5: "∑",
+}  # fmt: skip
 _WINGDINGS = {
     0x6F: "☐",
     0xA8: "☐",
