@@ -25,8 +25,8 @@ def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
         for key in {key for position in outer for key in _keys(page[position], number)}:
             pages_with[key].append(number)
     recurring = {key for key, numbers in pages_with.items() if _is_running(numbers, len(pages))}
-    kept = [_without(page, number, recurring) for number, page in enumerate(pages)]
-    return kept if any(kept) else [*pages]
+    remaining = [_without(page, number, recurring) for number, page in enumerate(pages)]
+    return remaining if any(remaining) else [*pages]
 
 
 def _is_running(numbers: Sequence[int], pages: int) -> bool:
