@@ -16,6 +16,16 @@ RUN sed -n '/^uv==/,/[^\\]$/p' constraints.txt > uv.txt \
       --constraint constraints.txt --requirement requirements-server.txt
 
 FROM python:3.11-slim-trixie AS server
+# OCR of pictures and scanned pages: docker build --build-arg OCR_LANGUAGES="eng deu". Without it the image has none.
+ARG OCR_LANGUAGES=""
+# No versions: each build gets the latest security fixes. The languages are words.
+# hadolint ignore=DL3008,SC2046
+RUN if [ -n "$OCR_LANGUAGES" ]; then \
+      apt-get update \
+      && apt-get install --yes --no-install-recommends tesseract-ocr \
+           $(for language in $OCR_LANGUAGES; do echo "tesseract-ocr-$language"; done) \
+      && rm -rf /var/lib/apt/lists/*; \
+    fi
 COPY --from=packages /venv /venv
 COPY shared /app/shared
 COPY functions /app/functions

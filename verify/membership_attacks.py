@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from verify.actors import RAG_MEMBERS, Person
-from verify.target_deployment import Finding
+from verify.target_deployment import Finding, SetupFailed
 from verify.target_sweep import Attempt, Sweep
 from verify.temporary_rows import Member, Memberships, add_member, remove_member
 
@@ -71,7 +71,12 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
         # A user of one org at most is added to another one.
         remove_member(database, person.id, memberships)
         add_member(database, Member(org_id, "an org", person.id, role), memberships)
-        return _rows_written(database)
+        if not (rows := _rows_written(database)):
+            raise SetupFailed(
+                "The memberships' SQL after `-- add` wrote no row that verify can copy. Write the "
+                "rows without a block with `exception`."
+            )
+        return rows
 
     def templates(org_id: str, role: str) -> list[Row]:
         with _rolled_back(database):

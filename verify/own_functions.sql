@@ -17,8 +17,8 @@ unbound as (
       select from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p')
         and has_table_privilege(pg_roles.oid, pg_class.oid, 'select, insert, update, delete')))
 ),
--- Not those of the release. Of extensions and of Supabase only those that name the schema. A trigger may add orgs
--- (docs/install.md).
+-- Not those of the release. Of extensions and of Supabase only those that name the schema. A trigger may add orgs,
+-- and change none (docs/install.md).
 functions as (
   select *
   from (
@@ -29,7 +29,7 @@ functions as (
       case when pronargs = 1 and (select typtype = 'c' from pg_type where pg_type.oid = proargtypes[0])
         then '.' || lower(proname) end as attribute,
       regexp_replace(concat_ws(' ', coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc),
-        array_to_string(proconfig, ' ')), '\minsert\s+into\s+rag\.orgs\M', '', 'gi') as text,
+        array_to_string(proconfig, ' ')), '\minsert\s+into\s+rag\.orgs\s*\(\s*id\s*,\s*name\s*\)(?![^;]*\mupdate\M)', '', 'gi') as text,
       proowner::regrole::text like 'supabase\_%' and nspname in ('auth', 'extensions', 'graphql', 'graphql_public', 'net',
           'pgbouncer', 'pgsodium', 'realtime', 'storage', 'supabase_functions', 'vault')
         or exists (

@@ -39,7 +39,11 @@ def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Matc
     mentioned = _words(" ".join((*texts, *context, *headings)))
     stems = frozenset(map(stem, mentioned))
     ignored = STOPWORDS | FUNCTION_WORDS[language_of(question)]
-    is_content = [len(word) >= MIN_PREFIX and word.casefold() not in ignored for word in words]
+    # Numbers, dates and codes have hints of their own (confidence.py).
+    is_content = [
+        len(word) >= MIN_PREFIX and word.casefold() not in ignored and not re.search(r"\d", word)
+        for word in words
+    ]
     is_missing = [
         content and not _is_mentioned(word.casefold(), mentioned, stems)
         for word, content in zip(words, is_content, strict=True)

@@ -1,5 +1,5 @@
 -- Changes of rag.members by an org's admins, where the deployment keeps its memberships in that table. The caller's own
--- rights decide: auth.users is not readable, so a user is named by id. No admin changes or removes the own membership,
+-- rights decide: auth.users is not readable, so a user is named by id. No admin changes or removes their own membership,
 -- so that every org keeps an admin; other members may leave. Admins invite: a user whom another org could add without
 -- consent would find its documents in every search (46_invitations.sql).
 
@@ -26,23 +26,40 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  -- First, so that of two admins who remove each other at once the second is no admin any more.
+  perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
   perform rag.require_admin(org_id);
-  if not exists (
+  if rag.caller_id() <> auth.uid() then
+    raise exception 'An API key cannot change members. Use your own token.'
+      using errcode = 'PT403', detail = 'user_required';
+  elsif not exists (
     select from rag.members
     where members.org_id = manage_members.org_id and members.user_id = auth.uid() and members.accepted_at is not null)
   then
     raise exception 'This deployment keeps its members in a table of its own. Change them there.'
       using errcode = 'PT409', detail = 'members_elsewhere';
   end if;
-  -- Of two admins who remove each other at once, the second is no admin any more: its statement changes no row.
-  perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
   -- For the policy of rag.members (rag.listed_org_ids), in this transaction.
   perform set_config('rag.lists_members', 'true', true);
 end;
 $$;
 
 comment on function rag.manage_members is
-  'Begins a change of the org''s members: PT403 for a caller who is no admin, PT409 if the memberships are not in rag.members.';
+  'Begins a change of the org''s members: PT403 for a caller who is no admin, or an API key, whose '
+  'changes would last longer than the key; PT409 if the memberships are not in rag.members.';
+
+create function rag.record_member_event(org_id uuid, event text, user_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
+  values (org_id, auth.uid(), event, user_id::text, 0, 0);
+end;
+$$;
+
+comment on function rag.record_member_event is 'Write an audit event about a membership. user_id: whose it is.';
 
 create function public.rag_put_member(
   user_id uuid, org_id uuid default null, role text default 'member', name text default null
@@ -74,6 +91,7 @@ begin
   insert into rag.members as present (org_id, user_id, role, name, accepted_at)
   values (org, user_id, role, name, null)
   on conflict on constraint members_pkey do update set role = excluded.role, name = excluded.name;
+  perform rag.record_member_event(org, 'member.put', user_id);
 exception
   when foreign_key_violation or not_null_violation then
     raise exception 'There is no user with this id. Check the id.' using errcode = 'PT404', detail = 'user_not_found';
@@ -82,7 +100,7 @@ $$;
 
 comment on function public.rag_put_member is
   'Invite a user to an org that the caller administers, or replace the role and name of a member or an invitation. PT403 '
-  'for a caller who is no admin; PT404 for an unknown user; PT409 for the own membership, with 100 open invitations, and '
+  'for a caller who is no admin; PT404 for an unknown user; PT409 for the caller''s own membership, with 100 open invitations, and '
   'where the memberships are not in rag.members.';
 
 create function public.rag_remove_member(user_id uuid, org_id uuid default null)
@@ -101,6 +119,9 @@ begin
         using errcode = 'PT409', detail = 'own_membership';
     end if;
   end if;
+  update rag.api_keys set revoked_at = now()
+  where api_keys.org_id = org and api_keys.owner_id = rag_remove_member.user_id and api_keys.revoked_at is null;
+  perform rag.record_member_event(org, 'member.remove', user_id);
   delete from rag.members where members.org_id = org and members.user_id = rag_remove_member.user_id;
   if not found then
     raise exception 'The org has no such member. Check the id of the user.'
@@ -110,6 +131,6 @@ end;
 $$;
 
 comment on function public.rag_remove_member is
-  'Remove a member or an invitation of an org that the caller administers, or leave an org. Keys of the member are invalid from then on; '
-  'private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
+  'Remove a member or an invitation of an org that the caller administers, or leave an org. The member''s keys of the org are '
+  'revoked; private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
   'for an admin''s own membership, and where the memberships are not in rag.members.';

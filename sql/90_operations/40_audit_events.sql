@@ -1,4 +1,5 @@
--- Audit events of the knowledge API, and of quotas of tokens (28_token_quotas.sql): counts and a score, never a text or
+-- Audit events of the knowledge API, of quotas of tokens (28_token_quotas.sql) and of members
+-- (../10_identity/45_manage_members.sql): counts and a score, never a text or
 -- a query. The functions write each event as the caller of the request. The org's admins read the events; members do
 -- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes them in
 -- SQL.
@@ -9,7 +10,7 @@ create table rag.audit_events (
   owner_id uuid,
   user_id uuid not null,
   event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete',
-    'quota.alert', 'quota.exceeded')),
+    'quota.alert', 'quota.exceeded', 'member.put', 'member.remove')),
   namespace text not null check (length(namespace) between 1 and 255),
   collection_id uuid,
   document_count integer not null check (document_count >= 0),
@@ -19,8 +20,8 @@ create table rag.audit_events (
   primary key (org_id, id)
 );
 
-comment on table rag.audit_events is 'Audit events of the knowledge API and of quotas of tokens.';
-comment on column rag.audit_events.namespace is 'For events of a quota: the quota.';
+comment on table rag.audit_events is 'Audit events of the knowledge API, of quotas of tokens and of changes of members.';
+comment on column rag.audit_events.namespace is 'For events of a quota: the quota; of a member: the id of the user.';
 comment on column rag.audit_events.owner_id is 'The owner of a private namespace; null for a shared one.';
 comment on column rag.audit_events.user_id is 'The user who sent the request.';
 comment on column rag.audit_events.collection_id is
@@ -41,6 +42,7 @@ create policy "a key notes what its scopes let it do" on rag.audit_events
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     when event in ('quota.alert', 'quota.exceeded') then true
+    when event in ('member.put', 'member.remove') then (select rag.caller_id() = auth.uid())
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events

@@ -1133,7 +1133,7 @@ comment on function public.rag_list_orgs is
   'of the org are embedded. A key needs any scope.';
 
 -- Changes of rag.members by an org's admins, where the deployment keeps its memberships in that table. The caller's own
--- rights decide: auth.users is not readable, so a user is named by id. No admin changes or removes the own membership,
+-- rights decide: auth.users is not readable, so a user is named by id. No admin changes or removes their own membership,
 -- so that every org keeps an admin; other members may leave. Admins invite: a user whom another org could add without
 -- consent would find its documents in every search (46_invitations.sql).
 
@@ -1160,23 +1160,40 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  -- First, so that of two admins who remove each other at once the second is no admin any more.
+  perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
   perform rag.require_admin(org_id);
-  if not exists (
+  if rag.caller_id() <> auth.uid() then
+    raise exception 'An API key cannot change members. Use your own token.'
+      using errcode = 'PT403', detail = 'user_required';
+  elsif not exists (
     select from rag.members
     where members.org_id = manage_members.org_id and members.user_id = auth.uid() and members.accepted_at is not null)
   then
     raise exception 'This deployment keeps its members in a table of its own. Change them there.'
       using errcode = 'PT409', detail = 'members_elsewhere';
   end if;
-  -- Of two admins who remove each other at once, the second is no admin any more: its statement changes no row.
-  perform pg_advisory_xact_lock(hashtextextended('rag.members ' || org_id, 0));
   -- For the policy of rag.members (rag.listed_org_ids), in this transaction.
   perform set_config('rag.lists_members', 'true', true);
 end;
 $$;
 
 comment on function rag.manage_members is
-  'Begins a change of the org''s members: PT403 for a caller who is no admin, PT409 if the memberships are not in rag.members.';
+  'Begins a change of the org''s members: PT403 for a caller who is no admin, or an API key, whose '
+  'changes would last longer than the key; PT409 if the memberships are not in rag.members.';
+
+create function rag.record_member_event(org_id uuid, event text, user_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  insert into rag.audit_events (org_id, user_id, event, namespace, document_count, chunk_count)
+  values (org_id, auth.uid(), event, user_id::text, 0, 0);
+end;
+$$;
+
+comment on function rag.record_member_event is 'Write an audit event about a membership. user_id: whose it is.';
 
 create function public.rag_put_member(
   user_id uuid, org_id uuid default null, role text default 'member', name text default null
@@ -1208,6 +1225,7 @@ begin
   insert into rag.members as present (org_id, user_id, role, name, accepted_at)
   values (org, user_id, role, name, null)
   on conflict on constraint members_pkey do update set role = excluded.role, name = excluded.name;
+  perform rag.record_member_event(org, 'member.put', user_id);
 exception
   when foreign_key_violation or not_null_violation then
     raise exception 'There is no user with this id. Check the id.' using errcode = 'PT404', detail = 'user_not_found';
@@ -1216,7 +1234,7 @@ $$;
 
 comment on function public.rag_put_member is
   'Invite a user to an org that the caller administers, or replace the role and name of a member or an invitation. PT403 '
-  'for a caller who is no admin; PT404 for an unknown user; PT409 for the own membership, with 100 open invitations, and '
+  'for a caller who is no admin; PT404 for an unknown user; PT409 for the caller''s own membership, with 100 open invitations, and '
   'where the memberships are not in rag.members.';
 
 create function public.rag_remove_member(user_id uuid, org_id uuid default null)
@@ -1235,6 +1253,9 @@ begin
         using errcode = 'PT409', detail = 'own_membership';
     end if;
   end if;
+  update rag.api_keys set revoked_at = now()
+  where api_keys.org_id = org and api_keys.owner_id = rag_remove_member.user_id and api_keys.revoked_at is null;
+  perform rag.record_member_event(org, 'member.remove', user_id);
   delete from rag.members where members.org_id = org and members.user_id = rag_remove_member.user_id;
   if not found then
     raise exception 'The org has no such member. Check the id of the user.'
@@ -1244,8 +1265,8 @@ end;
 $$;
 
 comment on function public.rag_remove_member is
-  'Remove a member or an invitation of an org that the caller administers, or leave an org. Keys of the member are invalid from then on; '
-  'private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
+  'Remove a member or an invitation of an org that the caller administers, or leave an org. The member''s keys of the org are '
+  'revoked; private documents stay, for the admins. PT403 for a caller who is no admin; PT404 for a user who is no member; PT409 '
   'for an admin''s own membership, and where the memberships are not in rag.members.';
 
 -- Invitations: rows of rag.members without accepted_at. Admins write them, and only the invited user accepts, with a token
@@ -1274,7 +1295,7 @@ end;
 $$;
 
 comment on function rag.check_consent is
-  'Raises PT403 for an admin who accepts for another user, and for a user who changes the own role or name. Roles that row '
+  'Raises PT403 for an admin who accepts for another user, and for a user who changes their own role or name. Roles that row '
   'security does not restrict change all.';
 
 create trigger check_consent before update on rag.members for each row execute function rag.check_consent();
@@ -4524,8 +4545,8 @@ comment on column rag.api_keys.prefix is 'The first characters of the key, which
 comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
 comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
 comment on column rag.api_keys.requests_per_minute is
-  'Set by the deployer: this key''s own limit a minute over the functions that take keys. It counts for its user too, whose '
-  'limit a higher one replaces (rag.caller_limits).';
+  'Set by the deployer: this key''s own limit a minute over the functions that take keys. Its requests also count for '
+  'the user. If the key''s limit is higher than the user''s, it replaces the user''s for them (rag.caller_limits).';
 comment on column rag.api_keys.last_used_at is
   'As exact as the functions'' caches, which keep a key for less than a minute.';
 comment on column rag.api_keys.replaced_at is
@@ -13824,7 +13845,8 @@ comment on function public.rag_summarize_records is
   'withheld, by confidence, ratings, labels, milliseconds, tokens; unanswered: the 20 most frequent questions without an '
   'answer, in lower case. PT403 for a caller who administers no org.';
 
--- Audit events of the knowledge API, and of quotas of tokens (28_token_quotas.sql): counts and a score, never a text or
+-- Audit events of the knowledge API, of quotas of tokens (28_token_quotas.sql) and of members
+-- (../10_identity/45_manage_members.sql): counts and a score, never a text or
 -- a query. The functions write each event as the caller of the request. The org's admins read the events; members do
 -- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes them in
 -- SQL.
@@ -13835,7 +13857,7 @@ create table rag.audit_events (
   owner_id uuid,
   user_id uuid not null,
   event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete',
-    'quota.alert', 'quota.exceeded')),
+    'quota.alert', 'quota.exceeded', 'member.put', 'member.remove')),
   namespace text not null check (length(namespace) between 1 and 255),
   collection_id uuid,
   document_count integer not null check (document_count >= 0),
@@ -13845,8 +13867,8 @@ create table rag.audit_events (
   primary key (org_id, id)
 );
 
-comment on table rag.audit_events is 'Audit events of the knowledge API and of quotas of tokens.';
-comment on column rag.audit_events.namespace is 'For events of a quota: the quota.';
+comment on table rag.audit_events is 'Audit events of the knowledge API, of quotas of tokens and of changes of members.';
+comment on column rag.audit_events.namespace is 'For events of a quota: the quota; of a member: the id of the user.';
 comment on column rag.audit_events.owner_id is 'The owner of a private namespace; null for a shared one.';
 comment on column rag.audit_events.user_id is 'The user who sent the request.';
 comment on column rag.audit_events.collection_id is
@@ -13867,6 +13889,7 @@ create policy "a key notes what its scopes let it do" on rag.audit_events
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     when event in ('quota.alert', 'quota.exceeded') then true
+    when event in ('member.put', 'member.remove') then (select rag.caller_id() = auth.uid())
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events

@@ -148,7 +148,7 @@ def test_the_image_has_the_tested_python_by_tag():
 
 
 def test_the_image_has_the_server_s_packages_at_the_tested_versions():
-    (install,) = [run for run in instructions("RUN") if "install" in run]
+    (install,) = [run for run in instructions("RUN") if "pip install" in run]
     assert "--constraint constraints.txt --requirement requirements-server.txt" in " ".join(install.split())
     assert "--only-binary=:all: --require-hashes --excludes requirements-excluded.txt" in " ".join(
         install.split()

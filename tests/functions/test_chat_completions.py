@@ -10,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import chat_completions
+from shared.api.contracts.shared_fields import LOCATION
 from shared.config import Settings
 from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
@@ -114,7 +115,7 @@ def test_with_an_index_the_model_gets_its_documents_and_the_answer_cites_them(
     assert answer == MODEL_ANSWER
     assert (node["doc_id"], node["text"], node["metadata"]) == (kettle, KETTLE, {"n": 1})
     assert 0 < node["score"] <= 1
-    assert set(node) == {"doc_id", "node_id", "text", "score", "metadata"}
+    assert set(node) == {"doc_id", "node_id", "text", "score", "metadata", *LOCATION}
     request = gateway.requests[-1].json
     assert (request["model"], request["temperature"], request["user"]) == (
         "google/gemini-3.5-flash-lite", 0.3, "u-1",

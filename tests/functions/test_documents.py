@@ -108,7 +108,7 @@ def test_a_text_is_accepted_and_titled_by_its_start(people: People, home: str):
         "document_id": document["id"], "status": "completed", "step": None, "attempts": 1, "error": None,
         "error_message": None, "chunk_count": 1, "total_tokens": 8, "created_at": document["created_at"],
         **{name: response[name] for name in ("processing_info", "updated_at")},
-        "processed_at": status["processed_at"],
+        "notes": [], "processed_at": status["processed_at"],
     }  # fmt: skip
     assert status["created_at"] < status["processed_at"]
     changed = people.ann.request("PATCH", f"{PATH}/{document['id']}", {"title": "Oven"}).json()

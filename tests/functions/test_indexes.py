@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from functions import indexes
+from shared.api.contracts.shared_fields import LOCATION
 from shared.ingestion import synchronous_ingestion
 from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.services import Services
@@ -69,7 +70,7 @@ def test_indexed_documents_are_searchable_at_once(people: People):
     }  # fmt: skip
     assert second["doc_id"] == digest(TOASTER)
     best = retrieve(people.ann, "When does the kettle switch off?")[0]
-    assert set(best) == {"doc_id", "node_id", "text", "score", "metadata"}
+    assert set(best) == {"doc_id", "node_id", "text", "score", "metadata", *LOCATION}
     assert (best["doc_id"], best["metadata"]) == (digest(KETTLE), {"author": "kaito"})
 
 

@@ -32,6 +32,8 @@ APART = {
 }  # fmt: skip
 READERS = {
     "shared.ingestion.parsers.pdf", "shared.ingestion.parsers.html_xml",
+    "shared.ingestion.parsers.pdf_lines", "shared.ingestion.parsers.pdf_annotations",
+    "shared.ingestion.parsers.pdf_pictures",
     "shared.ingestion.parsers.office_xml", "shared.ingestion.parsers.word",
     "shared.ingestion.parsers.word_fields", "shared.ingestion.parsers.word_numbering",
     "shared.ingestion.parsers.word_styles", "shared.ingestion.parsers.powerpoint",

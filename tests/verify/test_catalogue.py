@@ -156,6 +156,15 @@ HOLES = [
         "security definer",
     ),
     Hole(
+        "a function of the adopter's that changes the tier of an org that exists",
+        "create function public.set_tier(org uuid, tier text) returns void language sql security definer "
+        "set search_path = '' as 'insert into rag.orgs (id, name, tier) values (org, tier, tier) "
+        "on conflict (id) do update set tier = excluded.tier'; "
+        "grant execute on function public.set_tier(uuid, text) to authenticated",
+        "function public.set_tier(uuid,text)",
+        "security definer",
+    ),
+    Hole(
         "a parent table that reads the release's rows",
         "create table public.titles (title text); alter table rag.documents inherit public.titles",
         "table rag.documents",

@@ -1,9 +1,9 @@
-// Audit events: which user did what in which namespace of the knowledge API, without any text; and quotas of tokens.
+// Audit events: which user did what in which namespace of the knowledge API, without any text; quotas of tokens, and changes of members.
 
 import { el } from "../dom.js";
 import { PAGE, field, orgColumn, pages, select, table, time, userName, userNames } from "./parts.js";
 
-const EVENTS = [["", "all"], "knowledge.ingest", "knowledge.retrieve", "knowledge.query", "knowledge.delete", "quota.alert", "quota.exceeded"];
+const EVENTS = [["", "all"], "knowledge.ingest", "knowledge.retrieve", "knowledge.query", "knowledge.delete", "quota.alert", "quota.exceeded", "member.put", "member.remove"];
 
 export async function show(place, context) {
   const names = await userNames(context);
@@ -14,7 +14,7 @@ export async function show(place, context) {
     ["Event", (row) => row.event],
     ["User", (row) => userName(names, row.user_id)],
     ...orgColumn(context),
-    ["Namespace or quota", (row) => row.namespace],
+    ["Namespace, quota or member", (row) => row.namespace],
     ["Documents", (row) => row.document_count.toLocaleString("en")],
     ["Chunks", (row) => row.chunk_count.toLocaleString("en")],
     ["Top score", (row) => row.top_score?.toFixed(2) ?? "–"],

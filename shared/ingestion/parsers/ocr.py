@@ -1,17 +1,16 @@
 """OCR of pictures and scanned pages by tesseract."""
 
-import io
 import shutil
 import subprocess
-from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.parsed_file import ParsedFile
 
 PROGRAM = "tesseract"
-# Resolution for letters of the usual size.
-DOTS_PER_INCH = 200
+# Resolution for letters of the usual size, and the most pixels of a page's longer side.
+DOTS_PER_INCH, MAX_PIXELS = 200, 7000
 
 
 def is_installed() -> bool:
@@ -24,7 +23,8 @@ def picture(data: bytes) -> ParsedFile:
 
 def recognize(data: bytes) -> str:
     """The text in a picture of any format that tesseract knows. Raises UnreadableDocument."""
-    done = subprocess.run([PROGRAM, "stdin", "stdout"], input=data, capture_output=True, check=False)
+    command = [PROGRAM, "stdin", "stdout", *_languages()]
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode != 0:
         raise UnreadableDocument(
             "The picture could not be read. Save it as PNG or JPEG, and upload it again."
@@ -32,9 +32,20 @@ def recognize(data: bytes) -> str:
     return done.stdout.decode(errors="replace").replace("\f", "")
 
 
-def pages_of(document: Any) -> Iterator[str]:
-    """The texts on the pages of a scanned PDF."""
-    for page in document:
-        drawn = io.BytesIO()
-        page.render(scale=DOTS_PER_INCH / 72, grayscale=True).to_pil().save(drawn, "png")
-        yield recognize(drawn.getvalue())
+@cache
+def _languages() -> list[str]:
+    """The option for all installed languages; tesseract's default is English alone."""
+    listed = subprocess.run([PROGRAM, "--list-langs"], capture_output=True, text=True, check=False)
+    names = [name for name in listed.stdout.splitlines()[1:] if name != "osd"]
+    return ["-l", "+".join(names)] if listed.returncode == 0 and names else []
+
+
+def text_of_page(page: Any) -> str:
+    """The text on a scanned page of a PDF."""
+    scale = min(DOTS_PER_INCH / 72, MAX_PIXELS / max(page.get_width(), page.get_height()))
+    bitmap = page.render(scale=scale, grayscale=True)
+    page.close()
+    # As PGM, which tesseract reads too: the image has no Pillow. A row may be longer than its pixels.
+    pixels = bytes(bitmap.buffer)
+    rows = (pixels[at : at + bitmap.width] for at in range(0, bitmap.stride * bitmap.height, bitmap.stride))
+    return recognize(f"P5 {bitmap.width} {bitmap.height} 255\n".encode() + b"".join(rows))

@@ -1,38 +1,55 @@
-"""Parser of PDF: pages, paragraphs, tables, and headings by their letters' size."""
+"""Parser of PDF: the text of its pages, its form and comments, and notes on unread parts."""
 
-import ctypes
-import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from statistics import quantiles
 from typing import Any
 
 import pypdfium2
 from pypdfium2 import raw
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.ocr import is_installed, pages_of
+from shared.ingestion.parsers.ocr import is_installed, text_of_page
 from shared.ingestion.parsers.parsed_file import ParsedFile, own_title, password_error
+from shared.ingestion.parsers.pdf_annotations import (
+    Annotations,
+    annotations_of,
+    attached_files,
+    with_fields,
+)
+from shared.ingestion.parsers.pdf_lines import lines_of
+from shared.ingestion.parsers.pdf_paragraphs import heading_levels, paragraphs_of
+from shared.ingestion.parsers.pdf_pictures import Pictures, pictures_of
 from shared.ingestion.parsers.pdf_running_lines import without_running_lines
-from shared.ingestion.parsers.pdf_tables import Cell, Line, tables_in
+from shared.ingestion.parsers.pdf_tables import Line
 
 NO_OCR = (
-    "The PDF has no text, only pictures, and this deployment has no OCR (tesseract). Upload its text instead."
+    "Most pages of the PDF have no text, only pictures or letters that cannot be read, and this deployment "
+    "has no OCR (tesseract). Upload the text instead."
 )
-# The least size of a heading relative to the text, and its greatest length.
-HEADING_SIZE, HEADING_LENGTH = 1.15, 150
-# The share of the page's long lines from which on a line continues in the next one.
-FULL_LINE = 0.75
-# The least gap of two cells, and the greatest distance of two lines of a heading, relative to their height.
-CELL_GAP, HEADING_LEADING = 1.0, 1.2
-# pdfium's marks for a hyphen at a line break.
-_SOFT_BREAKS = "\ufffe\u0002"
-_SOFT_BREAK = re.compile(rf"(\w{{0,60}})[{_SOFT_BREAKS}](\w{{0,60}})")
-_HYPHEN = re.compile(r"(?<=[a-z])-$")
-_COMPOUND = re.compile(r"(?=(\b\w{1,60}-\w{1,60}))")
-_WORD = re.compile(r"\S+")
-_ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
+XFA = (
+    "The PDF is a form in the format XFA, which only Adobe Reader shows. Print it to a PDF, and upload that."
+)
+# A page whose words have no Unicode map to this share is not read, and neither is a scanned page with fewer
+# characters: the number of the page, or the name of the scanner.
+UNREADABLE, SCAN_CHARACTERS = 0.5, 30
+# From as many pages on a picture at the same place is their background.
+RECURRING = 3
+
+
+@dataclass(slots=True)
+class _Page:
+    number: int
+    lines: list[Line]
+    unreadable: float
+    pictures: Pictures
+    annotations: Annotations
+
+    def is_unread(self) -> bool:
+        if self.pictures.is_scan:
+            return sum(len(line.text) for line in self.lines) < SCAN_CHARACTERS
+        return self.unreadable > UNREADABLE or not (self.lines or self.pictures.is_blank)
 
 
 def pdf(data: bytes) -> ParsedFile:
@@ -41,124 +58,83 @@ def pdf(data: bytes) -> ParsedFile:
     except pypdfium2.PdfiumError as refused:
         has_password = "password" in str(refused).lower()
         raise (password_error() if has_password else UnreadableDocument()) from None
-    pages = [_lines(page) for page in document]
-    if not any(pages):
-        if not is_installed():
-            raise UnreadableDocument(NO_OCR, code="no_text")
-        pages = [[Line(line) for line in text.splitlines() if line.strip()] for text in pages_of(document)]
-    pages = without_running_lines(pages)
-    levels = _heading_levels(chain.from_iterable(pages))
-    title = own_title(document.get_metadata_dict().get("Title") or "")
-    parts: list[tuple[int | None, str]] = [
-        (number, _paragraphs(lines, levels)) for number, lines in enumerate(pages, 1)
-    ]
-    return ParsedFile(parts, title)
+    form = document.get_formtype()
+    if form != raw.FORMTYPE_NONE:
+        document.init_forms()
+    pages = [_page(document, number) for number in range(1, len(document) + 1)]
+    unread = [page for page in pages if page.is_unread()]
+    blank = sum(page.pictures.is_blank and not page.lines for page in pages)
+    if is_installed():
+        for page in [page for page in pages if page in unread or not page.lines]:
+            text = text_of_page(document[page.number - 1])
+            page.lines, page.unreadable = [Line(line) for line in text.splitlines() if line.strip()], 0.0
+        unread = []
+    for page in unread:
+        # Letters without a Unicode map are no text.
+        page.lines = [] if page.unreadable > UNREADABLE else page.lines
+    if not any(page.lines for page in pages) or 2 * len(unread) > len(pages) - blank:
+        if form == raw.FORMTYPE_XFA_FULL:
+            raise UnreadableDocument(XFA, code="no_text")
+        raise UnreadableDocument(NO_OCR, code="no_text")
+    texts = without_running_lines([page.lines for page in pages])
+    levels = heading_levels(chain.from_iterable(texts))
+    parts: list[tuple[int | None, str]] = []
+    undivided: list[int] = []
+    for page, lines in zip(pages, texts, strict=True):
+        text, has_undivided = paragraphs_of(lines, levels)
+        undivided += [page.number] if has_undivided else []
+        parts.append((page.number, "\n\n".join([text, *page.annotations.comments])))
+    notes = [*_notes(pages, unread, undivided), *_note_on_files(document, pages)]
+    return ParsedFile(parts, own_title(document.get_metadata_dict().get("Title") or ""), notes=notes)
 
 
-def _lines(page: Any) -> list[Line]:
-    textpage = page.get_textpage()
-    text = textpage.get_text_range()
-    # Only then do the characters of text and page have the same indexes.
-    is_aligned = len(text) == textpage.count_chars()
-    lines, start = [], 0
-    for line in text.split("\r\n"):
-        if line.strip():
-            lines.append(_measured(textpage, line, start) if is_aligned else Line(line.strip()))
-        start += len(line) + 2
-    textpage.close()
+def _page(document: Any, number: int) -> _Page:
+    page = document[number - 1]
+    lines, unreadable = lines_of(page)
+    annotations = annotations_of(document, page)
+    read = _Page(number, with_fields(lines, annotations.fields), unreadable, pictures_of(page), annotations)
     page.close()
-    return lines
+    return read
 
 
-def _measured(textpage: Any, line: str, start: int) -> Line:
-    """The line, whose first character has the index `start`, with sizes, positions and cells."""
-    first = start + len(line) - len(line.lstrip())
-    size = raw.FPDFText_GetFontSize(textpage.raw, first)
-    _, bottom, _, top = textpage.get_charbox(first, loose=True)
-    text = line.strip()
-    item = _ITEM.match(text)
-    cells: list[Cell] = []
-    for word in _WORD.finditer(line):
-        left = textpage.get_charbox(start + word.start())[0]
-        right = textpage.get_charbox(start + word.end() - 1)[2]
-        # The text of an item of a list is no cell.
-        is_item = len(cells) == 1 and item and cells[0].text == item[1]
-        if cells and (is_item or left - cells[-1].right < CELL_GAP * (top - bottom)):
-            cells[-1] = Cell(f"{cells[-1].text} {word.group()}", cells[-1].left, right)
+def _notes(pages: Sequence[_Page], unread: Sequence[_Page], undivided: Sequence[int]) -> Iterator[str]:
+    without_map = [page.number for page in unread if page.unreadable > UNREADABLE]
+    without_text = [page.number for page in unread if page.unreadable <= UNREADABLE]
+    if without_text:
+        yield f"{_named(without_text)} {'have' if len(without_text) > 1 else 'has'} no text; OCR is off."
+    if without_map:
+        were = "were" if len(without_map) > 1 else "was"
+        yield f"{_named(without_map)} {were} not read: no Unicode map; OCR is off."
+    partly = [page.number for page in pages if 0 < page.unreadable <= UNREADABLE and page.lines]
+    if partly:
+        yield f"Letters of {_named(partly).lower()} are unreadable (no Unicode map)."
+    if undivided:
+        table = "The table on" if len(undivided) == 1 else "The tables on"
+        yield f"{table} {_named(undivided).lower()} could not be split into columns."
+    counts = Counter(picture for page in pages if page not in unread for picture in page.pictures.content)
+    if count := sum(1 if pages_with < RECURRING else 0 for pages_with in counts.values()):
+        yield f"{count} pictures were not read." if count > 1 else "1 picture was not read."
+
+
+def _note_on_files(document: Any, pages: Sequence[_Page]) -> list[str]:
+    names = [*attached_files(document), *chain.from_iterable(page.annotations.files for page in pages)]
+    if not names:
+        return []
+    if len(names) == 1:
+        return [f"The attached file {names[0]} was not read."]
+    return [f"{len(names)} attached files were not read: {', '.join(names)}."]
+
+
+def _named(numbers: Sequence[int]) -> str:
+    """Page 3; Pages 3 and 4; Pages 3, 5 and 7 to 9."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1].append(number)
         else:
-            last = start + word.start()
-            cells.append(Cell(word.group(), left, right))
-    return Line(text, size and round(size, 1), tuple(cells), bottom, top - bottom, _font(textpage, last))
-
-
-def _font(textpage: Any, index: int) -> str:
-    name = ctypes.create_string_buffer(128)
-    raw.FPDFText_GetFontInfo(textpage.raw, index, name, len(name), ctypes.c_int())
-    return name.value.decode(errors="replace")
-
-
-def _heading_levels(lines: Iterable[Line]) -> dict[float, int]:
-    """The level of a heading by the size of its letters; the largest has level 1."""
-    letters: Counter[float] = Counter()
-    for line in lines:
-        if line.size:
-            letters[line.size] += len(line.text)
-    if not letters:
-        return {}
-    usual = letters.most_common(1)[0][0]
-    larger = sorted((size for size in letters if size >= HEADING_SIZE * usual), reverse=True)
-    return {size: min(position, 6) for position, size in enumerate(larger, 1)}
-
-
-def _without_soft_breaks(text: str, compounds: frozenset[str]) -> str:
-    """The text, where a word that the end of a line divides is one word, or has the hyphen that it has
-    elsewhere on the page."""
-
-    def joined(parts: re.Match[str]) -> str:
-        compound = f"{parts[1]}-{parts[2]}"
-        return compound if compound.casefold() in compounds else f"{parts[1]}{parts[2]}"
-
-    return _SOFT_BREAK.sub(joined, text)
-
-
-def _paragraphs(lines: list[Line], levels: dict[float, int]) -> str:
-    """The text with lines joined that the page's width had broken, and with tables as Markdown."""
-    lengths = [len(line.text) for line in lines]
-    full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
-    headings = [levels.get(line.size or 0) if len(line.text) <= HEADING_LENGTH else None for line in lines]
-    tables = tables_in(
-        [line if level is None else Line("") for line, level in zip(lines, headings, strict=True)]
-    )
-    starts = {positions.start: markdown for positions, markdown in tables}
-    in_tables = {position for positions, _ in tables for position in positions}
-    paragraphs: list[str] = []
-    continues = False
-    before: Line | None = None
-    for position, (line, level) in enumerate(zip(lines, headings, strict=True)):
-        text = line.text.lstrip(_SOFT_BREAKS)
-        if position in in_tables:
-            paragraphs += [f"\n{starts[position]}\n"] if position in starts else []
-        elif level and before and _is_one_heading(before, line, len(paragraphs[-1]) + len(text)):
-            paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
-        elif level:
-            paragraphs.append(f"\n{'#' * level} {text}\n")
-        elif continues and not _ITEM.match(text):
-            last = paragraphs[-1]
-            is_divided = _HYPHEN.search(last[-2:]) and text[:1].islower()
-            paragraphs[-1] = f"{last[:-1]}{_SOFT_BREAKS[0]}{text}" if is_divided else f"{last} {text}"
-        else:
-            paragraphs.append(text)
-        continues = not level and position not in in_tables and len(line.text) >= full
-        before = line if level else None
-    compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
-    return _without_soft_breaks("\n".join(paragraphs), compounds)
-
-
-def _is_one_heading(before: Line, line: Line, length: int) -> bool:
-    """Whether the line, of a heading's size, continues the heading before it."""
-    distance = before.baseline - line.baseline
-    return (
-        before.size == line.size
-        and 0 < distance <= HEADING_LEADING * line.height
-        and length <= HEADING_LENGTH
-    )
+            ranges.append([number])
+    names: list[str] = []
+    for run in ranges:
+        names += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
+    joined = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    return f"Page {joined}" if len(numbers) == 1 else f"Pages {joined}"

@@ -5,6 +5,7 @@ cell of several lines is joined by the distances of its lines, or because anothe
 beside it.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -18,6 +19,10 @@ CELL_LENGTH = 40
 DISTANCE_IN_CELL = 0.85
 # As many lines before a line tell its row: the time grows with the lines, not with their square.
 RECENT = 50
+# The least number of lines with cells and numbers that are a table.
+UNDIVIDED_ROWS = 3
+# The beginning of a line that is an item of a list.
+ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Line:
     """`size`: of its letters, in points; None for unknown. `baseline` and `height` are in points; `font` is
-    that of the last cell."""
+    that of the last cell. `is_whole`: whether it is a paragraph of its own."""
 
     text: str
     size: float | None = None
@@ -40,6 +45,7 @@ class Line:
     baseline: float = 0.0
     height: float = 0.0
     font: str = ""
+    is_whole: bool = False
 
 
 _Columns = list[tuple[float, float]]
@@ -56,6 +62,16 @@ def tables_in(lines: Sequence[Line]) -> list[tuple[range, str]]:
             tables.append((range(start, end), markdown))
         start = end
     return tables
+
+
+def has_undivided_table(lines: Sequence[Line]) -> bool:
+    """Whether several of the lines, which belong to no table, have the cells and numbers of one."""
+    rows = (
+        len(line.cells) > 2
+        and 2 * sum(any(map(str.isdigit, cell.text)) for cell in line.cells[1:]) >= len(line.cells) - 1
+        for line in lines
+    )
+    return any(is_row and len([*group]) >= UNDIVIDED_ROWS for is_row, group in groupby(rows))
 
 
 def _end(lines: Sequence[Line], start: int) -> int:

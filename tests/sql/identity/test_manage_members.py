@@ -7,7 +7,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tests.actors import Actor, World
+from tests.actors import Actor, World, key_arguments
 from tests.conftest import People
 from tests.sql.sql_as_user import become
 
@@ -38,6 +38,18 @@ def test_an_admin_invites_changes_and_removes_a_member(people: People, world: Wo
     assert refusal(people.ada, "rag_remove_member", user_id=sam) == (404, "member_not_found")
 
 
+def test_a_removal_revokes_keys_and_is_recorded_as_a_change_is(people: People, world: World):
+    assert people.alf.rpc("rag_create_key", key_arguments(org_id=people.acme.id)).status_code == 200
+    for function in ("rag_put_member", "rag_remove_member"):
+        assert people.ada.rpc(function, {"user_id": people.alf.id}).status_code == 204
+    keys = "select count(*), count(revoked_at) from rag.api_keys where owner_id = %s"
+    assert world.sql(keys, people.alf.id) == [(1, 1)]
+    events = "select event, user_id::text, namespace from rag.audit_events where org_id = %s order by event"
+    assert world.sql(events, people.acme.id) == [
+        (event, people.ada.id, people.alf.id) for event in ("member.put", "member.remove")
+    ]
+
+
 def test_other_callers_change_no_members(people: People, world: World):
     acme = people.acme.id
     before = roles(world, acme)
@@ -49,6 +61,7 @@ def test_other_callers_change_no_members(people: People, world: World):
             (people.sam, None, 403, "no_org"),
             (people.ada, bound, 403, "admin_required"),
             (people.ada, reader, 403, "admin_required"),
+            (people.ada, people.ada.key_token(org=acme), 403, "user_required"),
         ):
             refused = refusal(actor, function, token, user_id=people.alf.id, org_id=acme)
             assert refused == (status, code), (function, actor)

@@ -264,11 +264,14 @@ EventName = Literal[
     "knowledge.delete",
     "quota.alert",
     "quota.exceeded",
+    "member.put",
+    "member.remove",
 ]
 
 
 class Event(BaseModel):
-    """A user's action on knowledge, without texts, or a quota of tokens, which is then the namespace.
+    """A user's action on knowledge, without texts, or a quota of tokens or a member, whose name or id
+    is then the namespace.
     `owner_id`: the owner of the namespace, null for the org's; `top_score`: the score of the best chunk, null
     without one."""
 

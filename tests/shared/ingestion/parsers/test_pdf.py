@@ -4,7 +4,8 @@ import io
 
 from reportlab.pdfgen import canvas
 
-from shared.ingestion.parsers.pdf import _COMPOUND, _without_soft_breaks, pdf
+from shared.ingestion.parsers.pdf import pdf
+from shared.ingestion.parsers.pdf_paragraphs import _COMPOUND, _without_soft_breaks
 
 
 def text_of(*lines: str) -> str:

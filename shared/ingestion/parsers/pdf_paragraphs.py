@@ -1,0 +1,105 @@
+"""Headings, paragraphs and tables of a PDF's lines as Markdown."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from statistics import quantiles
+
+from shared.ingestion.parsers.pdf_tables import ITEM, Line, has_undivided_table, tables_in
+
+# The least size of a heading relative to the text, and its greatest length.
+HEADING_SIZE, HEADING_LENGTH = 1.15, 150
+# A line with as many cells is the row of a table.
+ROW_CELLS = 3
+# The share of the page's long lines from which on a line continues in the next one.
+FULL_LINE = 0.75
+# The greatest distance of two lines of a heading, relative to their height.
+HEADING_LEADING = 1.2
+# pdfium's marks for a hyphen at a line break.
+_SOFT_BREAKS = "\ufffe\u0002"
+_SOFT_BREAK = re.compile(rf"(\w{{0,60}})[{_SOFT_BREAKS}](\w{{0,60}})")
+_HYPHEN = re.compile(r"(?<=[a-z])-$")
+_COMPOUND = re.compile(r"(?=(\b\w{1,60}-\w{1,60}))")
+
+
+def heading_levels(lines: Iterable[Line]) -> dict[float, int]:
+    """The level of a heading by the size of its letters; the largest has level 1."""
+    letters: Counter[float] = Counter()
+    for line in lines:
+        if line.size:
+            letters[line.size] += len(line.text)
+    if not letters:
+        return {}
+    usual = letters.most_common(1)[0][0]
+    larger = sorted((size for size in letters if size >= HEADING_SIZE * usual), reverse=True)
+    return {size: min(position, 6) for position, size in enumerate(larger, 1)}
+
+
+def _without_soft_breaks(text: str, compounds: frozenset[str]) -> str:
+    """The text, where a word that the end of a line divides is one word, or has the hyphen that it has
+    elsewhere on the page."""
+
+    def joined(parts: re.Match[str]) -> str:
+        compound = f"{parts[1]}-{parts[2]}"
+        return compound if compound.casefold() in compounds else f"{parts[1]}{parts[2]}"
+
+    return _SOFT_BREAK.sub(joined, text)
+
+
+def paragraphs_of(lines: list[Line], levels: dict[float, int]) -> tuple[str, bool]:
+    """The text with lines joined that the page's width had broken, and with tables as Markdown; and whether
+    the page has a table that is not divided into columns."""
+    lengths = [len(line.text) for line in lines]
+    full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
+    headings = [
+        levels.get(line.size or 0)
+        if len(line.text) <= HEADING_LENGTH and len(line.cells) < ROW_CELLS
+        else None
+        for line in lines
+    ]
+    tables = tables_in(
+        [
+            line if level is None and not line.is_whole else Line("")
+            for line, level in zip(lines, headings, strict=True)
+        ]
+    )
+    starts = {positions.start: markdown for positions, markdown in tables}
+    in_tables = {position for positions, _ in tables for position in positions}
+    is_undivided = has_undivided_table(
+        [Line("") if position in in_tables else line for position, line in enumerate(lines)]
+    )
+    paragraphs: list[str] = []
+    continues = False
+    before: Line | None = None
+    for position, (line, level) in enumerate(zip(lines, headings, strict=True)):
+        text = line.text.lstrip(_SOFT_BREAKS)
+        if position in in_tables:
+            paragraphs += [f"\n{starts[position]}\n"] if position in starts else []
+        elif level and before and _is_one_heading(before, line, len(paragraphs[-1]) + len(text)):
+            paragraphs[-1] = f"{paragraphs[-1].rstrip()} {text}\n"
+        elif level:
+            paragraphs.append(f"\n{'#' * level} {text}\n")
+        elif continues and not (line.is_whole or ITEM.match(text)):
+            last = paragraphs[-1]
+            is_divided = _HYPHEN.search(last[-2:]) and text[:1].islower()
+            paragraphs[-1] = f"{last[:-1]}{_SOFT_BREAKS[0]}{text}" if is_divided else f"{last} {text}"
+        else:
+            paragraphs.append(text)
+        is_text = not (level or line.is_whole or position in in_tables)
+        continues = is_text and len(line.text) >= full
+        before = line if level else None
+    joined = "\n".join(paragraphs)
+    if not any(mark in joined for mark in _SOFT_BREAKS):
+        return joined, is_undivided
+    compounds = frozenset(_COMPOUND.findall(" ".join(line.text for line in lines).casefold()))
+    return _without_soft_breaks(joined, compounds), is_undivided
+
+
+def _is_one_heading(before: Line, line: Line, length: int) -> bool:
+    """Whether the line, of a heading's size, continues the heading before it."""
+    distance = before.baseline - line.baseline
+    return (
+        before.size == line.size
+        and 0 < distance <= HEADING_LEADING * line.height
+        and length <= HEADING_LENGTH
+    )
