@@ -4,6 +4,7 @@ Elements are found by their local names, since the strict variants of the format
 """
 
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,6 +19,11 @@ from shared.ingestion.parsers.number_format import shown_number
 from shared.ingestion.parsers.parsed_file import own_title, read_member
 from shared.text.normalize import one_line
 from shared.text.superscripts import script
+
+# Descriptions of pictures by programs: their recognition, file names, addresses.
+_BY_PROGRAM = re.compile(
+    r"automatically generated|AI-generated|generierte Beschreibung|\.\w{3,4}$|^https?:", re.IGNORECASE
+)
 
 
 class Package:
@@ -290,6 +296,15 @@ def graphic(package: Package, targets: dict[str, tuple[str, str]], element: Any)
     except UnreadableDocument:
         return ""
     return diagram(root) if is_diagram else chart(root)
+
+
+def alternative_text(drawing: Any) -> str:
+    """The author's description of a picture."""
+    for element in drawing.iter("{*}docPr", "{*}cNvPr"):
+        text = one_line(element.get("descr", ""))
+        if text and not _BY_PROGRAM.search(text):
+            return f"Picture: {text}"
+    return ""
 
 
 def counted(number: int, one: str, many: str, rest: str) -> list[str]:

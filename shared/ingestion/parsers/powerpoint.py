@@ -11,6 +11,7 @@ from shared.ingestion.parsers.html_xml import tree
 from shared.ingestion.parsers.markdown_table import titled_table
 from shared.ingestion.parsers.office_xml import (
     Package,
+    alternative_text,
     attribute,
     chart,
     counted,
@@ -128,6 +129,8 @@ def _of_shape(
         has_media = any(local(inner) in ("videoFile", "audioFile") for inner in element.iter())
         unread.media += has_media
         unread.pictures += not has_media and size >= area * MIN_PICTURE
+        if description := alternative_text(element):
+            yield description
     elif placeholder == _NUMBER:
         return
     elif getattr(shape, "has_text_frame", False) and (text := "\n".join(_paragraphs(shape))):

@@ -12,6 +12,7 @@ from shared.ingestion.parsers.markdown_table import titled_table
 from shared.ingestion.parsers.office_xml import (
     Package,
     ScriptedText,
+    alternative_text,
     attribute,
     child,
     chosen,
@@ -342,6 +343,7 @@ class _Document:
                 self._drawn.append(_Block(graphic(self._package, self._targets, inner)))
             elif name in ("blip", "imagedata") and attribute(inner, "embed", attribute(inner, "id")):
                 self._pictures += 1
+                self._drawn.append(_Block(alternative_text(element)))
 
 
 def _joined(blocks: Iterable[_Block]) -> str:

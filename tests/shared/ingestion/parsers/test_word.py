@@ -120,6 +120,7 @@ FRACTION = (
     "<m:oMath><m:f><m:num><m:r><m:t>d</m:t></m:r></m:num><m:den><m:r><m:t>t</m:t></m:r></m:den></m:f>"
     "</m:oMath>"
 )
+DESCRIBED = '<w:r><w:drawing><w:docPr descr="{}"/><a:blip r:embed="x"/></w:drawing></w:r>'
 REFERENCE = f'<w:fldSimple w:instr="REF x">{run("Clause 9")}</w:fldSimple>'
 PARTS: list[tuple[str, Parts, str]] = [
     (
@@ -167,6 +168,11 @@ PARTS: list[tuple[str, Parts, str]] = [
         "there",
     ),
     (paragraph("One ", "<w:rPr><w:del/></w:rPr>") + paragraph("line."), {}, "One line."),
+    (
+        paragraph(DESCRIBED.format("Quay from the south") + DESCRIBED.format("quay.png")),
+        {},
+        "Picture: Quay from the south",
+    ),
     (paragraph("O", '<w:framePr w:dropCap="drop"/>') + paragraph("nce."), {}, "Once."),
     (
         f"<w:sdt><w:sdtContent>{paragraph('Chosen.')}</w:sdtContent></w:sdt>"
