@@ -73,8 +73,8 @@ def _attacks(sweep: Sweep, memberships: Memberships) -> Iterator[tuple[str, bool
         add_member(database, Member(org_id, "an org", person.id, role), memberships)
         if not (rows := _rows_written(database)):
             raise SetupFailed(
-                "The memberships' SQL after `-- add` wrote no row that verify can see, so no attack can copy one. "
-                "Write the rows without a block with `exception`."
+                "The memberships' SQL after `-- add` wrote no row that verify can copy. Write the "
+                "rows without a block with `exception`."
             )
         return rows
 

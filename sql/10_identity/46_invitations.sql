@@ -24,7 +24,7 @@ end;
 $$;
 
 comment on function rag.check_consent is
-  'Raises PT403 for an admin who accepts for another user, and for a user who changes the own role or name. Roles that row '
+  'Raises PT403 for an admin who accepts for another user, and for a user who changes their own role or name. Roles that row '
   'security does not restrict change all.';
 
 create trigger check_consent before update on rag.members for each row execute function rag.check_consent();

@@ -33,8 +33,8 @@ comment on column rag.api_keys.prefix is 'The first characters of the key, which
 comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
 comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
 comment on column rag.api_keys.requests_per_minute is
-  'Set by the deployer: this key''s own limit a minute over the functions that take keys. It counts for its user too, whose '
-  'limit a higher one replaces (rag.caller_limits).';
+  'Set by the deployer: this key''s own limit a minute over the functions that take keys. Its requests also count for '
+  'the user. If the key''s limit is higher than the user''s, it replaces the user''s for them (rag.caller_limits).';
 comment on column rag.api_keys.last_used_at is
   'As exact as the functions'' caches, which keep a key for less than a minute.';
 comment on column rag.api_keys.replaced_at is

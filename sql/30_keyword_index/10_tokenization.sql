@@ -51,12 +51,16 @@ as $$
   select found.parts[1]
   from regexp_matches(lower(normalize(content, nfc)),
     '([[:alnum:]]+(?:[-_./:@#&+]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
-  where length(found.parts[1]) <= 200;
+  where length(found.parts[1]) <= 200
+  union all
+  select ltrim(padded.parts[1], '0')
+  from regexp_matches(content, '(?:^|[\s|(])(0{2,}[1-9][0-9]{0,30}|0[1-9][0-9]{1,30})(?![[:alnum:]])', 'g')
+    as padded (parts);
 $$;
 
 comment on function rag.identifiers is
   'The identifiers in a text, in lower case, with repetitions: runs of letters and digits with punctuation inside, '
-  'C++ and C#. Those of more than 200 characters are omitted.';
+  'C++ and C#, and 417 for 00417. Those of more than 200 characters are omitted.';
 
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)

@@ -1234,7 +1234,7 @@ $$;
 
 comment on function public.rag_put_member is
   'Invite a user to an org that the caller administers, or replace the role and name of a member or an invitation. PT403 '
-  'for a caller who is no admin; PT404 for an unknown user; PT409 for the own membership, with 100 open invitations, and '
+  'for a caller who is no admin; PT404 for an unknown user; PT409 for the caller''s own membership, with 100 open invitations, and '
   'where the memberships are not in rag.members.';
 
 create function public.rag_remove_member(user_id uuid, org_id uuid default null)
@@ -1295,7 +1295,7 @@ end;
 $$;
 
 comment on function rag.check_consent is
-  'Raises PT403 for an admin who accepts for another user, and for a user who changes the own role or name. Roles that row '
+  'Raises PT403 for an admin who accepts for another user, and for a user who changes their own role or name. Roles that row '
   'security does not restrict change all.';
 
 create trigger check_consent before update on rag.members for each row execute function rag.check_consent();
@@ -4545,8 +4545,8 @@ comment on column rag.api_keys.prefix is 'The first characters of the key, which
 comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
 comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
 comment on column rag.api_keys.requests_per_minute is
-  'Set by the deployer: this key''s own limit a minute over the functions that take keys. It counts for its user too, whose '
-  'limit a higher one replaces (rag.caller_limits).';
+  'Set by the deployer: this key''s own limit a minute over the functions that take keys. Its requests also count for '
+  'the user. If the key''s limit is higher than the user''s, it replaces the user''s for them (rag.caller_limits).';
 comment on column rag.api_keys.last_used_at is
   'As exact as the functions'' caches, which keep a key for less than a minute.';
 comment on column rag.api_keys.replaced_at is
@@ -4859,12 +4859,16 @@ as $$
   select found.parts[1]
   from regexp_matches(lower(normalize(content, nfc)),
     '([[:alnum:]]+(?:[-_./:@#&+]{1,3}[[:alnum:]]+)+|\m[[:alpha:]](?:\+\+|#)(?![[:alnum:]]))', 'g') as found (parts)
-  where length(found.parts[1]) <= 200;
+  where length(found.parts[1]) <= 200
+  union all
+  select ltrim(padded.parts[1], '0')
+  from regexp_matches(content, '(?:^|[\s|(])(0{2,}[1-9][0-9]{0,30}|0[1-9][0-9]{1,30})(?![[:alnum:]])', 'g')
+    as padded (parts);
 $$;
 
 comment on function rag.identifiers is
   'The identifiers in a text, in lower case, with repetitions: runs of letters and digits with punctuation inside, '
-  'C++ and C#. Those of more than 200 characters are omitted.';
+  'C++ and C#, and 417 for 00417. Those of more than 200 characters are omitted.';
 
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)

@@ -123,6 +123,8 @@ def test_the_zip_and_the_parsers_have_every_requirement_at_the_tested_version(pa
 def test_the_zip_and_the_parsers_parse_files(packaged: Package, subtests: pytest.Subtests):
     files = {
         "html": b"<h1>Meter</h1>",
+        "docx": sample_files.docx(),
+        "xlsx": sample_files.xlsx(),
         "pptx": sample_files.pptx(),
         "code": b"python\ndef meter():\n    return 1\n",
         "page": b"<html><body><main><h1>Meter</h1></main></body></html>",

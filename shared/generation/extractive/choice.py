@@ -78,12 +78,12 @@ def choose(form: QuestionForm, candidates: Candidates, scores: Scores) -> list[E
     for words in form.words_of_parts if form.parts > 1 else ():
         missing = words - covered
 
-        def told(item: ExtractedSentence, words: frozenset[str] = words) -> int:
+        def count_of_words(item: ExtractedSentence, words: frozenset[str] = words) -> int:
             return len(words & (item.words | context_words(item, candidates[item])))
 
-        best_of_part = max(candidates, key=lambda item: (told(item), scores[item]))
-        is_untold = 2 * len(missing) >= len(words) and missing & best_of_part.words
-        if is_untold and 2 * told(best_of_part) > len(words):
+        best_of_part = max(candidates, key=lambda item: (count_of_words(item), scores[item]))
+        is_missing_part = 2 * len(missing) >= len(words) and missing & best_of_part.words
+        if is_missing_part and 2 * count_of_words(best_of_part) > len(words):
             chosen.append(best_of_part)
             covered |= best_of_part.words
     return chosen

@@ -1,6 +1,7 @@
 """Markdown tables of rows of cells."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from itertools import zip_longest
 
 from shared.ingestion.parsers.parsed_file import size_error
 from shared.text.normalize import one_line
@@ -20,3 +21,29 @@ def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
     if lines and not has_header:
         lines.insert(0, f"|{'  |' * len(used)}")
     return "\n".join([lines[0], f"|{' --- |' * len(used)}", *lines[1:]]) if lines else ""
+
+
+def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -> str:
+    """A table with the rows above its header as text. Merged cells repeat their value. `grouped`: the indices
+    of rows with cells that span some columns, whose names are joined to those of the row below."""
+    numbers = [index for index, row in enumerate(rows) if any(map(str.strip, row))]
+    titles = []
+    while numbers and _is_title(rows[numbers[0]], is_merged=numbers[0] in grouped):
+        titles.append(one_line(next(filter(str.strip, rows[numbers.pop(0)]))))
+    lines = [rows[index] for index in numbers]
+    while len(numbers) > 2 and numbers.pop(0) in grouped:
+        lines[:2] = [[_joined(pair) for pair in zip_longest(*lines[:2], fillvalue="")]]
+    return "\n\n".join(filter(None, [*titles, table(lines)]))
+
+
+def _is_title(row: Sequence[str], *, is_merged: bool) -> bool:
+    """Whether a row of several columns has one value, in one cell or in a cell over several columns. The
+    second of two columns may have a header alone."""
+    filled = [index for index, cell in enumerate(row) if cell.strip()]
+    if len(row) < 2 or (len(filled) > 1 and not is_merged) or filled == [1] == [len(row) - 1]:
+        return False
+    return len({row[index] for index in filled}) == 1
+
+
+def _joined(names: Iterable[str]) -> str:
+    return " ".join(dict.fromkeys(filter(None, map(one_line, names))))

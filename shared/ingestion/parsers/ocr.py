@@ -1,6 +1,5 @@
 """OCR of pictures and scanned pages by tesseract."""
 
-import io
 import shutil
 import subprocess
 from functools import cache
@@ -43,8 +42,10 @@ def _languages() -> list[str]:
 
 def text_of_page(page: Any) -> str:
     """The text on a scanned page of a PDF."""
-    drawn = io.BytesIO()
     scale = min(DOTS_PER_INCH / 72, MAX_PIXELS / max(page.get_width(), page.get_height()))
-    page.render(scale=scale, grayscale=True).to_pil().save(drawn, "png")
+    bitmap = page.render(scale=scale, grayscale=True)
     page.close()
-    return recognize(drawn.getvalue())
+    # As PGM, which tesseract reads too: the image has no Pillow. A row may be longer than its pixels.
+    pixels = bytes(bitmap.buffer)
+    rows = (pixels[at : at + bitmap.width] for at in range(0, bitmap.stride * bitmap.height, bitmap.stride))
+    return recognize(f"P5 {bitmap.width} {bitmap.height} 255\n".encode() + b"".join(rows))

@@ -13,7 +13,7 @@ from shared.text.normalize import one_line
 
 # The module of each kind's parser.
 PARSERS = {
-    "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
+    "pdf": "pdf", "docx": "word", "pptx": "powerpoint", "xlsx": "excel",
     "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code_functions",
     "text": "text_encodings", "csv": "csv_json", "json": "csv_json",
     "eml": "mail", "mbox": "mail", "page": "web_pages", "sitemap": "web_pages", "robots": "web_pages",

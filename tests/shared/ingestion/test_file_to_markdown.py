@@ -104,7 +104,7 @@ def test_a_pdf_keeps_its_pages_headings_and_paragraphs():
 
 def test_a_docx_keeps_its_headings_lists_and_tables():
     assert convert(sample_files.docx(), None, None) == Converted(
-        f"# Firing\n\n{sample_files.FIRING}\n\n- Wear gloves\n\n## Costs\n\n"
+        f"on every page\n\n# Firing\n\n{sample_files.FIRING}\n\n- Wear gloves\n\n## Costs\n\n"
         "| Item | Price \\| net |\n| --- | --- |\n| Clay | 3.50 |",
         "docx",
         "Kiln handbook",
@@ -381,7 +381,7 @@ def test_a_text_that_starts_like_an_image_is_a_text(subtests: pytest.Subtests):
 
 TESSERACT = """#!/bin/sh
 [ "$1 $2" = "stdin stdout" ] || exit 2
-[ "$(head -c 4 | tail -c 3)" = PNG ] || exit 1
+case "$(head -c 4)" in ?PNG | P5*) ;; *) exit 1 ;; esac
 echo "Seen: a kiln."
 """
 

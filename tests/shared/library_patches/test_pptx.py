@@ -12,7 +12,7 @@ find = importlib.machinery.PathFinder.find_spec
 sys.meta_path[-1] = type("WithoutPillow", (), {
     "find_spec": lambda name, *more: None if name.partition(".")[0] == "PIL" else find(name, *more)
 })
-from shared.ingestion.parsers.office import pptx
+from shared.ingestion.parsers.powerpoint import pptx
 print(pptx(sys.stdin.buffer.read()).parts)
 print(sys.modules["PIL"].Image)
 """

@@ -47,6 +47,31 @@ def test_other_texts_are_not_identifiers(world: World, subtests: pytest.Subtests
             assert world.sql("select * from rag.identifiers(%s)", written) == []
 
 
+def test_a_number_is_found_with_and_without_leading_zeros_and_unit(world: World, people: People):
+    shown = [("7.5%", "7.5"), ("7.5 %", "7.5"), ("00417", "417"), ("007", "7"), ("042", "42")]
+    for written, plain in shown:
+        assert (
+            terms(world, f"The value is {written}.")[plain]
+            == terms(world, f"The value is {plain}.")[plain]
+            == 1
+        )
+    passages.put(world, people.ann, "| North pier | 7.5% | 00417 |", title="x")
+    passages.put(world, people.ann, "| South pier | 92.0% | 00042 |", title="x")
+    passages.put(world, people.ann, "| East pier | 3.5% | 42 |", title="x")
+    for query, found in (
+        ("417", ["00417"]),
+        ("00417", ["00417"]),
+        ("7.5 %", ["7.5%"]),
+        ("42", ["00042", "| 42"]),
+    ):
+        contents = [row["content"] for row in passages.search(world, people.ann, query)]
+        assert all(any(text in content for content in contents[: len(found)]) for text in found), query
+    # Parts of dates, versions and hexadecimal numbers are none.
+    for written in ("2026-01-31", "v1.02", "0x0041", "1,007", "000", "A-0041", "08"):
+        identifiers = {row[0] for row in world.sql("select * from rag.identifiers(%s)", written)}
+        assert identifiers <= {written.lower(), "1.007"}, written
+
+
 def test_a_too_long_identifier_is_not_a_term(world: World):
     assert world.sql("select * from rag.identifiers(%s)", "a-" * 99 + "bb") != []
     assert world.sql("select * from rag.identifiers(%s)", "a-" * 100 + "b") == []

@@ -55,6 +55,16 @@ def test_headers_and_footers_are_no_part_of_the_text():
     assert all("Kiln handbook" in page for page in made(2, draw))
 
 
+def test_a_result_that_half_of_the_pages_have_is_no_header():
+    def draw(canvas: Canvas, number: int) -> None:
+        body(canvas, number)
+        canvas.drawString(72, 800, "Result: passed" if number in (1, 2, 5) else "Result: failed")
+
+    pages = made(6, draw)
+    assert ["passed" in page for page in pages] == [number in (1, 2, 5) for number in range(1, 7)]
+    assert all("Result:" in page for page in pages)
+
+
 def test_a_cover_without_a_number_and_other_headers_on_left_and_right_pages():
     def draw(canvas: Canvas, number: int) -> None:
         body(canvas, number)

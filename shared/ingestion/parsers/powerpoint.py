@@ -1,0 +1,222 @@
+"""Parser of PowerPoint files."""
+
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.html_xml import tree
+from shared.ingestion.parsers.markdown_table import titled_table
+from shared.ingestion.parsers.office_xml import (
+    Package,
+    alternative_text,
+    attribute,
+    chart,
+    counted,
+    diagram,
+    drawn_paragraphs,
+    local,
+)
+from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive
+from shared.library_patches.pptx import replace_missing_pillow
+from shared.text.normalize import one_line
+
+replace_missing_pillow()
+from pptx import Presentation  # noqa: E402
+from pptx.exc import PythonPptxError  # noqa: E402
+
+# Smaller pictures are logos and icons: a share of the slide's area.
+MIN_PICTURE = 0.04
+# Shapes beside each other are columns if one has more text than a label.
+LABEL_CHARACTERS = 40
+# The text of these placeholders is the slide's number or repeats on each slide.
+_NUMBER, _REPEATED = 13, {15, 16}
+
+
+@dataclass(slots=True)
+class _Unread:
+    pictures: int = 0
+    media: int = 0
+    objects: int = 0
+    # Numbers of slides that have pictures only.
+    slides: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A shape's text, and its left, top, right and bottom edge."""
+
+    text: str
+    edges: tuple[int, int, int, int]
+
+
+def pptx(data: bytes) -> ParsedFile:
+    with open_archive(data) as archive:
+        title = Package(archive).title()
+    presentation = Presentation(io.BytesIO(data))
+    area = (presentation.slide_width or 1) * (presentation.slide_height or 1)
+    parts: list[tuple[int | None, str]] = []
+    unread, repeated = _Unread(), set[str]()
+    for number, slide in enumerate(presentation.slides, 1):
+        before = unread.pictures
+        texts = list(_of_slide(slide, unread, repeated, area))
+        if not texts and unread.pictures > before:
+            unread.slides.append(number)
+        parts.append((number, "\n\n".join(texts)))
+    if len(unread.slides) * 2 > len(parts):
+        raise UnreadableDocument(
+            f"{len(unread.slides)} of {len(parts)} slides are pictures. Upload a file with text.",
+            code="no_text",
+        )
+    return ParsedFile(parts, title, notes=_notes(unread))
+
+
+def _notes(unread: _Unread) -> list[str]:
+    return [
+        *counted(unread.pictures, "picture was", "pictures were", "not read."),
+        *([f"Without text: slides {', '.join(map(str, unread.slides[:20]))}."] if unread.slides else []),
+        *counted(unread.media, "sound or video was", "sounds or videos were", "not read."),
+        *counted(unread.objects, "embedded file was", "embedded files were", "not read."),
+    ]
+
+
+def _of_slide(slide: Any, unread: _Unread, repeated: set[str], area: int) -> Iterator[str]:
+    heading = slide.shapes.title
+    if heading is not None and (title := one_line(" ".join(_paragraphs(heading)))):
+        yield f"# {title}"
+    shapes = [shape for shape in slide.shapes if shape != heading]
+    yield from _in_reading_order(_placed(shapes, slide, unread, repeated, area))
+    if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame):
+        text = "\n".join(drawn_paragraphs(notes._txBody))
+        if text:
+            yield f"Notes: {text}"
+    yield from _comments(slide)
+
+
+def _placed(
+    shapes: Iterable[Any], slide: Any, unread: _Unread, repeated: set[str], area: int
+) -> Iterator[_Placed]:
+    for shape in shapes:
+        left, top, width, height = _place(shape)
+        texts = list(_of_shape(shape, slide, unread, repeated, area, width * height))
+        if texts:
+            yield _Placed("\n\n".join(texts), (left, top, left + width, top + height))
+
+
+def _place(shape: Any) -> tuple[int, int, int, int]:
+    """Left, top, width and height; zeros where the file has none."""
+    with suppress(PythonPptxError, ValueError):
+        return shape.left or 0, shape.top or 0, shape.width or 0, shape.height or 0
+    return 0, 0, 0, 0
+
+
+def _of_shape(
+    shape: Any, slide: Any, unread: _Unread, repeated: set[str], area: int, size: int
+) -> Iterator[str]:
+    element = shape._element
+    placeholder = shape.placeholder_format.type if getattr(shape, "is_placeholder", False) else None
+    if hasattr(shape, "shapes"):
+        yield from _in_reading_order(_placed(shape.shapes, slide, unread, repeated, area))
+    elif getattr(shape, "has_table", False):
+        yield _table(shape.table)
+    elif getattr(shape, "has_chart", False):
+        yield chart(shape.chart._chartSpace)
+    elif local(element) == "graphicFrame":
+        yield from _of_frame(element, slide, unread)
+    elif local(element) == "pic":
+        has_media = any(local(inner) in ("videoFile", "audioFile") for inner in element.iter())
+        unread.media += has_media
+        unread.pictures += not has_media and size >= area * MIN_PICTURE
+        if description := alternative_text(element):
+            yield description
+    elif placeholder == _NUMBER:
+        return
+    elif getattr(shape, "has_text_frame", False) and (text := "\n".join(_paragraphs(shape))):
+        if placeholder not in _REPEATED or text not in repeated:
+            yield text
+        if placeholder in _REPEATED:
+            repeated.add(text)
+
+
+def _of_frame(element: Any, slide: Any, unread: _Unread) -> Iterator[str]:
+    """A diagram, a chart of the newer kinds, or an embedded file."""
+    for inner in element.iter():
+        name = local(inner)
+        if name in ("relIds", "chart"):
+            part = slide.part.related_part(attribute(inner, "dm" if name == "relIds" else "id"))
+            root = tree(part.blob)
+            yield diagram(root) if name == "relIds" else chart(root)
+        elif name == "oleObj":
+            unread.objects += 1
+            return
+
+
+def _paragraphs(shape: Any) -> list[str]:
+    return list(drawn_paragraphs(shape.text_frame._txBody))
+
+
+def _table(table: Any) -> str:
+    """Merged cells repeat their value."""
+    rows: list[list[str]] = []
+    grouped = set()
+    for row_number, row in enumerate(table.rows):
+        texts: list[str] = []
+        for column, cell in enumerate(row.cells):
+            properties = cell._tc
+            if properties.hMerge and texts:
+                texts.append(texts[-1])
+                grouped.add(row_number)
+            elif properties.vMerge and rows:
+                texts.append(rows[-1][column])
+            else:
+                texts.append(" ".join(drawn_paragraphs(properties)))
+        rows.append(texts)
+    return titled_table(rows, grouped)
+
+
+def _comments(slide: Any) -> Iterator[str]:
+    for relationship in slide.part.rels.values():
+        if relationship.reltype.endswith("/comments") and not relationship.is_external:
+            root = tree(relationship.target_part.blob)
+            for comment in root.iter("{*}cm", "{*}reply"):
+                texts = [child.text or "" for child in comment if local(child) == "text"]
+                texts += [" ".join(drawn_paragraphs(child)) for child in comment if local(child) == "txBody"]
+                if text := one_line(" ".join(texts)):
+                    yield f"Comment: {text}"
+
+
+def _in_reading_order(shapes: Iterable[_Placed]) -> list[str]:
+    """From top to bottom; columns of texts from left to right; else as they follow each other in the file."""
+    return [shape.text for shape in _ordered(list(shapes))]
+
+
+def _ordered(shapes: list[_Placed]) -> list[_Placed]:
+    if len(shapes) < 2:
+        return shapes
+    columns, rows = _divided(shapes, 0), _divided(shapes, 1)
+    has_texts = len(columns) > 1 and all(
+        any(len(shape.text) > LABEL_CHARACTERS for shape in column) for column in columns
+    )
+    groups = columns if has_texts or len(rows) == 1 else rows
+    if len(groups) == 1:
+        return sorted(shapes, key=lambda shape: (shape.edges[1], shape.edges[0]))
+    return [shape for group in groups for shape in _ordered(group)]
+
+
+def _divided(shapes: list[_Placed], axis: int) -> list[list[_Placed]]:
+    """The shapes in groups with a gap between them, along an axis: 0 across, 1 down. Edges may overlap by a
+    tenth of the smaller shape."""
+    groups: list[list[_Placed]] = []
+    end = 0.0
+    for shape in sorted(shapes, key=lambda shape: shape.edges[axis]):
+        start, stop = shape.edges[axis], shape.edges[axis + 2]
+        tolerance = (stop - start) / 10
+        if not groups or start >= end - tolerance:
+            groups.append([shape])
+            end = stop
+        else:
+            groups[-1].append(shape)
+            end = max(end, stop)
+    return groups

@@ -1,0 +1,56 @@
+"""Styles of Word files: headings, automatic numbers and raised characters, with what they inherit."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from shared.ingestion.parsers.office_xml import attribute, child, value
+
+_HEADING_STYLE = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_TITLE_STYLES = {"title": 1, "subtitle": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """heading: its level from 1, if it is a heading's. list_id, level: of its automatic number. raised:
+    "sup", "sub" or ""."""
+
+    heading: int | None = None
+    list_id: str | None = None
+    level: int | None = None
+    raised: str = ""
+
+
+def styles_of(root: Any) -> dict[str, Style]:
+    """The styles by id, with what they inherit."""
+    if root is None:
+        return {}
+    elements = {attribute(style, "styleId") or "": style for style in root.iter("{*}style")}
+    return {id_: _style(id_, elements) for id_ in elements}
+
+
+def _style(id_: str, elements: dict[str, Any]) -> Style:
+    heading = list_id = level = raised = None
+    seen = set[str]()
+    while id_ in elements and id_ not in seen:
+        seen.add(id_)
+        element = elements[id_]
+        properties, characters = child(element, "pPr"), child(element, "rPr")
+        name = (value(element, "name") or "").lower()
+        named = _HEADING_STYLE.fullmatch(name)
+        outline = value(properties, "outlineLvl") or ""
+        if heading is None:
+            own = int(named[1]) if named else _TITLE_STYLES.get(name)
+            heading = own or (int(outline) + 1 if outline.isdigit() else None)
+        numbered = child(properties, "numPr")
+        if numbered is not None and list_id is None:
+            list_id, of_style = value(numbered, "numId"), value(numbered, "ilvl") or ""
+            level = int(of_style) if of_style.isdigit() else None
+        raised = raised or value(characters, "vertAlign")
+        id_ = value(element, "basedOn") or ""
+    return Style(
+        heading if heading and heading < 10 else None,
+        list_id,
+        level,
+        {"superscript": "sup", "subscript": "sub"}.get(raised or "", ""),
+    )

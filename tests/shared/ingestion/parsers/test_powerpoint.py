@@ -1,0 +1,203 @@
+"""What is read of PowerPoint files: charts, diagrams, tables, numbers of lists, order of shapes, notes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from lxml import etree
+from pptx import Presentation
+from pptx.chart.data import BubbleChartData, CategoryChartData, XyChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.opc.package import Part
+from pptx.opc.packuri import PackURI
+from pptx.util import Inches
+
+from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.powerpoint import pptx
+from tests.shared.ingestion.parsers.office_files import DIAGRAM, NAMESPACES
+from tests.shared.sample_files import save
+
+BODY, BLANK, COMPARISON = 1, 6, 4
+PRESENTATION = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
+_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+
+
+def deck(*fills: Callable[[Any], object], layout: int = BLANK) -> bytes:
+    """A slide for each function that fills it."""
+    made = Presentation()
+    for fill in fills:
+        fill(made.slides.add_slide(made.slide_layouts[layout]))
+    return save(made)
+
+
+def text_of(data: bytes) -> str:
+    return "\n\n".join(text for _, text in pptx(data).parts)
+
+
+def box(slide: Any, text: str, left: float, top: float, height: float = 1) -> Any:
+    shape = slide.shapes.add_textbox(Inches(left), Inches(top), Inches(3), Inches(height))
+    shape.text_frame.text = text
+    return shape
+
+
+def add_chart(kind: Any, data: Any) -> Callable[[Any], object]:
+    return lambda slide: slide.shapes.add_chart(kind, 0, 0, Inches(5), Inches(4), data)
+
+
+def test_charts_are_tables_of_categories_and_series(subtests: pytest.Subtests):
+    shares = CategoryChartData(number_format="0.0%")
+    shares.categories = ["Ore", "Grain"]
+    shares.add_series("Share", (0.625, None))
+    shares.add_series("Change", (-0.05, 0.375))
+    points, bubbles = XyChartData(), BubbleChartData()
+    points.add_series("Draft").add_data_point(1.5, 20)
+    bubbles.add_series("Ships").add_data_point(1, 2, 30)
+    levels = CategoryChartData()
+    year = levels.add_category("2026")
+    year.add_sub_category("in")
+    year.add_sub_category("out")
+    levels.add_series("Skar", (1, 2))
+    rule = "| --- | --- |"
+    for kind, data, text in (
+        (XL_CHART_TYPE.COLUMN_CLUSTERED, shares,
+         "|  | Share | Change |\n| --- | --- | --- |\n| Ore | 62.5% | -5.0% |\n| Grain |  | 37.5% |"),
+        (XL_CHART_TYPE.XY_SCATTER, points, f"|  | Draft |\n{rule}\n| 1.5 | 20 |"),
+        (XL_CHART_TYPE.BUBBLE, bubbles,
+         "|  | Ships | Ships (size) |\n| --- | --- | --- |\n| 1 | 2 | 30 |"),
+        (XL_CHART_TYPE.BAR_CLUSTERED, levels, f"|  | Skar |\n{rule}\n| 2026 in | 1 |\n| out | 2 |"),
+    ):  # fmt: skip
+        with subtests.test(text=text):
+            assert text_of(deck(add_chart(kind, data))) == text
+
+
+def add_diagram(slide: Any) -> None:
+    part = Part(
+        PackURI("/ppt/diagrams/data1.xml"), "application/xml", slide.part.package,
+        f"<part {NAMESPACES}>{DIAGRAM}</part>".encode(),
+    )  # fmt: skip
+    id_ = slide.part.relate_to(part, "http://x/diagramData")
+    slide.shapes._spTree.append(
+        etree.fromstring(
+            f"<p:graphicFrame {PRESENTATION} {NAMESPACES}>"
+            f'<a:graphic><a:graphicData uri="x"><dgm:relIds r:dm="{id_}"/></a:graphicData></a:graphic>'
+            "</p:graphicFrame>"
+        )
+    )
+
+
+def test_diagrams_are_lists():
+    assert text_of(deck(add_diagram)) == "- Harbour master"
+
+
+def two_columns(slide: Any) -> None:
+    places = (("right, low", 6, 4), ("right", 6, 1), ("left, low", 0.5, 4), ("left", 0.5, 1))
+    for text, left, top in places:
+        box(slide, f"{text} {'words ' * 8}".strip(), left, top)
+
+
+def labels(slide: Any) -> None:
+    for text, left, top in (("12 kn", 6, 1), ("Crew", 0.5, 3), ("Speed", 0.5, 1), ("4", 6, 3)):
+        box(slide, text, left, top)
+
+
+PRO = "It is cheap, and the quay stays open for all ships."
+CONTRA = "It takes longer, and the crane is too small for it."
+
+
+def comparison(slide: Any) -> None:
+    for placeholder, text in enumerate(("Plans", "For", PRO, "Against", CONTRA)):
+        slide.placeholders[placeholder].text = text
+
+
+def test_shapes_are_read_in_the_order_of_their_places(subtests: pytest.Subtests):
+    words = " words" * 8
+    for fill, layout, text in (
+        (two_columns, BLANK, f"left{words}\n\nleft, low{words}\n\nright{words}\n\nright, low{words}"),
+        (labels, BLANK, "Speed\n\n12 kn\n\nCrew\n\n4"),
+        (comparison, COMPARISON, f"# Plans\n\nFor\n\n{PRO}\n\nAgainst\n\n{CONTRA}"),
+    ):  # fmt: skip
+        with subtests.test(text=text):
+            assert text_of(deck(fill, layout=layout)) == text
+
+
+def paragraphs(*xml: str) -> Callable[[Any], object]:
+    def fill(slide: Any) -> None:
+        body = box(slide, "", 1, 1).text_frame._txBody
+        body.remove(body.findall(f"{{{_DRAWING}}}p")[0])
+        for one in xml:
+            body.append(etree.fromstring(f"<a:p {NAMESPACES}>{one}</a:p>"))
+
+    return fill
+
+
+def test_paragraphs_keep_numbers_levels_scripts_and_equations(subtests: pytest.Subtests):
+    def item(text: str, properties: str) -> str:
+        attributes, _, inner = properties.partition(">")
+        return f"<a:pPr {attributes}>{inner}</a:pPr><a:r><a:t>{text}</a:t></a:r>"
+
+    third = '><a:buAutoNum type="arabicPeriod" startAt="3"/>'
+    letter = 'lvl="1"><a:buAutoNum type="alphaLcParenR"/>'
+    raised = '<a:r><a:rPr baseline="30000"/><a:t>{}</a:t></a:r>'
+    base, power = (f"<m:r><m:t>{text}</m:t></m:r>" for text in "r2")
+    equation = f"<m:oMath><m:sSup><m:e>{base}</m:e><m:sup>{power}</m:sup></m:sSup></m:oMath>"
+    cases: list[tuple[tuple[str, ...], str]] = [
+        ((item("one", third), item("two", third)), "3. one\n4. two"),
+        ((item("one", third), item("a", letter), item("b", letter), item("two", third)),
+         "3. one\n  a) a\n  b) b\n4. two"),
+        ((item("top", ">"), item("sub", 'lvl="1">')), "top\n- sub"),
+        (("<a:r><a:t>Load 10</a:t></a:r>" + raised.format(6) + "<a:r><a:t> N</a:t></a:r>",), "Load 10⁶ N"),
+        (("<a:r><a:t>Area </a:t></a:r><m:m>" + equation + "</m:m>",), "Area $r^{2}$"),
+    ]  # fmt: skip
+    for xml, text in cases:
+        with subtests.test(text=text):
+            assert text_of(deck(paragraphs(*xml))) == text
+
+
+def test_merged_cells_repeat_their_value():
+    def fill(slide: Any) -> None:
+        table = slide.shapes.add_table(3, 2, 0, 0, Inches(4), Inches(2)).table
+        for row, texts in enumerate((("Item", "Cost"), ("Rope", "8"), ("", "9"))):
+            for column, text in enumerate(texts):
+                table.cell(row, column).text = text
+        table.cell(1, 0).merge(table.cell(2, 0))
+
+    assert text_of(deck(fill)) == "| Item | Cost |\n| --- | --- |\n| Rope | 8 |\n| Rope | 9 |"
+
+
+def picture(slide: Any, inches: float = 5) -> None:
+    part = Part(PackURI(f"/ppt/media/image{slide.slide_id}.png"), "image/png", slide.part.package, b"")
+    id_ = slide.part.relate_to(part, "http://x/image")
+    slide.shapes._spTree.append(_pic(id_, inches))
+
+
+def _pic(relation: str, inches: float) -> Any:
+    size = int(inches * 914_400)
+    return etree.fromstring(
+        f"<p:pic {PRESENTATION} {NAMESPACES}><p:nvPicPr>"
+        '<p:cNvPr id="9" name="P"/><p:cNvPicPr/><p:nvPr/></p:nvPicPr><p:blipFill><a:blip r:embed="'
+        f'{relation}"/></p:blipFill><p:spPr><a:xfrm><a:off x="0" y="0"/>'
+        f'<a:ext cx="{size}" cy="{size}"/></a:xfrm>'
+        "</p:spPr></p:pic>"
+    )
+
+
+def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
+    def words(slide: Any) -> None:
+        box(slide, "Words", 1, 1)
+
+    def both(slide: Any) -> None:
+        words(slide)
+        picture(slide)
+
+    cases: Sequence[tuple[Sequence[Callable[[Any], object]], list[str]]] = [
+        ([words], []),
+        ([words, words, picture], ["1 picture was not read.", "Without text: slides 3."]),
+        ([both], ["1 picture was not read."]),
+        ([words, lambda slide: picture(slide, 0.5)], []),
+    ]
+    for fills, notes in cases:
+        with subtests.test(notes=notes):
+            assert pptx(deck(*fills)).notes == notes
+    with pytest.raises(UnreadableDocument, match="2 of 3 slides are pictures") as refused:
+        pptx(deck(words, picture, picture))
+    assert refused.value.code == "no_text"

@@ -1,0 +1,334 @@
+"""What is read of Word files: numbers as Word shows them, all parts, tables, scripts, tracked changes."""
+
+import pytest
+
+from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.word import docx
+from tests.shared.ingestion.parsers.office_files import (
+    CHART,
+    CHART_TABLE,
+    DIAGRAM,
+    cell,
+    paragraph,
+    run,
+    table,
+    word_file,
+)
+
+Parts = dict[str, tuple[str, str]]
+SUP, SUB = '<w:vertAlign w:val="superscript"/>', '<w:vertAlign w:val="subscript"/>'
+
+
+def text_of(body: str, parts: Parts | None = None) -> str:
+    ((_, text),) = docx(word_file(body, parts)).parts
+    return text
+
+
+# -- numbers ------------------------------------------------------------------------------------------
+
+
+def numbered(text: str, level: int = 0, list_id: int = 1) -> str:
+    return paragraph(text, f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{list_id}"/></w:numPr>')
+
+
+def levels(*texts: tuple[str, str], more: str = "") -> str:
+    """A definition of (format, text) for each level, and the list 1 of it."""
+    inner = "".join(
+        f'<w:lvl w:ilvl="{index}"><w:start w:val="1"/><w:numFmt w:val="{format_}"/>'
+        f'{"<w:isLgl/>" if text.startswith("!") else ""}<w:lvlText w:val="{text.lstrip("!")}"/>'
+        f'<w:pStyle w:val="H{index}"/></w:lvl>'
+        for index, (format_, text) in enumerate(texts)
+    )
+    list_ = '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+    return f'<w:abstractNum w:abstractNumId="0">{inner}</w:abstractNum>{list_}{more}'
+
+
+RESTARTED = (
+    '<w:num w:numId="2"><w:abstractNumId w:val="0"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="9"/>'
+    "</w:lvlOverride></w:num>"
+)
+DECIMAL = (("decimal", "%1."), ("decimal", "%1.%2"), ("decimal", "%1.%2.%3"))
+NUMBERS: list[tuple[str, str, str]] = [
+    (levels(*DECIMAL), "0a 1b 1c 2d 0e 1f", "1. a\n1.1 b\n1.2 c\n1.2.1 d\n2. e\n2.1 f"),
+    (levels(("decimal", "§ %1"), ("decimal", "(%2)")), "0a 1b 1c 0d 1e", "§ 1 a\n(1) b\n(2) c\n§ 2 d\n(1) e"),
+    (levels(("upperRoman", "%1."), ("lowerLetter", "%2)")), "0a 1b 1c 0d", "I. a\na) b\nb) c\nII. d"),
+    (
+        levels(("upperRoman", "Article %1"), ("decimalZero", "!%1.%2")),
+        "0a 1b 1c",
+        "Article I a\n1.01 b\n1.02 c",
+    ),
+    (levels(("cardinalText", "ARTICLE %1"), ("ordinal", "%2")), "0a 1b", "ARTICLE One a\n1st b"),
+    (
+        levels(("japaneseCounting", "第%1条")),
+        "0a " * 11 + "0b",
+        "\n".join(
+            f"第{number}条 {'b' if number == '十二' else 'a'}"
+            for number in [*"一二三四五六七八九十", "十一", "十二"]
+        ),
+    ),
+    # A level without one above counts as its first.
+    (levels(*DECIMAL), "1a 1b 0c 1d", "1.1 a\n1.2 b\n1. c\n1.1 d"),
+    # Lists of one definition continue each other; a list may begin at a number of its own.
+    (levels(*DECIMAL, more=RESTARTED), "0a 0b/2 0c/2 0d/2", "1. a\n9. b\n10. c\n11. d"),
+    (levels(("bullet", "o"), ("bullet", "o")), "0a 1b 0c", "- a\n  - b\n- c"),
+    (levels(*DECIMAL), "0a 0b/0 0c", "1. a\n\nb\n\n2. c"),
+    (
+        levels(("lowerLetter", "%1)")),
+        "0a " * 26 + "0b",
+        "\n".join([*(f"{chr(97 + at)}) a" for at in range(26)), "aa) b"]),
+    ),
+]
+
+
+def test_automatic_numbers_are_those_that_word_shows(subtests: pytest.Subtests):
+    for definition, items, text in NUMBERS:
+        body = "".join(
+            numbered(item[1], int(item[0]), int(item.partition("/")[2] or 1)) for item in items.split()
+        )
+        with subtests.test(text=text):
+            assert text_of(body, {"numbering": ("numbering", definition)}) == text
+
+
+def test_headings_have_the_numbers_of_their_styles():
+    styles = "".join(
+        f'<w:style w:styleId="H{index}"><w:name w:val="heading {index + 1}"/><w:pPr><w:numPr>'
+        '<w:numId w:val="1"/></w:numPr></w:pPr></w:style>'
+        for index in range(3)
+    )
+    body = "".join(
+        paragraph(text, f'<w:pStyle w:val="H{at}"/>') for at, text in enumerate(("Scope", "Terms", "Yard"))
+    )
+    parts: Parts = {"numbering": ("numbering", levels(*DECIMAL)), "styles": ("styles", styles)}
+    assert (
+        text_of(body + paragraph("Text."), parts) == "# 1. Scope\n\n## 1.1 Terms\n\n### 1.1.1 Yard\n\nText."
+    )
+
+
+# -- parts --------------------------------------------------------------------------------------------
+
+BEGIN, END = '<w:r><w:fldChar w:fldCharType="begin"{}/></w:r>', '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+BOX = (
+    '<w:r><w:fldChar w:fldCharType="begin"><w:ffData><w:checkBox><w:default w:val="{}"/></w:checkBox>'
+    "</w:ffData></w:fldChar></w:r>"
+)
+FRAME = (
+    "<w:r><mc:AlternateContent><mc:Choice>{0}</mc:Choice><mc:Fallback>{0}</mc:Fallback>"
+    "</mc:AlternateContent></w:r>"
+)
+TEXT_BOX = FRAME.format(f"<w:drawing><w:txbxContent>{paragraph('Boxed.')}</w:txbxContent></w:drawing>")
+FRACTION = (
+    "<m:oMath><m:f><m:num><m:r><m:t>d</m:t></m:r></m:num><m:den><m:r><m:t>t</m:t></m:r></m:den></m:f>"
+    "</m:oMath>"
+)
+DESCRIBED = '<w:r><w:drawing><w:docPr descr="{}"/><a:blip r:embed="x"/></w:drawing></w:r>'
+REFERENCE = f'<w:fldSimple w:instr="REF x">{run("Clause 9")}</w:fldSimple>'
+PARTS: list[tuple[str, Parts, str]] = [
+    (
+        paragraph(
+            run("Waived")
+            + '<w:r><w:footnoteReference w:id="2"/></w:r>'
+            + run(" for two")
+            + '<w:r><w:endnoteReference w:id="5"/></w:r>'
+            + run(".")
+        )
+        + paragraph("Next."),
+        {
+            "footnotes": ("footnotes", f'<w:footnote w:id="2">{paragraph("Not in May.")}</w:footnote>'),
+            "endnotes": ("endnotes", f'<w:endnote w:id="5">{paragraph("Minutes 14.")}</w:endnote>'),
+        },
+        "Waived¹ for two^i.\n\n¹ Not in May.\n\n^i Minutes 14.\n\nNext.",
+    ),
+    (
+        paragraph(run("Rent") + '<w:r><w:commentReference w:id="0"/></w:r>'),
+        {
+            "comments": (
+                "comments",
+                f'<w:comment w:id="0" w:author="Ann">{paragraph("Too high?")}</w:comment>',
+            )
+        },
+        "Rent\n\nComment by Ann: Too high?",
+    ),
+    (paragraph(run("Before.") + TEXT_BOX) + paragraph("After."), {}, "Before.\n\nBoxed.\n\nAfter."),
+    (
+        paragraph(run("Season") + '<w:r><w:drawing><c:chart r:id="r_c1"/></w:drawing></w:r>'),
+        {"c1": ("chart", CHART)},
+        f"Season\n\n{CHART_TABLE}",
+    ),
+    (
+        paragraph('<w:r><w:drawing><dgm:relIds r:dm="r_d1"/></w:drawing></w:r>'),
+        {"d1": ("diagramData", DIAGRAM)},
+        "- Harbour master",
+    ),
+    (paragraph(run("Speed ") + FRACTION + run(" m")), {}, r"Speed $\frac{d}{t}$ m"),
+    (paragraph(run("Rent ") + f"<w:del>{run('900')}</w:del><w:ins>{run('950')}</w:ins>"), {}, "Rent 950"),
+    (
+        paragraph(f"<w:moveFrom>{run('here')}</w:moveFrom>")
+        + paragraph(f"<w:moveTo>{run('there')}</w:moveTo>"),
+        {},
+        "there",
+    ),
+    (paragraph("One ", "<w:rPr><w:del/></w:rPr>") + paragraph("line."), {}, "One line."),
+    (
+        paragraph(DESCRIBED.format("Quay from the south") + DESCRIBED.format("quay.png")),
+        {},
+        "Picture: Quay from the south",
+    ),
+    (paragraph("O", '<w:framePr w:dropCap="drop"/>') + paragraph("nce."), {}, "Once."),
+    (
+        f"<w:sdt><w:sdtContent>{paragraph('Chosen.')}</w:sdtContent></w:sdt>"
+        + paragraph(f"{REFERENCE}<w:hyperlink>{run(' linked')}</w:hyperlink>"),
+        {},
+        "Chosen.\n\nClause 9 linked",
+    ),
+    (
+        paragraph(BEGIN.format("") + "<w:r><w:instrText>DATE</w:instrText></w:r>" + run("3 May") + END),
+        {},
+        "3 May",
+    ),
+    (paragraph(BOX.format(1) + run(" insured ") + BOX.format(0) + run(" hired")), {}, "☒ insured ☐ hired"),
+    (
+        paragraph(
+            '<w:r><w:sym w:font="Symbol" w:char="F061"/><w:sym w:font="Wingdings" w:char="F0FE"/></w:r>'
+        ),
+        {},
+        "α☑",
+    ),
+    (paragraph(run("a") + "<w:r><w:tab/><w:noBreakHyphen/><w:br/></w:r>" + run("b")), {}, "a -\nb"),
+    (paragraph(run("shown") + run("hidden", "<w:vanish/>")), {}, "shown"),
+]
+
+
+def test_all_parts_of_a_document_are_read(subtests: pytest.Subtests):
+    for body, parts, text in PARTS:
+        with subtests.test(text=text):
+            assert text_of(body, parts) == text
+
+
+def test_headers_and_footers_are_read_once(subtests: pytest.Subtests):
+    parts: Parts = {
+        "h1": ("header", paragraph("Lessor Alden")), "h2": ("header", paragraph("Lease L-2207")),
+        "f1": ("footer", paragraph("Page 1 of 3")), "f2": ("footer", paragraph("VAT DE81")),
+    }  # fmt: skip
+    references = (
+        '<w:headerReference w:type="first" r:id="r_h1"/><w:headerReference w:type="default" r:id="r_h2"/>'
+        '<w:footerReference w:type="first" r:id="r_f1"/><w:footerReference w:type="default" r:id="r_f2"/>'
+    )
+    for switch, text in (
+        ("<w:titlePg/>", "Lessor Alden\n\nLease L-2207\n\nBody.\n\nVAT DE81"),
+        ("", "Lease L-2207\n\nBody.\n\nVAT DE81"),
+    ):
+        section = f"<w:sectPr>{references}{switch}</w:sectPr>"
+        with subtests.test(switch=switch):
+            assert text_of(paragraph("Body.", section) + section, parts) == text
+
+
+# -- characters and tables ----------------------------------------------------------------------------
+
+
+def test_superscripts_and_subscripts_are_characters_or_marked(subtests: pytest.Subtests):
+    cases: list[tuple[str, str]] = [
+        (run("3 × 10") + run("6", SUP) + run(" in m") + run("3", SUP), "3 × 10⁶ in m³"),
+        (run("Al") + run("2", SUB) + run("O") + run("3", SUB), "Al₂O₃"),
+        (run("10") + run("1", SUP) + run("2", SUP) + run(" l"), "10¹² l"),
+        (run("10") + run("-9", SUP) + run(" s") + run("−1", SUP), "10⁻⁹ s⁻¹"),
+        (run("84") + run("4", SUP) + run(" percent"), "84⁴ percent"),
+        (run("12 m") + run("2", '<w:position w:val="6"/>'), "12 m²"),
+        (run("e") + run("-kt", SUP), "e^(-kt)"),
+        (run("V") + run("max", SUB), "V_max"),
+        (run("m") + run("3", '<w:rStyle w:val="Raised"/>'), "m³"),
+        (run("the 4") + run("th", SUP), "the 4th"),
+    ]
+    styles = f'<w:style w:styleId="Raised"><w:rPr>{SUP}</w:rPr></w:style>'
+    for runs, text in cases:
+        with subtests.test(text=text):
+            assert text_of(paragraph(runs), {"styles": ("styles", styles)}) == text
+
+
+def test_tables_keep_rows_columns_and_merged_values(subtests: pytest.Subtests):
+    two, three = '<w:gridSpan w:val="2"/>', '<w:gridSpan w:val="3"/>'
+    begins, continues = '<w:vMerge w:val="restart"/>', "<w:vMerge/>"
+    rule = "| --- | --- |"
+    cases: list[tuple[str, str]] = [
+        (
+            table(cell("Port") + cell("Fee"), cell("Skar") + cell("1|2")),
+            f"| Port | Fee |\n{rule}\n| Skar | 1\\|2 |",
+        ),
+        (
+            table(cell("Port", begins) + cell("Fee"), cell("", continues) + cell("7")),
+            f"| Port | Fee |\n{rule}\n| Port | 7 |",
+        ),
+        (
+            table(
+                cell("Port") + cell("Traffic", two),
+                cell("") + cell("2026") + cell("2027"),
+                cell("Skar") + cell("1") + cell("2"),
+            ),
+            "| Port | Traffic 2026 | Traffic 2027 |\n| --- | --- | --- |\n| Skar | 1 | 2 |",
+        ),
+        (
+            table(
+                cell("Dues of 2027", three),
+                cell("a") + cell("b") + cell("c"),
+                cell("1") + cell("2") + cell("3"),
+            ),
+            "Dues of 2027\n\n| a | b | c |\n| --- | --- | --- |\n| 1 | 2 | 3 |",
+        ),
+        (table(cell("") + cell("Kiel"), cell("Fee") + cell("10")), f"|  | Kiel |\n{rule}\n| Fee | 10 |"),
+        (table(cell("Cell") + cell("Cell"), cell("1") + cell("2")), f"| Cell | Cell |\n{rule}\n| 1 | 2 |"),
+        (
+            table(cell("Step") + cell("Parts"), cell("One") + cell(paragraph("bolt") + paragraph("nut"))),
+            f"| Step | Parts |\n{rule}\n| One | bolt nut |",
+        ),
+        (
+            table(
+                cell("Outer") + cell(table(cell("key") + cell("value"), cell("k2") + cell("v2")) + "<w:p/>"),
+                cell("a") + cell("b"),
+            ),
+            f"| Outer | key, value; k2, v2 |\n{rule}\n| a | b |",
+        ),
+        (table(cell(paragraph("A frame.") + paragraph("Two."))), "A frame.\n\nTwo."),
+        (
+            table(
+                cell("a") + cell("b"),
+                "<w:trPr><w:del/></w:trPr>" + cell("gone") + cell("1"),
+                cell("c") + cell("2"),
+            ),
+            f"| a | b |\n{rule}\n| c | 2 |",
+        ),
+        (
+            table(
+                cell("a") + cell("b") + cell("c"),
+                '<w:trPr><w:gridBefore w:val="1"/></w:trPr>' + cell("1") + cell("2"),
+            ),
+            "| a | b | c |\n| --- | --- | --- |\n|  | 1 | 2 |",
+        ),
+    ]
+    for body, text in cases:
+        with subtests.test(text=text):
+            assert text_of(body) == text
+
+
+# -- notes --------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
+    picture = '<w:r><w:drawing><a:blip r:embed="x"/></w:drawing></w:r>'
+    cases: list[tuple[str, list[str]]] = [
+        (picture, ["1 picture was not read."]),
+        (picture * 2, ["2 pictures were not read."]),
+        ("<w:r><w:object/></w:r>", ["1 embedded file was not read."]),
+        (
+            '<w:r><w:sym w:font="Webdings" w:char="F061"/></w:r>',
+            ["1 symbol of a special font could not be read."],
+        ),
+        (run("more"), []),
+    ]
+    for runs, notes in cases:
+        with subtests.test(notes=notes):
+            assert docx(word_file(paragraph(run("Text.") + runs))).notes == notes
+    assert docx(word_file(paragraph("Text.") + '<w:altChunk r:id="r_x"/>')).notes == [
+        "1 linked part of the document was not read."
+    ]
+    with pytest.raises(UnreadableDocument, match="pictures and no text") as refused:
+        docx(word_file(paragraph(picture)))
+    assert refused.value.code == "no_text"
