@@ -35,8 +35,10 @@ def test_a_source_is_created_changed_run_and_deleted(people: People, world: Worl
     world.sql("update rag.sources set due_at = now() + interval '1 day'")
     assert people.ada.request("POST", f"{where}/run").status_code == 202
     assert world.sql("select due_at <= clock_timestamp() from rag.sources") == [(True,)]
-    changed = people.ada.request("PATCH", where, {"enabled": False, "interval_seconds": 600}).json()
+    changes = {"enabled": False, "interval_seconds": 600, "include_noindex": True}
+    changed = people.ada.request("PATCH", where, changes).json()
     assert (changed["next_run_at"], changed["interval_seconds"], changed["max_items"]) == (None, 600, 1000)
+    assert (source["include_noindex"], changed["include_noindex"]) == (False, True)
     refused = people.ada.request("POST", f"{where}/run")
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "source_disabled")
     assert people.ada.request("DELETE", where).status_code == 204
@@ -70,6 +72,7 @@ BAD: list[tuple[str, Row]] = [
     ("endpoint_not_allowed", {**BUCKET, "endpoint": "https://thief.example"}),
     # Credentials of a website, and half of a bucket's.
     ("invalid_field_value", {"credentials": CREDENTIALS}),
+    ("invalid_field_value", {**BUCKET, "include_noindex": True}),
     ("missing_required_field", {**BUCKET, "credentials": {"access_key_id": "s3cret"}}),
     ("invalid_field_value", {"interval_seconds": 1}),
     ("invalid_field_value", {"max_items": 0}),
