@@ -46,8 +46,9 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
   on rag.deliveries to authenticated;
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, delete on rag.sources to authenticated;
-grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items),
-  update (user_id, interval_seconds, max_items, enabled, due_at, updated_at) on rag.sources to authenticated;
+grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items,
+  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, due_at, updated_at)
+  on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
 grant select (org_id, source_id, owner_id), insert, update (credentials) on rag.source_credentials to authenticated;
 grant select, insert, update, delete on rag.source_items to authenticated;
@@ -89,7 +90,7 @@ grant update (state, attempts, due_at, lease, response_status, error, finished_a
   on rag.deliveries to rag_worker;
 grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored,
-  deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
+  deleted, failed, gone, left_out, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
 grant select (bucket, started_at), delete on rag.rate_limits to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
@@ -162,7 +163,7 @@ begin
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
       ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
-      ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb)'),
+      ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb,boolean)'),
       ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
@@ -245,7 +246,7 @@ begin
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
       ('guarded', 'rag_update_record_settings(integer,uuid)'),
-      ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb)'),
+      ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb,boolean)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)
   loop

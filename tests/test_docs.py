@@ -16,6 +16,7 @@ from local.tools import configuration_page, diagrams, messages_page
 from shared.config import LOCAL_MODEL, OTHER_NAMES, ServerSettings, Settings, read_settings
 from shared.generation.confidence import CALIBRATIONS
 from shared.generation.grounding.sentence_support import LIMITS
+from shared.ingestion.file_type import EXTENSIONS
 
 README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
@@ -185,3 +186,8 @@ def test_the_readme_s_figures_are_those_of_the_benchmarks():
 
 def test_the_limits_of_the_grounding_check_are_the_measured_ones():
     assert json.loads(eval_support.RESULTS.read_text())["in_use"] == asdict(LIMITS)
+
+
+def test_the_page_of_formats_has_every_kind_of_file():
+    named = set(re.findall(r"`(\.\w+)`", DOCS[ROOT / "docs" / "formats.md"]))
+    assert set(EXTENSIONS) <= named

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -24,6 +24,12 @@ def article(title: str, text: str, head: str = "") -> bytes:
     ).encode()
 
 
+def small(title: str, text: str, head: str = "") -> bytes:
+    """A page with hardly any text."""
+    body = f"{MENU}<main><p>{text}</p></main>"
+    return f"<html><head><title>{title}</title>{head}</head><body>{body}</body></html>".encode()
+
+
 @dataclass
 class Page:
     body: bytes
@@ -37,6 +43,7 @@ class Website:
     def __init__(self) -> None:
         self.pages: dict[str, Page] = {}
         self.requests: list[str] = []
+        self.on_request: Callable[[str], object] = lambda _: None
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -45,6 +52,7 @@ class Website:
 
             def do_GET(self) -> None:
                 site.requests.append(self.path)
+                site.on_request(self.path)
                 page = site.pages.get(self.path, Page(b"no such page", 404))
                 tag = f'"{hashlib.sha256(page.body).hexdigest()}"'
                 is_known = self.headers.get("If-None-Match") == tag

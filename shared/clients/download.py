@@ -6,11 +6,12 @@ import posixpath
 import socket
 import zlib
 from dataclasses import dataclass, field
+from math import ceil
 from urllib.parse import unquote
 
 import httpx
 
-from shared.clients.http_client import deadline, http_client, http_transport, read_at_most
+from shared.clients.http_client import deadline, http_client, http_transport, read_at_most, retry_after
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
 from shared.text.normalize import clean_line
@@ -29,6 +30,8 @@ UPLOAD_INSTEAD = "Download the file yourself, and upload it."
 GENERIC_TYPES = {"", "text/plain", "application/octet-stream", "binary/octet-stream"}
 # Statuses below 500 after which another attempt may succeed.
 RETRYABLE = {408, 425, 429}
+# Statuses of a server that is busy, and the pause if it names none, in seconds.
+BUSY, BUSY_SECONDS = {429, 503}, 5
 # Statuses of addresses that do not exist, or no longer.
 GONE = {404, 410}
 NOT_MODIFIED = 304
@@ -42,13 +45,15 @@ UNKNOWN_HOST = {socket.EAI_NONAME, socket.EAI_NODATA}
 @dataclass(frozen=True, slots=True)
 class Download:
     """The content of a URL. `filename` is None where the content type tells the format. `url` is the URL
-    after redirects. `version` is the header that states the version of the content, with its name."""
+    after redirects. `version` is the header that states the version of the content, with its name. `robots`
+    are the values of the headers X-Robots-Tag."""
 
     data: bytes = field(repr=False)
     content_type: str | None
     filename: str | None
     url: str
     version: str | None
+    robots: tuple[str, ...] = ()
 
 
 class AddressGone(UnreadableDocument, code="url_refused"):
@@ -140,7 +145,11 @@ def _is_unknown_host(error: BaseException | None) -> bool:
 def _read(response: httpx.Response, max_bytes: int) -> Download:
     status = response.status_code
     if status >= 500 or status in RETRYABLE:
-        raise FetchFailed(f"The address answers with status {status}. Please try again later.")
+        seconds = retry_after(response.headers) or (BUSY_SECONDS if status == 429 else None)
+        raise FetchFailed(
+            f"The address answers with status {status}. Please try again later.",
+            headers={"Retry-After": str(ceil(seconds))} if status in BUSY and seconds else None,
+        )
     if status in GONE:
         raise AddressGone(f"The address answers with status {status}: it does not exist. Check it.")
     if status != 200:
@@ -154,7 +163,12 @@ def _read(response: httpx.Response, max_bytes: int) -> Download:
     media_type = content_type.partition(";")[0].strip().lower()
     name = posixpath.basename(unquote(response.url.path)) if media_type in GENERIC_TYPES else ""
     return Download(
-        content, content_type or None, clean_line(name)[-512:] or None, str(response.url), _version(response)
+        content,
+        content_type or None,
+        clean_line(name)[-512:] or None,
+        str(response.url),
+        _version(response),
+        tuple(response.headers.get_list("X-Robots-Tag")),
     )
 
 

@@ -11,8 +11,8 @@ Row = dict[str, Any]
 
 def create(database: Database, caller: Principal, fields: Row) -> Row:
     """`fields`: collection_id, kind, address; optionally endpoint, region, credentials, interval_seconds,
-    max_items. Raises Forbidden for a member who is no admin, NotFound for another org's collection,
-    InvalidRequest."""
+    max_items, include_noindex. Raises Forbidden for a member who is no admin, NotFound for another org's
+    collection, InvalidRequest."""
     (row,) = database.call(caller, "rag_create_source", fields)
     return dict(row)
 
@@ -33,7 +33,7 @@ def get(database: Database, caller: Principal, source: str) -> Row:
 
 
 def update(database: Database, caller: Principal, source: str, changes: Row) -> Row:
-    """`changes`: interval_seconds, max_items, enabled, credentials. Raises NotFound."""
+    """`changes`: interval_seconds, max_items, include_noindex, enabled, credentials. Raises NotFound."""
     (row,) = database.call(caller, "rag_update_source", {"source_id": source, **changes})
     return dict(row)
 

@@ -36,6 +36,7 @@ from shared.ingestion.job_queue import (
     Row,
     attempt,
 )
+from shared.ingestion.web_page import require_content
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
@@ -231,6 +232,7 @@ class Worker:
             data = self._object(job, opened["path"], opened["file_bytes"])
         elif opened["url"]:
             fetched = fetch(opened["url"], self._networks, opened["file_bytes"], job.org_id)
+            require_content(fetched)
             data = fetched.data
             # Stored as the document's original.
             row |= {"content_type": fetched.content_type, "filename": fetched.filename}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, file_kind
 from shared.ingestion.parser_sandbox import parse_in_subprocess
+from shared.ingestion.parsers.charsets import by_content_type
 from shared.ingestion.parsers.ocr import is_installed
 from shared.ingestion.parsers.parsed_file import MAX_CHARACTERS, decode_text, size_error
 from shared.models.transcription import Transcriber
@@ -47,6 +48,8 @@ def convert(
     if not data.strip():
         raise UnreadableDocument("The file is empty. Upload a file with text.", code="empty_file")
     kind = file_kind(data, filename, content_type)
+    if kind in TEXTS | {"html", "csv"}:
+        data = by_content_type(data, content_type)
     if kind in TEXTS:
         text, notes = _decoded(data)
         if len(text) > MAX_CHARACTERS:

@@ -20,6 +20,7 @@ from shared.errors import (
     Conflict,
     DatabaseBusy,
     EmbeddingQuotaExceeded,
+    FetchFailed,
     RagError,
     TooManyReads,
     UnsupportedFileType,
@@ -36,6 +37,8 @@ FIRST_PAUSE = 2
 LONGEST_PAUSE = 600
 # Seconds after a conflict with another transaction's lock, which does not count as an attempt.
 BUSY_PAUSE = 5
+# The longest pause that the server of an address may ask for.
+LONGEST_WAIT = 6 * 3600
 # The pause before the next claim while nothing is due.
 PAUSE_SECONDS = 0.5
 # With a round after it, less than the 600 seconds of the function on Lambda.
@@ -248,5 +251,7 @@ def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchRes
     # Errors of services, and of the settings in the database, are temporary; errors of documents are not.
     is_temporary = error.status >= 500 or error.code == "unknown_embedding_model"
     pause = BUSY_PAUSE if not is_attempt else job.pause if is_temporary else None
+    if pause is not None and isinstance(error, FetchFailed):
+        pause = max(pause, min(LONGEST_WAIT, int(error.headers.get("Retry-After", 0))))
     jobs.fail(job, error, pause, is_attempt)
     return BatchResult(failed=1) if pause is None else BatchResult(postponed=1)

@@ -35,6 +35,7 @@ create table rag.sources (
   region text check (region ~ '^[a-z0-9-]{1,40}$'),
   interval_seconds integer not null check (interval_seconds between 300 and 2592000),
   max_items integer not null check (max_items between 1 and case kind when 'website' then 10000 else 1000000 end),
+  include_noindex boolean not null default false,
   enabled boolean not null default true,
   state text not null default 'waiting' check (state in ('waiting', 'running')),
   attempts integer not null default 0,
@@ -49,6 +50,7 @@ create table rag.sources (
   deleted integer not null default 0,
   failed integer not null default 0,
   gone integer not null default 0,
+  left_out jsonb not null default '{}' check (jsonb_typeof(left_out) = 'object' and pg_column_size(left_out) <= 2000),
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   created_at timestamptz not null default now(),
@@ -56,7 +58,8 @@ create table rag.sources (
   primary key (org_id, id),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null)),
-  check (kind = 'bucket' or num_nonnulls(endpoint, region) = 0)
+  check (kind = 'bucket' or num_nonnulls(endpoint, region) = 0),
+  check (kind = 'website' or not include_noindex)
 );
 
 comment on table rag.sources is 'Websites and buckets whose contents the worker copies into a collection and follows.';
@@ -66,6 +69,12 @@ comment on column rag.sources.user_id is
 comment on column rag.sources.endpoint is
   'The S3-compatible service of a bucket; null: AWS. The functions accept those of the operator''s settings.';
 comment on column rag.sources.max_items is 'A listing with more items fails, and deletes nothing.';
+comment on column rag.sources.include_noindex is
+  'Whether the pages of a website that ask not to be indexed are documents too.';
+comment on column rag.sources.attempts is
+  'Claims since the last time slice that ended, or that got further than an item which asked to wait.';
+comment on column rag.sources.left_out is
+  'Items of the last listing that are no documents: their number by reason, for example {"noindex": 2}.';
 comment on column rag.sources.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.sources.run_number is 'The number of complete listings that have begun.';

@@ -2,9 +2,10 @@
 
 create type rag.source as (
   id uuid, org_id uuid, collection_id uuid, kind text, address text, endpoint text, region text,
-  interval_seconds integer, max_items integer, enabled boolean, has_credentials boolean, state text,
+  interval_seconds integer, max_items integer, include_noindex boolean, enabled boolean,
+  has_credentials boolean, state text,
   started_at timestamptz, finished_at timestamptz, due_at timestamptz, listed integer, stored integer,
-  deleted integer, failed integer, error_code text, error_message text, created_at timestamptz,
+  deleted integer, failed integer, left_out jsonb, error_code text, error_message text, created_at timestamptz,
   updated_at timestamptz
 );
 
@@ -20,7 +21,7 @@ begin
   perform rag.begin_call();
   return query
     select sources.id, sources.org_id, sources.collection_id, sources.kind, sources.address, sources.endpoint,
-      sources.region, sources.interval_seconds, sources.max_items, sources.enabled,
+      sources.region, sources.interval_seconds, sources.max_items, sources.include_noindex, sources.enabled,
       exists (
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
@@ -29,7 +30,8 @@ begin
           or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
-      sources.failed, sources.error_code, sources.error_message, sources.created_at, sources.updated_at
+      sources.failed, sources.left_out, sources.error_code, sources.error_message, sources.created_at,
+      sources.updated_at
     from rag.sources
     where sources.org_id = any (array(select rag.current_org_ids()))
       and (rag_list_sources.source_id is null or sources.id = rag_list_sources.source_id)
@@ -78,7 +80,8 @@ comment on function rag.check_source_credentials is
 
 create function public.rag_create_source(
   collection_id uuid, kind text, address text, interval_seconds integer default 86400, max_items integer default 1000,
-  endpoint text default null, region text default null, credentials jsonb default null
+  endpoint text default null, region text default null, credentials jsonb default null,
+  include_noindex boolean default false
 )
 returns setof rag.source
 language plpgsql volatile security invoker set search_path = ''
@@ -100,8 +103,9 @@ begin
       using errcode = 'PT400', detail = 'too_many_sources';
   end if;
   insert into rag.sources (org_id, collection_id, owner_id, kind, address, interval_seconds, max_items, endpoint,
-    region)
-  values (home.org_id, home.id, home.owner_id, kind, address, interval_seconds, max_items, endpoint, region)
+    region, include_noindex)
+  values (home.org_id, home.id, home.owner_id, kind, address, interval_seconds, max_items, endpoint, region,
+    include_noindex)
   returning id into made;
   if credentials is not null then
     insert into rag.source_credentials (org_id, source_id, owner_id, credentials)
@@ -117,7 +121,7 @@ comment on function public.rag_create_source is
 
 create function public.rag_update_source(
   source_id uuid, interval_seconds integer default null, max_items integer default null,
-  enabled boolean default null, credentials jsonb default null
+  enabled boolean default null, credentials jsonb default null, include_noindex boolean default null
 )
 returns setof rag.source
 language plpgsql volatile security invoker set search_path = ''
@@ -131,7 +135,8 @@ begin
   update rag.sources as renewed
   set interval_seconds = coalesce(rag_update_source.interval_seconds, renewed.interval_seconds),
     max_items = coalesce(rag_update_source.max_items, renewed.max_items),
-    enabled = coalesce(rag_update_source.enabled, renewed.enabled), user_id = auth.uid(),
+    enabled = coalesce(rag_update_source.enabled, renewed.enabled),
+    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = auth.uid(),
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if credentials is not null then

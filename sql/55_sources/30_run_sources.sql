@@ -5,8 +5,8 @@
 create function public.rag_claim_sources(max_items integer default 4, lease_seconds integer default 300)
 returns table (
   org_id uuid, source_id uuid, user_id uuid, lease uuid, attempts integer, kind text, address text, endpoint text,
-  region text, item_limit integer, resume_after text, run_number integer, listed integer, gone integer,
-  credentials jsonb, waiting_jobs bigint
+  region text, item_limit integer, include_noindex boolean, resume_after text, run_number integer, listed integer,
+  gone integer, credentials jsonb, waiting_jobs bigint
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -50,6 +50,7 @@ begin
       run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
       failed = sources.failed * (1 - begun.count), gone = sources.gone * (1 - begun.count),
+      left_out = case begun.count when 0 then sources.left_out else '{}' end,
       started_at = case begun.count when 0 then sources.started_at else clock_timestamp() end,
       finished_at = case begun.count when 0 then sources.finished_at end,
       error_code = case begun.count when 0 then sources.error_code end,
@@ -68,8 +69,8 @@ begin
     where orgs.id = one.id
   )
   select claimed.org_id, claimed.id, claimed.user_id, claimed.lease, claimed.attempts, claimed.kind, claimed.address,
-    claimed.endpoint, claimed.region, claimed.max_items, claimed.resume_after, claimed.run_number,
-    claimed.listed, claimed.gone, source_credentials.credentials, (
+    claimed.endpoint, claimed.region, claimed.max_items, claimed.include_noindex, claimed.resume_after,
+    claimed.run_number, claimed.listed, claimed.gone, source_credentials.credentials, (
       select count(*)
       from (
         select from rag.jobs
@@ -99,12 +100,24 @@ as $$
 #variable_conflict use_column
 begin
   update rag.sources as ended
-  set state = 'waiting', lease = null, attempts = 0, resume_after = rag_end_source.resume_after,
+  set state = 'waiting', lease = null, attempts = case when counts ? 'refused' then ended.attempts else 0 end,
+    resume_after = rag_end_source.resume_after,
     listed = ended.listed + coalesce((counts ->> 'listed')::integer, 0),
     stored = ended.stored + coalesce((counts ->> 'stored')::integer, 0),
     deleted = ended.deleted + coalesce((counts ->> 'deleted')::integer, 0),
     failed = ended.failed + coalesce((counts ->> 'failed')::integer, 0),
     gone = ended.gone + coalesce((counts ->> 'gone')::integer, 0),
+    left_out = (
+      select coalesce(jsonb_object_agg(reasons.name, reasons.count), '{}')
+      from (
+        select one.key as name, sum(one.value::integer) as count
+        from (
+          select * from jsonb_each_text(ended.left_out)
+          union all
+          select * from jsonb_each_text(coalesce(counts -> 'left_out', '{}'))
+        ) as one
+        group by one.key
+      ) as reasons),
     error_code = coalesce(rag_end_source.error_code, ended.error_code),
     error_message = coalesce(rag_end_source.error_message, ended.error_message),
     finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
@@ -116,7 +129,7 @@ $$;
 
 comment on function public.rag_end_source is
   'End the time slice of a source. resume_after: the item after which the next one continues; null: the listing has '
-  'ended. counts: those of this time slice. retry_seconds: until the next one; null: the source''s interval. False for a '
+  'ended. counts: those of this time slice; refused, if its only item asked to wait. retry_seconds: until the next one; null: the source''s interval. False for a '
   'worker that has lost the lease, which changes nothing.';
 
 create function rag.lock_source()

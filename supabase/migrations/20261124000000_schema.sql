@@ -6264,6 +6264,7 @@ create table rag.sources (
   region text check (region ~ '^[a-z0-9-]{1,40}$'),
   interval_seconds integer not null check (interval_seconds between 300 and 2592000),
   max_items integer not null check (max_items between 1 and case kind when 'website' then 10000 else 1000000 end),
+  include_noindex boolean not null default false,
   enabled boolean not null default true,
   state text not null default 'waiting' check (state in ('waiting', 'running')),
   attempts integer not null default 0,
@@ -6278,6 +6279,7 @@ create table rag.sources (
   deleted integer not null default 0,
   failed integer not null default 0,
   gone integer not null default 0,
+  left_out jsonb not null default '{}' check (jsonb_typeof(left_out) = 'object' and pg_column_size(left_out) <= 2000),
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   created_at timestamptz not null default now(),
@@ -6285,7 +6287,8 @@ create table rag.sources (
   primary key (org_id, id),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null)),
-  check (kind = 'bucket' or num_nonnulls(endpoint, region) = 0)
+  check (kind = 'bucket' or num_nonnulls(endpoint, region) = 0),
+  check (kind = 'website' or not include_noindex)
 );
 
 comment on table rag.sources is 'Websites and buckets whose contents the worker copies into a collection and follows.';
@@ -6295,6 +6298,12 @@ comment on column rag.sources.user_id is
 comment on column rag.sources.endpoint is
   'The S3-compatible service of a bucket; null: AWS. The functions accept those of the operator''s settings.';
 comment on column rag.sources.max_items is 'A listing with more items fails, and deletes nothing.';
+comment on column rag.sources.include_noindex is
+  'Whether the pages of a website that ask not to be indexed are documents too.';
+comment on column rag.sources.attempts is
+  'Claims since the last time slice that ended, or that got further than an item which asked to wait.';
+comment on column rag.sources.left_out is
+  'Items of the last listing that are no documents: their number by reason, for example {"noindex": 2}.';
 comment on column rag.sources.due_at is
   'Not before this. While it runs: when its lease ends and any worker may claim it again.';
 comment on column rag.sources.run_number is 'The number of complete listings that have begun.';
@@ -6393,9 +6402,10 @@ create policy "the worker reads credentials of sources" on rag.source_credential
 
 create type rag.source as (
   id uuid, org_id uuid, collection_id uuid, kind text, address text, endpoint text, region text,
-  interval_seconds integer, max_items integer, enabled boolean, has_credentials boolean, state text,
+  interval_seconds integer, max_items integer, include_noindex boolean, enabled boolean,
+  has_credentials boolean, state text,
   started_at timestamptz, finished_at timestamptz, due_at timestamptz, listed integer, stored integer,
-  deleted integer, failed integer, error_code text, error_message text, created_at timestamptz,
+  deleted integer, failed integer, left_out jsonb, error_code text, error_message text, created_at timestamptz,
   updated_at timestamptz
 );
 
@@ -6411,7 +6421,7 @@ begin
   perform rag.begin_call();
   return query
     select sources.id, sources.org_id, sources.collection_id, sources.kind, sources.address, sources.endpoint,
-      sources.region, sources.interval_seconds, sources.max_items, sources.enabled,
+      sources.region, sources.interval_seconds, sources.max_items, sources.include_noindex, sources.enabled,
       exists (
         select from rag.source_credentials
         where source_credentials.org_id = sources.org_id and source_credentials.source_id = sources.id),
@@ -6420,7 +6430,8 @@ begin
           or sources.state = 'running' and sources.due_at > clock_timestamp() then 'running'
         else 'waiting' end,
       sources.started_at, sources.finished_at, sources.due_at, sources.listed, sources.stored, sources.deleted,
-      sources.failed, sources.error_code, sources.error_message, sources.created_at, sources.updated_at
+      sources.failed, sources.left_out, sources.error_code, sources.error_message, sources.created_at,
+      sources.updated_at
     from rag.sources
     where sources.org_id = any (array(select rag.current_org_ids()))
       and (rag_list_sources.source_id is null or sources.id = rag_list_sources.source_id)
@@ -6469,7 +6480,8 @@ comment on function rag.check_source_credentials is
 
 create function public.rag_create_source(
   collection_id uuid, kind text, address text, interval_seconds integer default 86400, max_items integer default 1000,
-  endpoint text default null, region text default null, credentials jsonb default null
+  endpoint text default null, region text default null, credentials jsonb default null,
+  include_noindex boolean default false
 )
 returns setof rag.source
 language plpgsql volatile security invoker set search_path = ''
@@ -6491,8 +6503,9 @@ begin
       using errcode = 'PT400', detail = 'too_many_sources';
   end if;
   insert into rag.sources (org_id, collection_id, owner_id, kind, address, interval_seconds, max_items, endpoint,
-    region)
-  values (home.org_id, home.id, home.owner_id, kind, address, interval_seconds, max_items, endpoint, region)
+    region, include_noindex)
+  values (home.org_id, home.id, home.owner_id, kind, address, interval_seconds, max_items, endpoint, region,
+    include_noindex)
   returning id into made;
   if credentials is not null then
     insert into rag.source_credentials (org_id, source_id, owner_id, credentials)
@@ -6508,7 +6521,7 @@ comment on function public.rag_create_source is
 
 create function public.rag_update_source(
   source_id uuid, interval_seconds integer default null, max_items integer default null,
-  enabled boolean default null, credentials jsonb default null
+  enabled boolean default null, credentials jsonb default null, include_noindex boolean default null
 )
 returns setof rag.source
 language plpgsql volatile security invoker set search_path = ''
@@ -6522,7 +6535,8 @@ begin
   update rag.sources as renewed
   set interval_seconds = coalesce(rag_update_source.interval_seconds, renewed.interval_seconds),
     max_items = coalesce(rag_update_source.max_items, renewed.max_items),
-    enabled = coalesce(rag_update_source.enabled, renewed.enabled), user_id = auth.uid(),
+    enabled = coalesce(rag_update_source.enabled, renewed.enabled),
+    include_noindex = coalesce(rag_update_source.include_noindex, renewed.include_noindex), user_id = auth.uid(),
     updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id;
   if credentials is not null then
@@ -6595,8 +6609,8 @@ comment on function public.rag_delete_source is
 create function public.rag_claim_sources(max_items integer default 4, lease_seconds integer default 300)
 returns table (
   org_id uuid, source_id uuid, user_id uuid, lease uuid, attempts integer, kind text, address text, endpoint text,
-  region text, item_limit integer, resume_after text, run_number integer, listed integer, gone integer,
-  credentials jsonb, waiting_jobs bigint
+  region text, item_limit integer, include_noindex boolean, resume_after text, run_number integer, listed integer,
+  gone integer, credentials jsonb, waiting_jobs bigint
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -6640,6 +6654,7 @@ begin
       run_number = sources.run_number + begun.count, listed = sources.listed * (1 - begun.count),
       stored = sources.stored * (1 - begun.count), deleted = sources.deleted * (1 - begun.count),
       failed = sources.failed * (1 - begun.count), gone = sources.gone * (1 - begun.count),
+      left_out = case begun.count when 0 then sources.left_out else '{}' end,
       started_at = case begun.count when 0 then sources.started_at else clock_timestamp() end,
       finished_at = case begun.count when 0 then sources.finished_at end,
       error_code = case begun.count when 0 then sources.error_code end,
@@ -6658,8 +6673,8 @@ begin
     where orgs.id = one.id
   )
   select claimed.org_id, claimed.id, claimed.user_id, claimed.lease, claimed.attempts, claimed.kind, claimed.address,
-    claimed.endpoint, claimed.region, claimed.max_items, claimed.resume_after, claimed.run_number,
-    claimed.listed, claimed.gone, source_credentials.credentials, (
+    claimed.endpoint, claimed.region, claimed.max_items, claimed.include_noindex, claimed.resume_after,
+    claimed.run_number, claimed.listed, claimed.gone, source_credentials.credentials, (
       select count(*)
       from (
         select from rag.jobs
@@ -6689,12 +6704,24 @@ as $$
 #variable_conflict use_column
 begin
   update rag.sources as ended
-  set state = 'waiting', lease = null, attempts = 0, resume_after = rag_end_source.resume_after,
+  set state = 'waiting', lease = null, attempts = case when counts ? 'refused' then ended.attempts else 0 end,
+    resume_after = rag_end_source.resume_after,
     listed = ended.listed + coalesce((counts ->> 'listed')::integer, 0),
     stored = ended.stored + coalesce((counts ->> 'stored')::integer, 0),
     deleted = ended.deleted + coalesce((counts ->> 'deleted')::integer, 0),
     failed = ended.failed + coalesce((counts ->> 'failed')::integer, 0),
     gone = ended.gone + coalesce((counts ->> 'gone')::integer, 0),
+    left_out = (
+      select coalesce(jsonb_object_agg(reasons.name, reasons.count), '{}')
+      from (
+        select one.key as name, sum(one.value::integer) as count
+        from (
+          select * from jsonb_each_text(ended.left_out)
+          union all
+          select * from jsonb_each_text(coalesce(counts -> 'left_out', '{}'))
+        ) as one
+        group by one.key
+      ) as reasons),
     error_code = coalesce(rag_end_source.error_code, ended.error_code),
     error_message = coalesce(rag_end_source.error_message, ended.error_message),
     finished_at = case when rag_end_source.resume_after is null then clock_timestamp() end,
@@ -6706,7 +6733,7 @@ $$;
 
 comment on function public.rag_end_source is
   'End the time slice of a source. resume_after: the item after which the next one continues; null: the listing has '
-  'ended. counts: those of this time slice. retry_seconds: until the next one; null: the source''s interval. False for a '
+  'ended. counts: those of this time slice; refused, if its only item asked to wait. retry_seconds: until the next one; null: the source''s interval. False for a '
   'worker that has lost the lease, which changes nothing.';
 
 create function rag.lock_source()
@@ -14388,8 +14415,9 @@ grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, obje
   on rag.deliveries to authenticated;
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, delete on rag.sources to authenticated;
-grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items),
-  update (user_id, interval_seconds, max_items, enabled, due_at, updated_at) on rag.sources to authenticated;
+grant insert (org_id, collection_id, owner_id, kind, address, endpoint, region, interval_seconds, max_items,
+  include_noindex), update (user_id, interval_seconds, max_items, include_noindex, enabled, due_at, updated_at)
+  on rag.sources to authenticated;
 -- Without the credentials: no user reads them.
 grant select (org_id, source_id, owner_id), insert, update (credentials) on rag.source_credentials to authenticated;
 grant select, insert, update, delete on rag.source_items to authenticated;
@@ -14431,7 +14459,7 @@ grant update (state, attempts, due_at, lease, response_status, error, finished_a
   on rag.deliveries to rag_worker;
 grant select on rag.sources, rag.source_credentials to rag_worker;
 grant update (state, lease, attempts, due_at, run_number, resume_after, started_at, finished_at, listed, stored,
-  deleted, failed, gone, error_code, error_message) on rag.sources to rag_worker;
+  deleted, failed, gone, left_out, error_code, error_message) on rag.sources to rag_worker;
 grant select (day), delete on rag.org_calls to rag_worker;
 grant select (bucket, started_at), delete on rag.rate_limits to rag_worker;
 grant select, update (calibrations, calibration_claims) on rag.settings to rag_worker;
@@ -14504,7 +14532,7 @@ begin
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
       ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
-      ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb)'),
+      ('guarded', 'rag_create_source(uuid,text,text,integer,integer,text,text,jsonb,boolean)'),
       ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
       ('guarded', 'rag_delete_collection(uuid,boolean)'),
       ('guarded', 'rag_delete_document(uuid)'),
@@ -14587,7 +14615,7 @@ begin
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
       ('guarded', 'rag_update_record_settings(integer,uuid)'),
-      ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb)'),
+      ('guarded', 'rag_update_source(uuid,integer,integer,boolean,jsonb,boolean)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
     ) as listed (caller, signature)
   loop

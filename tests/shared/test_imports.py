@@ -40,7 +40,8 @@ READERS = {
     "shared.ingestion.parsers.excel", "shared.ingestion.parsers.code_functions",
     "shared.ingestion.parsers.web_pages", "shared.ingestion.parsers.mail",
     "shared.ingestion.parsers.html_elements", "shared.ingestion.parsers.csv_json",
-    "shared.ingestion.parsers.text_encodings",
+    "shared.ingestion.parsers.text_encodings", "shared.ingestion.parsers.main_content",
+    "shared.ingestion.parsers.page_faults",
 }  # fmt: skip
 
 

@@ -98,5 +98,6 @@ function state(row) {
 function lastRun(run) {
   if (!run) return "–";
   const counts = `${run.listed} listed, ${run.stored} stored, ${run.deleted} deleted, ${run.failed} failed`;
-  return pair(time(run.finished_at ?? run.started_at), counts);
+  const leftOut = Object.entries(run.left_out).map(([reason, count]) => `, ${count} left out (${reason.replaceAll("_", " ")})`);
+  return pair(time(run.finished_at ?? run.started_at), counts + leftOut.join(""));
 }

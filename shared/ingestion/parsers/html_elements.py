@@ -18,6 +18,7 @@ MIN_PICTURE = 48
 _REWRITTEN = re.compile(
     r"<(?:su[pb]|math|input|select|textarea|button|table|img|del|s|strike)\b", re.IGNORECASE
 )
+_TITLES = {"h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt"}
 _NO_VALUE = {"hidden", "submit", "button", "reset", "image", "file", "password"}
 _FRAMES = {"a", "button", "nav", "header", "footer"}
 
@@ -34,7 +35,11 @@ def rewritten(text: str) -> tuple[str, list[str]]:
         _replace(element, script(element.tag, _text(element), _before(element)))
     labels = {label.get("for"): label for label in root.iter("label")}
     for control in list(root.iter("input", "select", "textarea", "button")):
-        _write_control(control, labels)
+        if control.tag == "button" and any(each.tag in _TITLES for each in control.iterancestors()):
+            # The title of a text that a reader opens.
+            control.tag = "span"
+        else:
+            _write_control(control, labels)
     for struck in root.iter("del", "s", "strike"):
         if not struck.tail and struck.getnext() is not None:
             struck.tail = " "

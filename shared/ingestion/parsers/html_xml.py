@@ -11,6 +11,7 @@ from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from lxml import etree
 
 from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.charsets import encoding_of
 from shared.ingestion.parsers.html_elements import rewritten
 from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
@@ -141,7 +142,8 @@ class _Depth:
 def decoded(data: bytes) -> str:
     """The text by its byte-order mark, its declared charset or as UTF-8; else by detection, or as cp1252."""
     charset = _CHARSET.search(data[:2048])
-    for encoding in filter(None, (encoding_by_mark(data), charset and charset[1].decode("ascii"), "utf-8")):
+    declared = encoding_of(charset[1].decode("ascii")) if charset else None
+    for encoding in filter(None, (encoding_by_mark(data), declared, "utf-8")):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):

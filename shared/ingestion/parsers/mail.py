@@ -1,6 +1,5 @@
 """Parsers of mail: a message (EML), or an archive of messages (mbox), with their attachments."""
 
-import codecs
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from itertools import islice
 
 from shared.errors import UnreadableDocument
 from shared.ingestion.file_type import SIGNED_KINDS, TEXTS, file_kind
+from shared.ingestion.parsers.charsets import encoding_of
 from shared.ingestion.parsers.html_xml import decoded, markdown
 from shared.ingestion.parsers.parsed_file import (
     ParsedFile,
@@ -34,11 +34,6 @@ HEADERS = ("From", "To", "Cc", "Date")
 # Signatures are no content.
 SIGNATURES = {"application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature"}
 ENCRYPTED = {"application/pkcs7-mime", "application/x-pkcs7-mime", "application/pgp-encrypted"}
-# Charsets that programs call by the name of a part of them.
-SUPERSETS = {
-    "iso8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
-    "big5": "big5hkscs", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
-}  # fmt: skip
 # Properties of an event, and their labels.
 EVENT = {
     "SUMMARY": "Event", "DTSTART": "Start", "DTEND": "End", "LOCATION": "Location", "RRULE": "Repeats",
@@ -243,12 +238,7 @@ def _decoded(part: MIMEPart) -> str:
 
 def _by_charset(data: bytes, charset: str | None) -> str:
     """The text in its charset, or the superset that programs mean by it. Programs also name a wrong one."""
-    try:
-        name = codecs.lookup(charset or "utf-8").name
-        b"".decode(name)
-    except LookupError:
-        name = "utf-8"
-    name = SUPERSETS.get(name, name)
+    name = encoding_of(charset) or "utf-8"
     # Text that is not in UTF-8 hardly ever decodes as such.
     encodings = ["utf-8", name] if name in ("ascii", COMMON_ENCODING) else [name, "utf-8"]
     for encoding in filter(None, (encoding_by_mark(data), *encodings)):

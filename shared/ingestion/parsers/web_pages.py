@@ -1,7 +1,9 @@
 """Parsers of websites: pages without boilerplate, sitemaps, robots.txt. Each result is one part with JSON."""
 
+import codecs
 import json
 import zlib
+from copy import deepcopy
 from typing import Any
 
 from lxml import etree
@@ -9,6 +11,8 @@ from lxml import etree
 from shared.config import PRODUCT
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import decoded, html, tree
+from shared.ingestion.parsers.main_content import main_content
+from shared.ingestion.parsers.page_faults import asks_not_to_be_indexed, fault_of
 from shared.ingestion.parsers.parsed_file import ParsedFile, size_error
 
 # The limits of the sitemap protocol.
@@ -18,19 +22,28 @@ GZIP = b"\x1f\x8b"
 
 
 def page(data: bytes) -> ParsedFile:
-    """`text`: the main text as Markdown, or all of it where no main text is found; `title`; `canonical`: the
-    address that the page calls its own, as it states it."""
-    from trafilatura import extract
-
-    text = decoded(data)
+    """`text`: the main content as Markdown; `title`; `canonical`: the address that the page calls its own, as
+    it states it; `noindex`: whether it asks not to be indexed; `fault`: the reason for which it has no
+    content of its own, or null (page_faults.py)."""
+    data = codecs.BOM_UTF8 + decoded(data).replace("\0", "").encode(errors="replace")
     whole = html(data)
-    main = extract(text, output_format="markdown", include_comments=False, include_tables=True) or ""
-    root = etree.HTML(text.encode(errors="replace"), etree.HTMLParser(encoding="utf-8"))
-    links = [] if root is None else root.xpath("//link[@rel='canonical']/@href")
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    root = etree.HTML(data, parser)
+    if root is None:
+        return _json(text="", title=None, canonical=None, noindex=False, fault="no_text")
+    found = main_content(deepcopy(root))
+    text = html(
+        codecs.BOM_UTF8 + etree.tostring(found, encoding="utf-8", method="html", with_tail=False)
+    ).parts[0][1]
+    if not text.strip():
+        text = whole.parts[0][1]
+    links = root.xpath("//link[@rel='canonical']/@href")
     return _json(
-        text=main if main.strip() else whole.parts[0][1],
+        text=text,
         title=whole.title,
         canonical=str(links[0]).strip() if links else None,
+        noindex=asks_not_to_be_indexed(root),
+        fault=fault_of(root, found) or (None if text.strip() else "no_text"),
     )
 
 

@@ -14,8 +14,9 @@ def open_source(row: Row, networks: AddressPolicy, endpoints: Sequence[str]) -> 
     """`endpoints`: the S3-compatible services of the settings, besides AWS. Raises a RagError for an address
     that is not allowed."""
     if row["kind"] == "website":
+        run = (row["source_id"], row["run_number"])
         return _website(
-            row["address"], networks, row["item_limit"], row["org_id"], row["source_id"], row["run_number"]
+            row["address"], networks, row["item_limit"], row["org_id"], row["include_noindex"], run
         )
     if row["endpoint"] and row["endpoint"] not in endpoints:
         raise EndpointRefused
@@ -24,7 +25,12 @@ def open_source(row: Row, networks: AddressPolicy, endpoints: Sequence[str]) -> 
 
 @lru_cache(maxsize=8)
 def _website(
-    address: str, networks: AddressPolicy, max_items: int, org_id: str, source_id: str, run_number: int
+    address: str,
+    networks: AddressPolicy,
+    max_items: int,
+    org_id: str,
+    include_noindex: bool,
+    _run: tuple[str, int],
 ) -> Website:
     """The website of a run: its time slices in this process share one listing."""
-    return Website(address, networks, max_items, org_id)
+    return Website(address, networks, max_items, org_id, include_noindex=include_noindex)

@@ -16,7 +16,13 @@ class ItemGone(UnreadableDocument, code="item_gone"):
 
 
 class ItemLeftOut(Exception):
-    """The item is listed, and is no document of the source: another item has its content."""
+    """The item is listed, and is no document of the source, for a reason that the run counts. `keeps`: the
+    document that it had stays, because the item may have content again."""
+
+    def __init__(self, reason: str, *, keeps: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.keeps = keeps
 
 
 class ItemsGone(FetchFailed, code="items_gone"):

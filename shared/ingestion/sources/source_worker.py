@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.errors import DatabaseBusy, Forbidden, RagError, RateLimited
+from shared.errors import DatabaseBusy, FetchFailed, Forbidden, RagError, RateLimited
 from shared.ingestion.filter_fields import fields_of
-from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, BusyOrgs, Job, Jobs, Row
+from shared.ingestion.job_queue import LEASE_SECONDS, LONGEST_WAIT, BatchResult, BusyOrgs, Job, Jobs, Row
 from shared.ingestion.sources.source import (
     Content,
     Item,
@@ -33,6 +33,8 @@ SLICE_SECONDS = 30.0
 MAX_WAITING_JOBS = 200
 # The pauses until the next time slice: of a source that waits, and after an error that may pass.
 WAITING_PAUSE, ERROR_PAUSE = 15, 600
+# Pauses that a server asks for, before an item fails.
+MAX_WAITS = 3
 DELETED_AT_ONCE = 100
 # Failures in a row after which the listing ends.
 MAX_FAILURES = 20
@@ -89,7 +91,8 @@ class SourceWorker:
                 # If another worker has the source, the next call changes nothing.
                 error = SourceUserLeft()
             log.warning("source %s: %s (%s)", row["source_id"], error.code, error.log_reason)
-            pause = ERROR_PAUSE if error.status >= 500 else None
+            longer = max(ERROR_PAUSE, int(error.headers.get("Retry-After", 0)))
+            pause = longer if error.status >= 500 else None
         self._end(row, time_slice, error, resume_after, pause)
         return resume_after is None and error is None
 
@@ -106,7 +109,7 @@ class SourceWorker:
             "org_id": row["org_id"],
             "source_id": row["source_id"],
             "lease": row["lease"],
-            "counts": time_slice.counts,
+            "counts": {**time_slice.counts, "left_out": time_slice.left_out},
             "resume_after": resume_after,
             "error_code": code,
             "error_message": clean_line(message)[:500] if message else None,
@@ -133,9 +136,11 @@ class _TimeSlice:
         self._free_jobs = MAX_WAITING_JOBS - row["waiting_jobs"]
         self._failures = 0
         self._is_full = False
+        self._is_refused = False
         # The item after which the next time slice continues; empty: with the first one.
         self.after: str = row["resume_after"] or ""
         self.counts: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
         self.first_error: tuple[str | None, str | None] = (None, None)
 
     def run(self, open_source: Callable[[Row], Source]) -> int | None:
@@ -185,11 +190,15 @@ class _TimeSlice:
             self._failures = 0
             if content is not None:
                 self._store(item, content)
-        except ItemLeftOut:
-            self._call("rag_put_source_item", item=item.id)
+        except ItemLeftOut as left_out:
+            self.left_out[left_out.reason] += 1
+            if not left_out.keeps:
+                self._call("rag_put_source_item", item=item.id)
         except RagError as error:
             if isinstance(error, DatabaseBusy) or error.code == "lease_lost":
                 raise
+            if isinstance(error, FetchFailed) and "Retry-After" in error.headers:
+                self._wait(error)
             # No further document is accepted; the listing still finds what to delete.
             self._is_full = isinstance(error, RateLimited)
             is_gone = isinstance(error, ItemGone)
@@ -200,6 +209,21 @@ class _TimeSlice:
                 self.counts["gone"] += 1
                 self._call("rag_put_source_item", item=item.id)
             self._note(item, error)
+
+    def _wait(self, error: FetchFailed) -> None:
+        """Raise SliceEnded for the pause that the server asks for. Return after some pauses for one item, so
+        that it fails; raise the error if the server refuses the next item too."""
+        seconds = int(error.headers["Retry-After"])
+        if seconds > LONGEST_WAIT:
+            return
+        if self._is_refused:
+            raise error
+        if self.counts["listed"] == 0:
+            if self._row["attempts"] > MAX_WAITS:
+                self._is_refused = True
+                return
+            self.counts["refused"] = 1
+        raise SliceEnded(seconds)
 
     def _note(self, item: Item, error: RagError) -> None:
         self.counts["failed"] += 1

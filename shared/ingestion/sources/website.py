@@ -8,18 +8,19 @@ untrusted: the SSRF guard applies to every connection, sizes are bounded, and a 
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 from urllib.parse import unquote
+from uuid import uuid4
 
 import httpx
 
 from shared.clients.download import AddressGone, Download, fetch, fetch_if_changed
-from shared.clients.http_client import deadline
+from shared.clients.http_client import deadline, retry
 from shared.clients.http_transport import remaining_seconds
 from shared.clients.ssrf_guard import AddressPolicy
-from shared.errors import AddressRefused, UnreadableDocument
-from shared.ingestion.parser_sandbox import parse_in_subprocess
+from shared.config import PRODUCT
+from shared.errors import AddressRefused, FetchFailed, RagError, UnreadableDocument
 from shared.ingestion.sources.source import (
     ITEMS_AT_ONCE,
     MAX_BYTES,
@@ -30,18 +31,29 @@ from shared.ingestion.sources.source import (
     ListingRefused,
     too_many_items,
 )
-from shared.text.normalize import clean_line
+from shared.ingestion.web_page import WebPage, forbids_index, is_page, parse_web, read_page
 
 MAX_SITEMAPS = 100
 ROBOTS_BYTES = 512 * 1024
 # Time limit of a listing, and the longest pause between pages that robots.txt may request.
 LISTING_SECONDS, LONGEST_DELAY = 120.0, 10.0
+# Time limit of a page, its pauses included.
+FETCH_SECONDS = 90.0
+# The share of words that two pages for addresses that do not exist have in common.
+SAME = 0.9
 SITEMAP = re.compile(r"^[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
-PAGE_TYPES = ("text/html", "application/xhtml+xml")
 
 
 class Website:
-    def __init__(self, address: str, networks: AddressPolicy, max_items: int, org_id: str) -> None:
+    def __init__(
+        self,
+        address: str,
+        networks: AddressPolicy,
+        max_items: int,
+        org_id: str,
+        *,
+        include_noindex: bool = False,
+    ) -> None:
         """Raises AddressRefused."""
         self._address = httpx.URL(networks.require_url(address))
         # The address; the folder of an address that names a file, and the whole host of a sitemap.
@@ -52,6 +64,10 @@ class Website:
         self._networks = networks
         self._max_items = max_items
         self._org_id = org_id
+        self._include_noindex = include_noindex
+        # An address that does not exist, and the address and words of the page that the site sends for it.
+        self._missing = f"{self._folder.rstrip('/')}/{uuid4().hex}"
+        self._answer: tuple[str, Counter[str]] | None = None
         self._delay = 0.0
         self._robots = ""
         self._listed: dict[str, str | None] | None = None
@@ -62,30 +78,62 @@ class Website:
             yield later[start : start + ITEMS_AT_ONCE]
 
     def fetch(self, item: Item, known_version: str | None) -> Content | None:
-        time.sleep(self._delay)
         # The sitemap's version, where it has one, was compared already.
         version = None if item.version else known_version
         try:
-            page = fetch_if_changed(item.id, self._networks, MAX_BYTES, self._org_id, version)
+            with deadline(FETCH_SECONDS):
+                page = retry(lambda: self._fetch(item.id, version), (1.0, 2.0), _pause_of)
         except AddressGone as error:
             raise ItemGone from error
         if page is None:
             return None
         if page.url != item.id and not (self._is_within(page.url) and self._allowed([page.url])):
-            raise ItemLeftOut
-        media_type = (page.content_type or "").partition(";")[0].strip().lower()
-        if media_type not in PAGE_TYPES:
+            raise ItemLeftOut("redirect")
+        if not self._include_noindex and forbids_index(page.robots, PRODUCT):
+            raise ItemLeftOut("noindex")
+        if not is_page(page):
             return Content(
                 page.data, None, page.filename, page.content_type, {"url": item.id}, version=page.version
             )
-        parsed = _parse("page", page.data)
-        url = self._canonical(page, parsed["canonical"])
+        read = read_page(page)
+        if read.noindex and not self._include_noindex:
+            raise ItemLeftOut("noindex")
+        if fault := read.fault or self._fault_of(item, page, read):
+            raise ItemLeftOut(fault, keeps=True)
+        url = self._canonical(page, read.canonical)
         if url != item.id and url in self._pages:
             # The sitemap lists the page under its canonical URL too.
-            raise ItemLeftOut
-        title = clean_line(parsed["title"] or "")[:512] or None
+            raise ItemLeftOut("duplicate")
         metadata = {"url": url, "source_type": "webpage"}
-        return Content(parsed["text"].encode(), title, None, "text/markdown", metadata, version=page.version)
+        return Content(read.text.encode(), read.title, None, "text/markdown", metadata, version=page.version)
+
+    def _fetch(self, url: str, version: str | None) -> Download | None:
+        time.sleep(self._delay)
+        return fetch_if_changed(url, self._networks, MAX_BYTES, self._org_id, version)
+
+    def _fault_of(self, item: Item, page: Download, read: WebPage) -> str | None:
+        """`not_found` for a page that the site also sends for an address that does not exist."""
+        if self._answer is None:
+            self._answer = self._answer_to_missing()
+        address, missing = self._answer
+        if page.url != item.id:
+            return "not_found" if page.url == address else None
+        if not missing or item.id in (self._folder, str(self._address.join("/"))):
+            # Some sites send their start page.
+            return None
+        words = _words(read.text, item.id)
+        return "not_found" if (words & missing).total() >= SAME * (words | missing).total() else None
+
+    def _answer_to_missing(self) -> tuple[str, Counter[str]]:
+        try:
+            page = self._fetch(self._missing, None) if self._allowed([self._missing]) else None
+            if page is None or not is_page(page):
+                return "", Counter()
+            is_own = page.url == self._missing
+            return page.url, _words(read_page(page).text, self._missing) if is_own else Counter()
+        except RagError:
+            # The site says that the page does not exist, or does not answer.
+            return "", Counter()
 
     @property
     def _pages(self) -> dict[str, str | None]:
@@ -109,7 +157,7 @@ class Website:
 
     def _allowed(self, urls: Iterable[str]) -> list[str]:
         """The URLs that robots.txt allows. Sets the pause between pages."""
-        checked = _parse("robots", json.dumps({"robots": self._robots, "urls": list(urls)}).encode())
+        checked = parse_web("robots", json.dumps({"robots": self._robots, "urls": list(urls)}).encode())
         self._delay = min(LONGEST_DELAY, checked["delay"])
         allowed: list[str] = checked["allowed"]
         return allowed
@@ -145,7 +193,7 @@ class Website:
                     "Give the address of one sitemap.",
                     code="too_many_sitemaps",
                 )
-            parsed = _parse("sitemap", self._download(sitemap, MAX_BYTES).data)
+            parsed = parse_web("sitemap", self._download(sitemap, MAX_BYTES).data)
             if parsed["is_index"] and is_nested:
                 raise ListingRefused(
                     "A sitemap index of the website lists another index. Give the address of one sitemap.",
@@ -205,8 +253,15 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-def _parse(kind: str, data: bytes) -> dict[str, Any]:
-    """The JSON of a parser of web_pages.py. Raises UnreadableDocument."""
-    ((_, text),) = parse_in_subprocess(kind, data)["parts"]
-    parsed: dict[str, Any] = json.loads(text)
-    return parsed
+def _pause_of(error: Exception) -> float | None:
+    """The pause before another attempt; None if the worker should not wait for it."""
+    wait = error.headers.get("Retry-After") if isinstance(error, FetchFailed) else None
+    return float(wait) if wait and float(wait) <= LONGEST_DELAY else None
+
+
+def _words(text: str, url: str) -> Counter[str]:
+    """The words of a text, without those of its address."""
+    words = Counter(re.findall(r"\w+", text.lower()))
+    for word in re.findall(r"\w+", unquote(url).lower()):
+        del words[word]
+    return words

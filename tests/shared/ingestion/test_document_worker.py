@@ -328,6 +328,32 @@ def test_a_url_is_fetched_and_searchable(ann: Member, abroad: Worker, site: Stan
     assert ann.original(document) == html.encode()
 
 
+def test_a_url_of_a_page_without_content_fails(ann: Member, abroad: Worker, site: StandIn):
+    pages = ["<title>Page not found</title><p>Go back.</p>", "<noscript>Enable JavaScript.</noscript>"]
+    # A user may add a page that asks robots not to index it. Its header names its letters.
+    sent = {"Content-Type": "text/html; charset=koi8-r", "X-Robots-Tag": "noindex"}
+    letters = Reply(body="<h1>Печь</h1><p>Печь горячая.</p>".encode("koi8-r"), headers=sent)
+    site.replies(*map(page, pages), letters)
+    for reason in ("does not exist", "scripts"):
+        row = ann.bring_url(f"{site.url}/{reason[:4]}")
+        assert abroad.work() == BatchResult(claimed=1, failed=1)
+        row = ann.row(row)
+        assert row["error_code"] == "url_refused"
+        assert reason in row["error_message"]
+    row = ann.bring_url(f"{site.url}/letters")
+    assert abroad.work() == BatchResult(claimed=1, completed=1)
+    assert ann.texts() == []
+    assert ann.row(row)["title"] == "Печь"
+
+
+def test_a_busy_url_is_tried_again_after_its_pause(ann: Member, abroad: Worker, site: StandIn, world: World):
+    site.replies(Reply(status=429, body=b"", headers={"Retry-After": "3000"}))
+    row = ann.bring_url(site.url)
+    assert abroad.work() == BatchResult(claimed=1, postponed=1)
+    statement = "select due_at > now() + interval '2900 s' from rag.jobs where document_id = %s"
+    assert world.sql(statement, row["id"]) == [(True,)]
+
+
 def test_a_url_s_content_is_kept_until_it_changes(ann: Member, abroad: Worker, site: StandIn):
     site.replies(page(HOT), Reply(status=404, body=b""))
     first = ann.bring_url(site.url)

@@ -31,13 +31,14 @@ class NewSource(BaseModel):
     """`address` of a bucket: s3://bucket/prefix. `endpoint`: an S3-compatible service of the operator's
     settings, by default AWS. Without `credentials` the bucket must be public. `interval_seconds`: between two
     runs, from five minutes to thirty days. `max_items`: a source with more items fails; a website may have
-    10,000, a bucket 1,000,000."""
+    10,000, a bucket 1,000,000. `include_noindex`: also pages of a website that ask not to be indexed."""
 
     collection_id: str
     kind: Kind
     address: Address
     interval_seconds: Interval = 86_400
     max_items: MaxItems = 1000
+    include_noindex: Flag = False
     endpoint: Annotated[str, StringConstraints(strict=True, max_length=500)] | None = None
     region: Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9-]{1,40}$")] | None = None
     credentials: Credentials | None = None
@@ -47,6 +48,8 @@ class NewSource(BaseModel):
         if self.kind == "bucket":
             if "::" in self.address or not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,62}(/.*)?", self.address):
                 raise ValueError("address: must be s3://bucket or s3://bucket/prefix")
+            if self.include_noindex:
+                raise ValueError("include_noindex is for websites")
         elif self.endpoint or self.region or self.credentials:
             raise ValueError("endpoint, region and credentials are for buckets")
         return self
@@ -57,13 +60,15 @@ class SourceChanges(BaseModel):
 
     interval_seconds: Interval | None = None
     max_items: MaxItems | None = None
+    include_noindex: Flag | None = None
     enabled: Flag | None = None
     credentials: Credentials | None = None
 
 
 class Run(BaseModel):
     """The run that is under way, or the last one. `listed`: items; `stored`: new and changed documents that
-    it queued; `failed`: items that could not be read or stored. `error`: why the run failed, or the error of
+    it queued; `failed`: items that could not be read or stored; `left_out`: the number of items that are no
+    documents, by reason, as `noindex`. `error`: why the run failed, or the error of
     its first failed item."""
 
     started_at: datetime
@@ -72,6 +77,7 @@ class Run(BaseModel):
     stored: int
     deleted: int
     failed: int
+    left_out: dict[str, int]
     error: dict[str, str] | None
 
 
@@ -88,6 +94,7 @@ class Source(BaseModel):
     has_credentials: bool
     interval_seconds: int
     max_items: int
+    include_noindex: bool
     enabled: bool
     status: Literal["waiting", "running"]
     last_run: Run | None

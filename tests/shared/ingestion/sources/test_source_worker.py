@@ -14,7 +14,7 @@ from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import Jobs
 from shared.ingestion.sources import source_worker
 from shared.ingestion.sources.open_source import open_source
-from shared.ingestion.sources.source import Content, Item, ItemGone
+from shared.ingestion.sources.source import Content, Item, ItemGone, ItemLeftOut
 from shared.ingestion.sources.source_worker import SourceWorker
 from shared.services import Services
 from tests.actors import Actor, World
@@ -36,6 +36,9 @@ class Shelf:
     # Names whose listing, and whose content, fails.
     broken_listing: str = ""
     broken: set[str] = field(default_factory=set)
+    # Names that are no documents, by the reason; names that ask to wait, by the seconds.
+    left_out: dict[str, str] = field(default_factory=dict)
+    busy: dict[str, int] = field(default_factory=dict)
     fetched: list[str] = field(default_factory=list)
     on_fetch: Callable[[str], object] = lambda _: None
 
@@ -53,6 +56,10 @@ class Shelf:
             raise ItemGone
         if item.id in self.broken:
             raise FetchFailed
+        if reason := self.left_out.get(item.id):
+            raise ItemLeftOut(reason, keeps=reason == "login")
+        if seconds := self.busy.get(item.id):
+            raise FetchFailed(headers={"Retry-After": str(seconds)})
         text = self.texts[item.id]
         return None if known_version == text else Content(text.encode(), item.id, version=text)
 
@@ -198,6 +205,76 @@ def test_a_source_whose_items_are_mostly_gone_deletes_nothing(ada: Admin, shelf:
     assert row["last_run"]["error"]["code"] == "items_gone"
     assert row["last_run"]["listed"] < 50
     assert ada.titles() == before
+
+
+def test_what_is_no_document_is_counted_with_its_reason(
+    ada: Admin, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+):
+    source = ada.make()
+    ada.run(source)
+    # In several time slices.
+    monkeypatch.setattr(source_worker, "SLICE_SECONDS", 0.0)
+    shelf.texts["d"] = "The kiln d is hot."
+    shelf.versions = {}
+    shelf.left_out = {"a": "noindex", "b": "login", "d": "noindex"}
+    row = ada.run(source)
+    assert counts(row) == (4, 0, 1, 0)
+    assert (row["last_run"]["left_out"], row["last_run"]["error"]) == ({"noindex": 2, "login": 1}, None)
+    # The document of a page that asks for a login now stays.
+    assert ada.titles() == ["b", "c"]
+    shelf.left_out = {}
+    assert ada.run(source)["last_run"]["left_out"] == {}
+
+
+def waited(ada: Admin, source: str) -> float:
+    """The seconds until the run continues, which has not ended."""
+    ada.lister.work()
+    assert ada.row(source)["status"] == "running"
+    statement = "select extract(epoch from due_at - clock_timestamp()) from rag.sources where id = %s"
+    ((seconds,),) = ada.world.sql(statement, source)
+    ada.world.sql("update rag.sources set due_at = now() where id = %s", source)
+    return float(seconds)
+
+
+def test_a_run_continues_after_the_pause_that_the_site_asks_for(ada: Admin, shelf: Shelf):
+    shelf.busy = {"b": 3600}
+    source = ada.make()
+    assert 3500 < waited(ada, source) <= 3600
+    assert ada.titles() == ["a"]
+    del shelf.busy["b"]
+    ada.lister.work()
+    assert counts(ada.row(source)) == (3, 3, 0, 0)
+    assert shelf.fetched == ["a", "b", "b", "c"]
+
+
+def test_pauses_end_with_the_item_or_with_the_run(ada: Admin, shelf: Shelf):
+    shelf.busy = {"a": 60}
+    source = ada.make()
+    for _ in range(source_worker.MAX_WAITS):
+        assert waited(ada, source) > 50
+    ada.lister.work()
+    row = ada.row(source)
+    assert (counts(row), row["last_run"]["error"]["code"]) == ((3, 2, 0, 1), FetchFailed.code)
+    # A site that refuses all of its pages.
+    shelf.busy = {"a": 1000, "b": 1000, "c": 1000}
+    shelf.versions = {}
+    ada.actor.request("POST", f"/v1/sources/{source}/run")
+    for _ in range(source_worker.MAX_WAITS):
+        assert waited(ada, source) > 900
+    ada.lister.work()
+    row = ada.row(source)
+    assert (row["status"], row["last_run"]["error"]["code"]) == ("waiting", FetchFailed.code)
+    assert ada.world.sql(
+        "select due_at > now() + interval '900 s' from rag.sources where id = %s", source
+    ) == [(True,)]
+    assert ada.titles() == ["b", "c"]
+
+
+def test_a_pause_of_days_fails_the_item(ada: Admin, shelf: Shelf):
+    shelf.busy = {"b": 100_000}
+    source = ada.make()
+    ada.lister.work()
+    assert counts(ada.row(source)) == (3, 2, 0, 1)
 
 
 def test_a_long_run_over_a_vanished_source_deletes_nothing(

@@ -2,15 +2,17 @@
 
 import gzip
 from collections.abc import Callable, Iterator
+from uuid import UUID
 
 import pytest
 
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, RagError
+from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.sources.source import Item, ItemGone, ItemLeftOut
 from shared.ingestion.sources.website import Website
 from tests import website_server
-from tests.website_server import article
+from tests.website_server import Page, article, small
 
 OWN = AddressPolicy(["127.0.0.1/32"])
 BOMB = (
@@ -201,3 +203,110 @@ def test_no_connection_leads_to_a_private_network(site: website_server.Website):
         site.put("/a", "", 302, Location=target)
         with pytest.raises(AddressRefused):
             opened(site).fetch(Item(f"{site.url}/a"), None)
+
+
+CHARSETS = {
+    ("text/html; charset=Shift_JIS", "shift_jis", "窯の温度は三百度です。"): "",
+    ("text/html; charset=GBK", "gbk", "窑的温度是三百度。"): "",
+    ("text/html;charset=\"koi8-r\"", "koi8-r", "Печь нагревается до трёхсот градусов."): "",
+    ("text/html; charset=gb2312", "gb18030", "朱镕基总理。"): "",
+    # The page's own charset, where the header has none or a wrong one.
+    ("text/html", "windows-1251", "Печь нагревается."): "<meta charset=windows-1251>",
+    ("text/html; charset=utf-8", "euc-jp", "窯の温度は三百度です。"): "<meta charset=euc-jp>",
+    ("text/html; charset=iso-8859-1", "utf-8", "Die Öfen – größer"): "<meta charset=utf-8>",
+    # Detection.
+    ("text/html", "koi8-r", "Печь нагревается до трёхсот градусов. " * 9): "",
+    ("text/html", "cp1252", "Die Öfen heizen größer, müßig, über “alles” Maß hinaus. " * 9): "",
+    ("text/plain; charset=koi8-r", "koi8-r", "Печь нагревается."): "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CHARSETS, ids=lambda case: "-".join(case[:2]))
+def test_letters_are_those_of_the_header_then_of_the_page(
+    site: website_server.Website, case: tuple[str, str, str]
+):
+    content_type, encoding, text = case
+    body = (
+        f"{CHARSETS[case]}<title>{text[:20]}</title><h1>1</h1><p>{text}</p>"
+        if "html" in content_type
+        else text
+    )
+    site.put("/a", body.encode(encoding), Content_Type=content_type)
+    content = opened(site).fetch(Item(f"{site.url}/a"), None)
+    assert content is not None
+    converted = convert(content.data, content.filename, content.content_type)
+    assert text.strip() in converted.text
+    assert content.title in (text[:20].strip(), None)
+
+
+NO_INDEX: dict[str, tuple[dict[str, str], str]] = {
+    "a header": ({"X-Robots-Tag": "noindex"}, ""),
+    "one rule of a header": ({"X-Robots-Tag": "noarchive, NONE"}, ""),
+    "a header for this robot": ({"X-Robots-Tag": "citerow: noindex, nofollow"}, ""),
+    "an element": ({}, "<meta name=robots content=noindex>"),
+}
+
+
+@pytest.mark.parametrize("how", NO_INDEX)
+def test_what_asks_not_to_be_indexed_is_left_out_unless_the_source_includes_it(
+    site: website_server.Website, how: str
+):
+    headers, head = NO_INDEX[how]
+    site.pages["/a"] = Page(article("Kiln", "The kiln is hot.", head), headers=headers)
+    with pytest.raises(ItemLeftOut) as left_out:
+        opened(site).fetch(Item(f"{site.url}/a"), None)
+    assert (left_out.value.reason, left_out.value.keeps) == ("noindex", False)
+    included = Website(site.url, OWN, 10, "an org", include_noindex=True)
+    assert included.fetch(Item(f"{site.url}/a"), None) is not None
+
+
+def test_a_header_for_other_robots_forbids_nothing(site: website_server.Website):
+    site.put("/a", article("Kiln", "The kiln is hot."), X_Robots_Tag="otherbot: noindex")
+    site.put("/b.txt", "The kiln is cold.", Content_Type="text/plain", X_Robots_Tag="noindex")
+    assert opened(site).fetch(Item(f"{site.url}/a"), None) is not None
+    with pytest.raises(ItemLeftOut):
+        opened(site).fetch(Item(f"{site.url}/b.txt"), None)
+
+
+def test_a_page_that_the_site_sends_for_any_address_does_not_exist(
+    site: website_server.Website, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("shared.ingestion.sources.website.uuid4", lambda: UUID(int=5))
+    missing = f"/{UUID(int=5).hex}"
+    lost = (
+        "We have moved some rooms. Ask at the desk, or look at the plan of the house behind the door of {}."
+    )
+    for path in ("/a", "/b", "/", missing):
+        site.put(path, small("Acme", lost.format(path)))
+    site.put("/c", article("Kiln", "The kiln is hot."))
+    site.put("/d", "", 302, Location="/e")
+    site.list_pages("/a", "/b", "/c", "/d")
+    site.put("/e", article("Kiln", "The kiln is cold."))
+    website = opened(site)
+    for path in ("/a", "/b"):
+        with pytest.raises(ItemLeftOut, match="not_found") as left_out:
+            website.fetch(Item(site.url + path), None)
+        assert left_out.value.keeps
+    for path in ("/c", "/d", "/"):
+        assert website.fetch(Item(site.url + path), None) is not None
+    assert site.requests.count(missing) == 1
+    # A site that redirects to one page instead.
+    site.put(missing, "", 302, Location="/e")
+    with pytest.raises(ItemLeftOut, match="not_found"):
+        opened(site).fetch(Item(f"{site.url}/d"), None)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_site_gets_another_request_after_its_pause(site: website_server.Website, status: int):
+    site.put("/a", "", status, Retry_After="1")
+    site.on_request = lambda path: (
+        site.put(path, article("Kiln", "Hot.")) if site.requests.count(path) == 2 else None
+    )
+    content = opened(site).fetch(Item(f"{site.url}/a"), None)
+    assert content is not None
+    # The worker does not wait for a longer one.
+    site.put("/b", "", status, Retry_After="3600")
+    with pytest.raises(FetchFailed) as raised:
+        opened(site).fetch(Item(f"{site.url}/b"), None)
+    assert raised.value.headers["Retry-After"] == "3600"
+    assert site.requests.count("/b") == 1

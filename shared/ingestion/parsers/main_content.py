@@ -1,0 +1,267 @@
+"""Main content of a web page: its elements without menus, banners, dialogs and comments.
+
+trafilatura tells which texts are content. The elements of these texts are kept as they are, because it writes
+neither lists in cells nor all articles of a page."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lxml import etree
+
+# A text of trafilatura that is shorter is no evidence, and a longer one takes too much memory.
+MIN_CHARACTERS, MAX_CHARACTERS = 100, 2_000_000
+# Characters of a sample, by which a text is compared with trafilatura's.
+SAMPLE = 12
+# The share of trafilatura's text in the content, and the smallest share of `main`, or of all articles.
+COVERED, SHARE = 0.9, 0.6
+# Characters without links. Shorter texts that trafilatura omits are no content: labels, bylines, buttons; and
+# shorter elements whose names are those of advertisements, lists of tags and so on.
+SHORT, LONG = 100, 1000
+# Shorter texts do not tell where the content is.
+SENTENCE = 40
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+_BLOCKS = {
+    "address", "article", "aside", "blockquote", "dd", "details", "div", "dl", "dt", "fieldset", "figcaption",
+    "figure", "footer", "form", "header", "hr", "li", "main", "ol", "p", "pre", "section", "summary", "table",
+    "ul", *_HEADINGS,
+}  # fmt: skip
+# Their short texts are content.
+_KEPT = {"table", "dl", "pre", "code", "details", "math", "li"} | _HEADINGS
+_TITLES = {"summary", "dt", *_HEADINGS}
+_ROLES = (
+    "navigation",
+    "banner",
+    "contentinfo",
+    "search",
+    "dialog",
+    "alertdialog",
+    "menu",
+    "menubar",
+    "tooltip",
+)
+_OMITTED = etree.XPath(
+    ".//*[self::script or self::style or self::noscript or self::iframe or self::object or self::embed"
+    " or self::template or self::dialog or self::nav or self::svg or @aria-hidden='true'"
+    + "".join(f" or @role='{name}'" for name in _ROLES)
+    + " or (self::div or self::section or self::aside or self::form)"
+    " and re:test(concat(' ', @id, ' ', @class), '[ _-](cookie|consent|gdpr|onetrust)', 'i')]",
+    namespaces={"re": "http://exslt.org/regular-expressions"},
+)
+_BUTTONS = etree.XPath(f".//button[not({' or '.join(f'ancestor::{name}' for name in sorted(_TITLES))})]")
+
+
+def main_content(root: Any) -> Any:
+    """The element of the page with its main content, without other elements."""
+    body = root.find("body")
+    if body is None:
+        return root
+    _show(body)
+    text = _Text(etree.tostring(root, encoding="unicode", method="html"))
+    for element in list(body.iter()):
+        if _is_hidden(element) and any(
+            len(own) >= SHORT and own in text
+            for own in ("".join(leaf.itertext()) for leaf in _leaves(element))
+        ):
+            # Also content that scripts show: trafilatura takes it as such.
+            _unhide(element)
+    for element in _OMITTED(body):
+        # A page may be in an element whose name or role is that of a banner.
+        if next(element.iter("h1", "main", "article"), None) is None or 2 * _length(element) < _length(body):
+            _drop(element)
+    inner = _with_text(body, text, COVERED)
+    found = _with_text(body, text, 1)
+    if found is body:
+        found = _without_frame(body)
+    _drop_named(body, inner, text)
+    articles = [each for each in body.iter("article") if next(each.iterancestors("article"), None) is None]
+    articles = [each for each in articles if prose(each) >= SHORT]
+    mains = [each for each in found.iterancestors() if each.tag == "main" or each.get("role") == "main"]
+    if len(articles) > 1 and prose(inner) < SHARE * sum(map(prose, articles)):
+        found = _common([found, *articles])
+    elif mains and prose(found) < SHARE * prose(mains[0]):
+        found = mains[0]
+    elif text:
+        _drop_others(found, inner, text)
+    for element in _BUTTONS(found):
+        _drop(element)
+    return found
+
+
+def _show(body: Any) -> None:
+    """Make visible what a reader makes visible: answers to questions, tabs."""
+    for element in list(body.iter("template")):
+        if element.get("shadowrootmode"):
+            element.tag = "div"
+    for element in list(body.iter("a")):
+        # Links of headings to themselves.
+        if (element.get("href") or "").startswith("#") and not _packed("".join(element.itertext())):
+            _drop(element)
+    controls = {
+        control.get("aria-controls"): control for control in body.iter() if control.get("aria-controls")
+    }
+    for element in list(body.iter("div", "section", "dd", "p", "ul")):
+        control, before = controls.get(element.get("id")), element.getprevious()
+        is_answer = before is not None and before.tag in _HEADINGS | {"dt", "button"}
+        if (
+            control is not None
+            or is_answer
+            or element.get("role") == "tabpanel"
+            or element.get("hidden") == "until-found"
+        ):
+            _unhide(element)
+        if control is not None and not any(each.tag in _TITLES for each in control.iterancestors()):
+            label = etree.Element("h4")
+            label.text, label.tail, element.text = "".join(control.itertext()), element.text, None
+            element.insert(0, label)
+
+
+def _is_hidden(element: Any) -> bool:
+    style = (element.get("style") or "").lower().replace(" ", "")
+    is_page = element.tag == "noscript" and prose(element) >= LONG
+    return (
+        is_page
+        or element.get("hidden") is not None
+        or "display:none" in style
+        or "visibility:hidden" in style
+    )
+
+
+def _unhide(element: Any) -> None:
+    element.tag = "div" if element.tag == "noscript" else element.tag
+    for name in ("hidden", "style", "aria-hidden"):
+        element.attrib.pop(name, None)
+
+
+def _without_frame(body: Any) -> Any:
+    """The body's `main`, or the body without its header and footer."""
+    mains = [each for each in body.iter("main") if 10 * _length(each) > _length(body)]
+    if len(mains) == 1:
+        return mains[0]
+    for element in list(body.iter("header", "footer", "aside")):
+        inside = any(
+            each.tag in ("article", "main", "section", "blockquote") for each in element.iterancestors()
+        )
+        if not inside and 2 * _length(element) < _length(body):
+            _drop(element)
+    return body
+
+
+class _Text:
+    """trafilatura's text of a page."""
+
+    def __init__(self, page: str) -> None:
+        from trafilatura import extract
+
+        main = extract(page, include_comments=False, include_formatting=False) or ""
+        packed = _packed(main)
+        self._is_known = MIN_CHARACTERS <= len(packed) <= MAX_CHARACTERS
+        self._lines = {_packed(line) for line in main.splitlines()}
+        self._samples = {packed[at : at + SAMPLE] for at in range(len(packed))} if self._is_known else set()
+
+    def __bool__(self) -> bool:
+        return self._is_known
+
+    def __contains__(self, text: str) -> bool:
+        """Whether most samples of the text are in it."""
+        packed = _packed(text)
+        if len(packed) < SAMPLE:
+            return packed in self._lines
+        starts = range(0, len(packed) - SAMPLE + 1, SAMPLE)
+        return 2 * sum(packed[at : at + SAMPLE] in self._samples for at in starts) >= len(starts)
+
+
+def _with_text(body: Any, text: _Text, share: float) -> Any:
+    """The innermost element with that share of the text, or more."""
+    weights: dict[Any, int] = {}
+    for leaf in _leaves(body):
+        own = "".join(leaf.itertext())
+        if len(own) >= SENTENCE and own in text:
+            for element in (leaf, *leaf.iterancestors()):
+                weights[element] = weights.get(element, 0) + len(own)
+    found, needed = body, share * weights.get(body, 0)
+    while (
+        text
+        and (inner := next((each for each in found if weights.get(each, 0) >= needed > 0), None)) is not None
+    ):
+        found = inner
+    # A cell may have the whole page; a row alone is no table, and a paragraph has no heading.
+    while found.tag not in ("article", "body", "div", "main", "section", "table", "td") and found is not body:
+        found = found.getparent()
+    return found
+
+
+def _drop_named(body: Any, found: Any, text: _Text) -> None:
+    """Drop comments of readers, and other elements whose names tell that they are no content."""
+    from trafilatura.xpaths import OVERALL_DISCARD_XPATH, REMOVE_COMMENTS_AND_LISTS_XPATH
+
+    for rules, longest in ((REMOVE_COMMENTS_AND_LISTS_XPATH, MAX_CHARACTERS), (OVERALL_DISCARD_XPATH, LONG)):
+        for element in [each for rule in rules for each in rule(body)]:
+            limit = longest if longest > LONG or found in element.iterancestors() else SHORT
+            if prose(element) < limit and not any(
+                "".join(leaf.itertext()) in text for leaf in _leaves(element)
+            ):
+                _drop(element)
+
+
+def _drop_others(found: Any, inner: Any, text: _Text) -> None:
+    """Drop blocks that trafilatura omits: all outside of `inner`, and in it the short ones and titles of what
+    was dropped."""
+    following = ""
+    for leaf in list(_leaves(found)):
+        own, around = "".join(leaf.itertext()), set(leaf.iterancestors())
+        if leaf is found or leaf is inner or not own.strip():
+            continue
+        if own not in text:
+            is_in_kept = any(each.tag in _KEPT - {"li"} for each in around)
+            if leaf.tag in _HEADINGS:
+                is_kept = bool(following) and not (following in _HEADINGS and following <= leaf.tag)
+            else:
+                is_kept = is_in_kept or (leaf.tag in _KEPT and prose(leaf) == _length(leaf))
+            if inner not in around or (prose(leaf) < SHORT and not is_kept):
+                _drop(leaf)
+                continue
+        following = leaf.tag
+
+
+def _leaves(element: Any) -> Iterator[Any]:
+    """The innermost blocks, the last one first."""
+    outer: set[Any] = set()
+    for block in reversed([each for each in element.iter() if each.tag in _BLOCKS]):
+        if block not in outer:
+            yield block
+        outer.update(each for each in block.iterancestors())
+
+
+def _common(elements: list[Any]) -> Any:
+    """The innermost element that has them all."""
+    first, *others = elements
+    return next(
+        each for each in (first, *first.iterancestors())
+        if all(each is other or each in other.iterancestors() for other in others)
+    )  # fmt: skip
+
+
+def _packed(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text)
+
+
+def _length(element: Any) -> int:
+    return sum(len(text.strip()) for text in element.itertext())
+
+
+def prose(element: Any) -> int:
+    """Characters outside of links."""
+    return sum(len(text.strip()) for text in element.xpath(".//text()[not(ancestor::a)]"))
+
+
+def _drop(element: Any) -> None:
+    """Remove the element, not the text behind it."""
+    parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
+    if parent is None:
+        return
+    if before is None:
+        parent.text = (parent.text or "") + tail
+    else:
+        before.tail = (before.tail or "") + tail
+    parent.remove(element)
