@@ -332,7 +332,7 @@ def test_a_url_of_a_page_without_content_fails(ann: Member, abroad: Worker, site
     pages = ["<title>Page not found</title><p>Go back.</p>", "<noscript>Enable JavaScript.</noscript>"]
     # A user may add a page that asks robots not to index it. Its header names its letters.
     sent = {"Content-Type": "text/html; charset=koi8-r", "X-Robots-Tag": "noindex"}
-    letters = Reply(body="<h1>Печь</h1><p>Печь горячая.</p>".encode("koi8-r"), headers=sent)
+    letters = Reply(body="<title>Печь</title><p>Печь горячая.</p>".encode("koi8-r"), headers=sent)
     site.replies(*map(page, pages), letters)
     for reason in ("does not exist", "scripts"):
         row = ann.bring_url(f"{site.url}/{reason[:4]}")
