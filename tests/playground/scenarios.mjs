@@ -67,7 +67,7 @@ export async function a_click_signs_in_a_person_of_the_demo(page, given) {
   await page.locator(".turn .asked").getByText(given.sample).waitFor();
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByRole("button", { name: /sam@nowhere/ }).click();
-  await page.getByText("You belong to no org. Ask an admin to add you to one.").waitFor();
+  await page.getByText("You belong to no org. Ask an admin to invite you to one.").waitFor();
   assert.equal(new URL(page.url()).hash, "", "the secret does not stay in the URL");
 }
 

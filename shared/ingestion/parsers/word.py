@@ -323,7 +323,7 @@ class _Document:
         return content
 
     def _draw(self, element: Any) -> None:
-        """Collect drawn text, charts and diagrams; count what is not read."""
+        """Collect drawn text, charts and diagrams; count the pictures and embedded files."""
         if local(element) == "object":
             equations = [
                 ole for ole in element.iter("{*}OLEObject") if "Equation" in (ole.get("ProgID") or "")

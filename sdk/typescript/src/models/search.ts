@@ -201,6 +201,8 @@ export interface ContentsDocument {
   readonly state: string | null;
   readonly occurredAt: string | null;
   readonly metadata: Metadata;
+  /** What of the file is not in the text. */
+  readonly notes: readonly string[];
   readonly body: string | null;
   readonly chunks: readonly DocumentChunk[] | null;
   readonly graph: ContentsGraph | null;

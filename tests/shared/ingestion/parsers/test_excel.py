@@ -1,4 +1,4 @@
-"""What is read of Excel files: cells as Excel shows them, tables with headers, comments, charts, notes."""
+"""Parsing of Excel files: cells as Excel shows them, tables with headers, comments, charts, notes."""
 
 from collections.abc import Callable, Sequence
 from datetime import date, time

@@ -1,4 +1,4 @@
-"""What is read of PowerPoint files: charts, diagrams, tables, numbers of lists, order of shapes, notes."""
+"""Parsing of PowerPoint files: charts, diagrams, tables, numbers of lists, order of shapes, notes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is read of Word files: numbers as Word shows them, all parts, tables, scripts, tracked changes."""
+"""Parsing of Word files: numbers as Word shows them, all parts, tables, scripts, tracked changes."""
 
 import pytest
 

@@ -232,7 +232,8 @@ class ContentsGraph(CamelModel):
 
 
 class ContentsDocument(CamelModel):
-    """`body`, `chunks` and `graph` are None if not requested; `truncated`: the size limit left some out."""
+    """`body`, `chunks` and `graph` are None if not requested; `truncated`: the size limit left some out;
+    `notes`: what of the file is not in the text."""
 
     id: str
     workspace_id: str
@@ -244,6 +245,7 @@ class ContentsDocument(CamelModel):
     state: str | None = None
     occurred_at: datetime | None = None
     metadata: dict[str, Any]
+    notes: list[str] = Field(default_factory=list)
     body: str | None = None
     chunks: list[DocumentChunk] | None = None
     graph: ContentsGraph | None = None
