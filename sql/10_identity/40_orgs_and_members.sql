@@ -146,13 +146,9 @@ comment on function rag.listed_org_ids is
   'The setting rag.lists_members only prevents the recursion of the policy: it grants nothing to a caller who is no '
   'admin.';
 
-create policy "members read their orgs" on rag.orgs
+create policy "members read their orgs, and invited users the org" on rag.orgs
   for select to authenticated
-  using (id = any (array(select rag.current_org_ids())));
-
-create policy "invited users read the org" on rag.orgs
-  for select to authenticated
-  using (id = any (array(
+  using (id = any (array(select rag.current_org_ids())) or id = any (array(
     select members.org_id from rag.members
     where members.user_id = (select auth.uid()) and members.accepted_at is null)));
 

@@ -8,12 +8,12 @@ create policy "admins invite users to their orgs" on rag.members
   with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null
     and accepted_at is null);
 
-create policy "admins change the other members of their orgs" on rag.members
+create policy "admins change the other members of their orgs, and users accept their invitations" on rag.members
   for update to authenticated
-  using (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
-    and (select rag.bound_collection()) is null)
-  with check (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
-    and (select rag.bound_collection()) is null);
+  using (case when user_id = (select auth.uid()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
+    else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end)
+  with check (case when user_id = (select auth.uid()) then accepted_at is not null
+    else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated

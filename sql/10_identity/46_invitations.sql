@@ -1,11 +1,6 @@
 -- Invitations: rows of rag.members without accepted_at. Admins write them, and only the invited user accepts, with a token
 -- of their own: neither a key nor a narrowed token does.
 
-create policy "users accept their own invitations" on rag.members
-  for update to authenticated
-  using (user_id = (select auth.uid()) and accepted_at is null and (select auth.jwt() -> 'rag') is null)
-  with check (user_id = (select auth.uid()) and accepted_at is not null);
-
 -- A policy sees the old row in one expression and the new row in another. This compares them.
 create function rag.check_consent()
 returns trigger

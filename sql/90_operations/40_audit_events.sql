@@ -42,7 +42,7 @@ create policy "a key notes what its scopes let it do" on rag.audit_events
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     when event in ('quota.alert', 'quota.exceeded') then true
-    when event in ('member.put', 'member.remove') then (select rag.caller_id() = auth.uid())
+    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select auth.uid())
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events

@@ -1012,13 +1012,9 @@ comment on function rag.listed_org_ids is
   'The setting rag.lists_members only prevents the recursion of the policy: it grants nothing to a caller who is no '
   'admin.';
 
-create policy "members read their orgs" on rag.orgs
+create policy "members read their orgs, and invited users the org" on rag.orgs
   for select to authenticated
-  using (id = any (array(select rag.current_org_ids())));
-
-create policy "invited users read the org" on rag.orgs
-  for select to authenticated
-  using (id = any (array(
+  using (id = any (array(select rag.current_org_ids())) or id = any (array(
     select members.org_id from rag.members
     where members.user_id = (select auth.uid()) and members.accepted_at is null)));
 
@@ -1142,12 +1138,12 @@ create policy "admins invite users to their orgs" on rag.members
   with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null
     and accepted_at is null);
 
-create policy "admins change the other members of their orgs" on rag.members
+create policy "admins change the other members of their orgs, and users accept their invitations" on rag.members
   for update to authenticated
-  using (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
-    and (select rag.bound_collection()) is null)
-  with check (org_id = any (array(select rag.admin_org_ids())) and user_id <> (select auth.uid())
-    and (select rag.bound_collection()) is null);
+  using (case when user_id = (select auth.uid()) then accepted_at is null and (select auth.jwt()) -> 'rag' is null
+    else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end)
+  with check (case when user_id = (select auth.uid()) then accepted_at is not null
+    else org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null end);
 
 create policy "admins remove other members, and members leave" on rag.members
   for delete to authenticated
@@ -1271,11 +1267,6 @@ comment on function public.rag_remove_member is
 
 -- Invitations: rows of rag.members without accepted_at. Admins write them, and only the invited user accepts, with a token
 -- of their own: neither a key nor a narrowed token does.
-
-create policy "users accept their own invitations" on rag.members
-  for update to authenticated
-  using (user_id = (select auth.uid()) and accepted_at is null and (select auth.jwt() -> 'rag') is null)
-  with check (user_id = (select auth.uid()) and accepted_at is not null);
 
 -- A policy sees the old row in one expression and the new row in another. This compares them.
 create function rag.check_consent()
@@ -13916,7 +13907,7 @@ create policy "a key notes what its scopes let it do" on rag.audit_events
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     when event in ('quota.alert', 'quota.exceeded') then true
-    when event in ('member.put', 'member.remove') then (select rag.caller_id() = auth.uid())
+    when event in ('member.put', 'member.remove') then (select rag.caller_id()) = (select auth.uid())
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
 create policy "admins read events" on rag.audit_events

@@ -56,8 +56,8 @@ HOLES = [
     ),
     Hole(
         "a policy for another role",
-        'alter policy "members read their orgs" on rag.orgs to public',
-        'policy "members read their orgs" on rag.orgs',
+        'alter policy "members read their orgs, and invited users the org" on rag.orgs to public',
+        'policy "members read their orgs, and invited users the org" on rag.orgs',
         "roles",
     ),
     Hole(

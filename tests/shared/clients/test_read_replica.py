@@ -99,9 +99,14 @@ class Replicated:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """While the standby replays nothing."""
+        """While the standby replays nothing, after it has replayed everything before."""
+        ((written,),) = self.world.sql("select pg_current_wal_insert_lsn()::text")
+        replayed = f"select pg_last_wal_replay_lsn() >= '{written}'"
+        eventually(lambda: self.standby.sql(replayed) == (True,))
         self.standby.sql("select pg_wal_replay_pause()")
         try:
+            # Until then it replays what arrives.
+            eventually(lambda: self.standby.sql("select pg_get_wal_replay_pause_state()") == ("paused",))
             yield
         finally:
             self.standby.sql("select pg_wal_replay_resume()")
