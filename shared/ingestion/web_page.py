@@ -61,11 +61,19 @@ def parse_web(kind: str, data: bytes) -> dict[str, Any]:
     return parsed
 
 
+# Rules of X-Robots-Tag that look like the name of a robot.
+RULES_WITH_VALUES = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
+
+
 def forbids_index(headers: Sequence[str], robot: str) -> bool:
     """Whether headers X-Robots-Tag forbid the index to this robot."""
     for header in headers:
         name, colon, rest = header.partition(":")
-        rules = rest if colon and name.strip().lower() == robot.lower() else header
+        name = name.strip().lower()
+        # Rules of another robot. Some rules have a value, and rules before them a comma.
+        if colon and name != robot.lower() and "," not in name and name not in RULES_WITH_VALUES:
+            continue
+        rules = rest if colon and name == robot.lower() else header
         if {"noindex", "none"} & {rule.strip().lower() for rule in rules.split(",")}:
             return True
     return False

@@ -23,7 +23,13 @@ SEPARATORS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r"\s*sep=([,;\t|])\r?\n", re.IGNORECASE)
 # A separator within text has a space behind it.
 _SEVERAL_CELLS = re.compile(r"\t|[,;|](?=\S)")
+# The pattern takes long for long cells.
+NUMBER_CHARACTERS = 40
 _NUMBER = re.compile(r"\W*\d[\d.,'\s]*\W*(?:[A-Za-z]{1,3})?\W*")
+
+
+def _is_number(cell: str) -> bool:
+    return len(cell) <= NUMBER_CHARACTERS and _NUMBER.fullmatch(cell) is not None
 
 
 def csv(data: bytes) -> ParsedFile:
@@ -64,7 +70,7 @@ def _consistency(text: str, dialect: dict[str, Any]) -> float:
     if not widths:
         return 0
     cells = [cell for row in rows for cell in row]
-    whole = sum(not _SEVERAL_CELLS.search(cell) or _NUMBER.fullmatch(cell) is not None for cell in cells)
+    whole = sum(not _SEVERAL_CELLS.search(cell) or _is_number(cell) for cell in cells)
     return max(widths.values()) / len(rows) * whole / len(cells)
 
 

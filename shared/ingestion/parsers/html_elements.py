@@ -123,11 +123,12 @@ def _write_control(control: Any, labels: dict[str | None, Any]) -> None:
         value = control.get("value") or ""
     around = next(control.iterancestors("label"), None)
     label = labels.get(control.get("id")) if around is None and control.get("id") else around
-    name = control.get("aria-label") or "" if label is None else _text(label).replace(_text(control), "")
-    name = one_line(name).rstrip(": ")
-    _replace(control, "")
-    if not value.strip():
+    has_others = around is not None and sum(1 for _ in around.iter("input", "select", "textarea")) > 1
+    _replace(control, one_line(value) if has_others else "")
+    if not value.strip() or has_others:
         return
+    name = control.get("aria-label") or "" if label is None else _text(label)
+    name = one_line(name).rstrip(": ")
     if label is not None:
         _replace(label, "")
     field = control if around is None else around

@@ -149,14 +149,15 @@ def _is_body(part: MIMEPart, kind: str) -> bool:
 
 
 def _says_as_much(plain: list[MIMEPart], html: list[MIMEPart]) -> bool:
-    """Whether the plain text has half of the words of the HTML, so that it is no placeholder for it."""
+    """Whether the plain text has half of the words of the HTML and all of its numbers."""
     try:
         words, of_html = (
             Counter(_WORDS.findall(" ".join(map(_body, bodies)).casefold())) for bodies in (plain, html)
         )
     except UnreadableDocument:
         return bool(plain)
-    return (words & of_html).total() >= of_html.total() / 2
+    has_numbers = all(word in words for word in of_html if any(map(str.isdigit, word)))
+    return has_numbers and (words & of_html).total() >= of_html.total() / 2
 
 
 def _part(part: MIMEPart, notes: list[str], depth: int) -> str:

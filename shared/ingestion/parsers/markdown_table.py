@@ -1,12 +1,15 @@
 """Markdown tables of rows of cells."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from shared.ingestion.parsers.parsed_file import size_error
 from shared.text.normalize import one_line
 
-MAX_CELLS = 2_000_000
+MAX_CELLS, MAX_HEADER_ROWS = 2_000_000, 3
+_VALUE = re.compile(r"[^\W\d]{0,3}[\W_]*\d[\d\W_]*(?:[^\W\d_]{1,3}\W*)?")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 def table(rows: Iterable[Iterable[str]], *, has_header: bool = True) -> str:
@@ -31,9 +34,25 @@ def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -
     while numbers and _is_title(rows[numbers[0]], is_merged=numbers[0] in grouped):
         titles.append(one_line(next(filter(str.strip, rows[numbers.pop(0)]))))
     lines = [rows[index] for index in numbers]
-    while len(numbers) > 2 and numbers.pop(0) in grouped:
-        lines[:2] = [[_joined(pair) for pair in zip_longest(*lines[:2], fillvalue="")]]
+    header_rows = 1
+    while len(lines) > header_rows + 1 and header_rows < MAX_HEADER_ROWS:
+        above, below = lines[header_rows - 1 : header_rows + 1]
+        if numbers[header_rows - 1] not in grouped or not _is_divided(above, below):
+            break
+        header_rows += 1
+    header = [_joined(names) for names in zip_longest(*lines[:header_rows], fillvalue="")]
+    lines[:header_rows] = [header] if lines else []
     return "\n\n".join(filter(None, [*titles, table(lines)]))
+
+
+def _is_divided(above: Sequence[str], below: Sequence[str]) -> bool:
+    """Whether the row below names the columns under a cell that spans some, and has no value."""
+    if any(_VALUE.fullmatch(cell) and not _YEAR.fullmatch(cell.strip()) for cell in below):
+        return False
+    return any(
+        one.strip() and one == other and left != right
+        for (one, other), (left, right) in zip(pairwise(above), pairwise(below), strict=False)
+    )
 
 
 def _is_title(row: Sequence[str], *, is_merged: bool) -> bool:

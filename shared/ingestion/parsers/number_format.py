@@ -73,9 +73,11 @@ def _shown(value: float, code: str, from_1904: bool) -> str:
         text = _shown_fraction(number, tokens)
     else:
         text = _shown_decimal(number, tokens)
-    # The second section writes its own sign.
-    is_negative = value < 0 and (index == 0 or "general" in kinds)
-    return "-" * is_negative + " ".join(text.split())
+    # The second of sections without conditions writes its own sign, if any. A literal sign is not doubled.
+    has_conditions = any(condition for condition, _ in sections)
+    needs_sign = index == 0 or "general" in kinds or has_conditions
+    has_sign = has_conditions and any(kind == "text" and text[:1] in "-(" for kind, text in tokens)
+    return "-" * (value < 0 and needs_sign and not has_sign) + " ".join(text.split())
 
 
 def shown_text(value: str, code: str) -> str:

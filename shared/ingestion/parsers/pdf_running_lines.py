@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from shared.ingestion.parsers.pdf_tables import Line, tables_in
 
@@ -17,14 +17,15 @@ _Key = tuple[int, str]
 
 def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
     """The pages without the lines that recur at the same place of their top or bottom edge, the same except
-    for the page number. Pages that have no other lines stay as they are."""
+    for the page number. A line without a page number stays on its first page. Pages that have no other
+    lines stay as they are."""
     pages_with: defaultdict[_Key, list[int]] = defaultdict(list)
     for number, page in enumerate(pages):
         edges = _from_top(page)
         outer = {*edges[: EDGE_LINES + 1], *edges[-EDGE_LINES - 1 :]}
         for key in {key for position in outer for key in _keys(page[position], number)}:
             pages_with[key].append(number)
-    recurring = {key for key, numbers in pages_with.items() if _is_running(numbers, len(pages))}
+    recurring = {key: numbers[0] for key, numbers in pages_with.items() if _is_running(numbers, len(pages))}
     remaining = [_without(page, number, recurring) for number, page in enumerate(pages)]
     return remaining if any(remaining) else [*pages]
 
@@ -35,13 +36,13 @@ def _is_running(numbers: Sequence[int], pages: int) -> bool:
     return len(numbers) >= max(PAGES, SHARE_OF_PAGES * pages / (2 if is_of_one_side else 1))
 
 
-def _without(page: list[Line], number: int, recurring: set[_Key]) -> list[Line]:
+def _without(page: list[Line], number: int, recurring: Mapping[_Key, int]) -> list[Line]:
     from_top = _from_top(page)
     removed: set[int] = set()
     for positions in (from_top, from_top[::-1]):
         edge: list[int] = []
         for position in positions:
-            if recurring.isdisjoint(_keys(page[position], number)):
+            if recurring.keys().isdisjoint(_keys(page[position], number)):
                 break
             edge.append(position)
         removed.update(edge if len(edge) <= EDGE_LINES else [])
@@ -49,7 +50,8 @@ def _without(page: list[Line], number: int, recurring: set[_Key]) -> list[Line]:
     for rows, _ in tables_in(page) if removed else ():
         if not removed.issuperset(rows):
             removed.difference_update(rows)
-    return [line for position, line in enumerate(page) if position not in removed]
+    first = {position for position in removed if recurring.get(next(_keys(page[position], number))) == number}
+    return [line for position, line in enumerate(page) if position not in removed - first]
 
 
 def _from_top(page: Sequence[Line]) -> list[int]:

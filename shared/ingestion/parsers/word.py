@@ -134,7 +134,7 @@ class _Document:
                 text = _joined(self._blocks(self._package.tree(part)))
                 # Logos are no content.
                 self._targets, self._pictures = self._main_targets, pictures
-                if text not in seen and not _PAGE_WORDS.issuperset(re.findall(r"[^\W\d]+", text.lower())):
+                if text not in seen and not _is_page_number(text):
                     found[kind].append(_Block(text))
                 seen.add(text)
         return found["header"], found["footer"]
@@ -153,8 +153,10 @@ class _Document:
                 self._documents += 1
             elif name == "p":
                 content = carried + self._text(element)
-                carried = content if _joins_next(child(element, "pPr")) else ""
-                if not carried:
+                # A paragraph whose mark is deleted has no number of its own.
+                joins_next = _joins_next(child(element, "pPr"))
+                carried = content if joins_next else ""
+                if not joins_next:
                     yield from self._paragraph(element, content)
             else:
                 continue
@@ -346,14 +348,25 @@ class _Document:
                 self._drawn.append(_Block(alternative_text(element)))
 
 
+def _is_page_number(text: str) -> bool:
+    """Whether a header or footer has no more than the number of the page, perhaps of how many."""
+    words, numbers = re.findall(r"[^\W\d]+", text.lower()), re.findall(r"\d+", text)
+    is_pair = (
+        len(numbers) == 2 and (bool(words) or "/" in text) and all(len(number) < 4 for number in numbers)
+    )
+    return _PAGE_WORDS.issuperset(words) and (len(numbers) < 2 or is_pair)
+
+
 def _joined(blocks: Iterable[_Block]) -> str:
     """The blocks with empty lines between them, except between the items of a list."""
-    made, was_item = "", False
+    made: list[str] = []
+    was_item = False
     for block in blocks:
         if block.text.strip():
-            made += ("\n" if was_item and block.is_item else "\n\n") if made else ""
-            made, was_item = made + block.mark + block.text, block.is_item
-    return made
+            made += ["\n" if was_item and block.is_item else "\n\n"] if made else []
+            made += [block.mark, block.text]
+            was_item = block.is_item
+    return "".join(made)
 
 
 def _cell_text(blocks: Iterable[_Block]) -> str:

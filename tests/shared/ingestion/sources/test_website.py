@@ -11,6 +11,7 @@ from shared.errors import AddressRefused, FetchFailed, RagError
 from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.sources.source import Item, ItemGone, ItemLeftOut
 from shared.ingestion.sources.website import Website
+from shared.ingestion.web_page import forbids_index
 from tests import website_server
 from tests.website_server import Page, article, small
 
@@ -245,6 +246,11 @@ NO_INDEX: dict[str, tuple[dict[str, str], str]] = {
     "a header for this robot": ({"X-Robots-Tag": "citerow: noindex, nofollow"}, ""),
     "an element": ({}, "<meta name=robots content=noindex>"),
 }
+
+
+def test_rules_for_another_robot_are_not_ours():
+    assert not forbids_index(["otherbot: nofollow, noindex", "otherbot: noindex"], "citerow")
+    assert forbids_index(["unavailable_after: 25 Jun 2030 15:00:00 PST, noindex"], "citerow")
 
 
 @pytest.mark.parametrize("how", NO_INDEX)
