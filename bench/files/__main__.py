@@ -143,29 +143,29 @@ def words(text: str) -> Counter[str]:
     return Counter(_WORD.findall(plain(text).casefold()))
 
 
-def overlap(expected: Counter[str], found: Counter[str]) -> tuple[float, float]:
+def overlap(expected: Counter[str], result: Counter[str]) -> tuple[float, float]:
     """Recall and precision; 1 of nothing."""
     recall, precision = (
-        (expected & found).total() / text.total() if text else 1.0 for text in (expected, found)
+        (expected & result).total() / text.total() if text else 1.0 for text in (expected, result)
     )
     return recall, precision
 
 
-def changed_numbers(expected: str, found: str) -> tuple[str, ...]:
-    one, other = (Counter(_NUMBER.findall(plain(text))) for text in (expected, found))
+def changed_numbers(expected: str, result: str) -> tuple[str, ...]:
+    one, other = (Counter(_NUMBER.findall(plain(text))) for text in (expected, result))
     return tuple(sorted(((one - other) | (other - one)).elements()))
 
 
 def cells(text: str) -> Counter[tuple[str, str, str]]:
     """(header, name of the row, cell) of all Markdown tables."""
-    found: Counter[tuple[str, str, str]] = Counter()
+    cells: Counter[tuple[str, str, str]] = Counter()
     for is_row, lines in groupby(text.splitlines(), lambda line: line.lstrip().startswith("|")):
         if not is_row:
             continue
         table = [_cells_of(line) for line in lines if not _RULE.fullmatch(line)]
         for row in table[1:]:
-            found.update((title, row[0], cell) for title, cell in zip(table[0], row, strict=False) if cell)
-    return found
+            cells.update((title, row[0], cell) for title, cell in zip(table[0], row, strict=False) if cell)
+    return cells
 
 
 def _cells_of(line: str) -> list[str]:

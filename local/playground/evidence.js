@@ -10,7 +10,7 @@ const TABS = [byId("tab-results"), byId("tab-graph"), byId("tab-passage")];
 
 export class Evidence {
   #api;
-  #told;
+  #onProblem;
   #nameOf;
   // Answers may overtake each other: the latest question's counts.
   #latest = 0;
@@ -20,10 +20,10 @@ export class Evidence {
   // The id of the document whose passage is open.
   #document = null;
 
-  /** `told` is told of problems; `nameOf` is the name of a collection. */
-  constructor(api, told, nameOf) {
+  /** `onProblem` is called with problems; `nameOf` is the name of a collection. */
+  constructor(api, onProblem, nameOf) {
     this.#api = api;
-    this.#told = told;
+    this.#onProblem = onProblem;
     this.#nameOf = nameOf;
     for (const tab of TABS) {
       tab.onclick = () => this.#choose(tab);
@@ -61,7 +61,7 @@ export class Evidence {
       if (turn !== this.#latest) return;
       show(byId("results"), el("p", { class: "problem", text: problem.message }));
       show(byId("graph-view"));
-      this.#told(problem);
+      this.#onProblem(problem);
     }
   }
 
@@ -79,7 +79,7 @@ export class Evidence {
     } catch (problem) {
       if (turn !== this.#opened) return;
       show(byId("passage"), el("p", { class: "problem", text: problem.message }));
-      this.#told(problem);
+      this.#onProblem(problem);
     }
   }
 
@@ -112,7 +112,7 @@ export class Evidence {
         }
       }
     } catch (problem) {
-      this.#told(problem);
+      this.#onProblem(problem);
       return;
     }
     show(byId("passage"), el("p", { class: "problem", text: "This passage was changed or deleted. Ask again." }));

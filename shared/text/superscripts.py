@@ -33,8 +33,8 @@ def with_scripts(text: str) -> str:
     return text
 
 
-def _written(found: re.Match[str]) -> str:
-    return script(found[1], found[2], found.string[max(0, found.start() - 3) : found.start()])
+def _written(element: re.Match[str]) -> str:
+    return script(element[1], element[2], element.string[max(0, element.start() - 3) : element.start()])
 
 
 def script(name: str, content: str, before: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lxml import etree
 
-from shared.ingestion.parsers.markdown_table import MAX_CELLS
+from shared.ingestion.parsers.markdown_table import MAX_CELLS, joined_names
 from shared.ingestion.parsers.parsed_file import size_error
 from shared.text.normalize import one_line
 from shared.text.superscripts import script
@@ -161,9 +161,9 @@ def _write_table(table: Any) -> None:
         rows[0].getparent().remove(rows.pop(0))
     header = _header_rows(rows)
     for column, cell in enumerate(grid[0] if header > 1 else ()):
-        names = [one_line(_text(row[column])) for row in grid[:header] if column < len(row)]
+        name = joined_names(_text(row[column]) for row in grid[:header] if column < len(row))
         _clear(cell)
-        cell.text = " ".join(dict.fromkeys(filter(None, names)))
+        cell.text = name
     for index, (row, cells_of_row) in enumerate(zip(rows, grid, strict=True)):
         if 0 < index < header:
             row.getparent().remove(row)

@@ -190,11 +190,11 @@ def _events(calendar: str) -> str:
     for line in re.sub(r"\r?\n[ \t]", "", calendar).splitlines():
         if line.upper() == "BEGIN:VEVENT":
             events.append([])
-        elif events and (found := _PROPERTY.match(line)):
-            value = _TIME.sub(_written_time, found["value"])
+        elif events and (parts := _PROPERTY.match(line)):
+            value = _TIME.sub(_written_time, parts["value"])
             value = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] in "nN" else escape[1], value)
-            zone = f" ({found['zone']})" if found["zone"] else ""
-            events[-1].append(f"{EVENT[found['name'].upper()]}: {value}{zone}")
+            zone = f" ({parts['zone']})" if parts["zone"] else ""
+            events[-1].append(f"{EVENT[parts['name'].upper()]}: {value}{zone}")
     return "\n\n".join("\n".join(event) for event in events)
 
 

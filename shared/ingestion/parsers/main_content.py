@@ -70,22 +70,22 @@ def main_content(root: Any) -> Any:
         if next(element.iter("h1", "main", "article"), None) is None or 2 * _length(element) < _length(body):
             _drop(element)
     inner = _with_text(body, text, COVERED)
-    found = _with_text(body, text, 1)
-    if found is body:
-        found = _without_frame(body)
+    content = _with_text(body, text, 1)
+    if content is body:
+        content = _without_frame(body)
     _drop_named(body, inner, text)
     articles = [each for each in body.iter("article") if next(each.iterancestors("article"), None) is None]
     articles = [each for each in articles if prose(each) >= SHORT]
-    mains = [each for each in found.iterancestors() if each.tag == "main" or each.get("role") == "main"]
+    mains = [each for each in content.iterancestors() if each.tag == "main" or each.get("role") == "main"]
     if len(articles) > 1 and prose(inner) < SHARE * sum(map(prose, articles)):
-        found = _common([found, *articles])
-    elif mains and prose(found) < SHARE * prose(mains[0]):
-        found = mains[0]
+        content = _common([content, *articles])
+    elif mains and prose(content) < SHARE * prose(mains[0]):
+        content = mains[0]
     elif text:
-        _drop_others(found, inner, text)
-    for element in _BUTTONS(found):
+        _drop_others(content, inner, text)
+    for element in _BUTTONS(content):
         _drop(element)
-    return found
+    return content
 
 
 def _show(body: Any) -> None:
@@ -138,11 +138,13 @@ def _without_frame(body: Any) -> Any:
     mains = [each for each in body.iter("main") if 10 * _length(each) > _length(body)]
     if len(mains) == 1:
         return mains[0]
+    length = _length(body)
     for element in list(body.iter("header", "footer", "aside")):
         inside = any(
             each.tag in ("article", "main", "section", "blockquote") for each in element.iterancestors()
         )
-        if not inside and 2 * _length(element) < _length(body):
+        if not inside and 2 * (own := _length(element)) < length:
+            length -= own
             _drop(element)
     return body
 
@@ -179,38 +181,42 @@ def _with_text(body: Any, text: _Text, share: float) -> Any:
         if len(own) >= SENTENCE and own in text:
             for element in (leaf, *leaf.iterancestors()):
                 weights[element] = weights.get(element, 0) + len(own)
-    found, needed = body, share * weights.get(body, 0)
+    content, needed = body, share * weights.get(body, 0)
     while (
         text
-        and (inner := next((each for each in found if weights.get(each, 0) >= needed > 0), None)) is not None
+        and (inner := next((each for each in content if weights.get(each, 0) >= needed > 0), None))
+        is not None
     ):
-        found = inner
+        content = inner
     # A cell may have the whole page; a row alone is no table, and a paragraph has no heading.
-    while found.tag not in ("article", "body", "div", "main", "section", "table", "td") and found is not body:
-        found = found.getparent()
-    return found
+    while (
+        content.tag not in ("article", "body", "div", "main", "section", "table", "td")
+        and content is not body
+    ):
+        content = content.getparent()
+    return content
 
 
-def _drop_named(body: Any, found: Any, text: _Text) -> None:
+def _drop_named(body: Any, content: Any, text: _Text) -> None:
     """Drop comments of readers, and other elements whose names tell that they are no content."""
     from trafilatura.xpaths import OVERALL_DISCARD_XPATH, REMOVE_COMMENTS_AND_LISTS_XPATH
 
     for rules, longest in ((REMOVE_COMMENTS_AND_LISTS_XPATH, MAX_CHARACTERS), (OVERALL_DISCARD_XPATH, LONG)):
         for element in [each for rule in rules for each in rule(body)]:
-            limit = longest if longest > LONG or found in element.iterancestors() else SHORT
+            limit = longest if longest > LONG or content in element.iterancestors() else SHORT
             if prose(element) < limit and not any(
                 "".join(leaf.itertext()) in text for leaf in _leaves(element)
             ):
                 _drop(element)
 
 
-def _drop_others(found: Any, inner: Any, text: _Text) -> None:
+def _drop_others(content: Any, inner: Any, text: _Text) -> None:
     """Drop blocks that trafilatura omits: all outside of `inner`, and in it the short ones and titles of what
     was dropped."""
     following = ""
-    for leaf in list(_leaves(found)):
+    for leaf in list(_leaves(content)):
         own, around = "".join(leaf.itertext()), set(leaf.iterancestors())
-        if leaf is found or leaf is inner or not own.strip():
+        if leaf is content or leaf is inner or not own.strip():
             continue
         if own not in text:
             is_in_kept = any(each.tag in _KEPT - {"li"} for each in around)

@@ -40,7 +40,7 @@ def titled_table(rows: Sequence[Sequence[str]], grouped: Collection[int] = ()) -
         if numbers[header_rows - 1] not in grouped or not _is_divided(above, below):
             break
         header_rows += 1
-    header = [_joined(names) for names in zip_longest(*lines[:header_rows], fillvalue="")]
+    header = [joined_names(names) for names in zip_longest(*lines[:header_rows], fillvalue="")]
     lines[:header_rows] = [header] if lines else []
     return "\n\n".join(filter(None, [*titles, table(lines)]))
 
@@ -64,5 +64,6 @@ def _is_title(row: Sequence[str], *, is_merged: bool) -> bool:
     return len({row[index] for index in filled}) == 1
 
 
-def _joined(names: Iterable[str]) -> str:
+def joined_names(names: Iterable[str]) -> str:
+    """The names of a column in the rows of its header, each once."""
     return " ".join(dict.fromkeys(filter(None, map(one_line, names))))

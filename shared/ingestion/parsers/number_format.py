@@ -104,8 +104,8 @@ def general(value: float) -> str:
 @lru_cache(1000)
 def _plain(code: str) -> tuple[str, int, str] | None:
     """(grouping, decimals, suffix) of the common formats, such as #,##0.00, which need no more."""
-    found = re.fullmatch(r"(#,##)?0(?:\.(0+))?(%?)", code)
-    return ("," if found[1] else "", len(found[2] or ""), found[3]) if found else None
+    match = re.fullmatch(r"(#,##)?0(?:\.(0+))?(%?)", code)
+    return ("," if match[1] else "", len(match[2] or ""), match[3]) if match else None
 
 
 @lru_cache(1000)
@@ -121,8 +121,8 @@ def _sections(code: str) -> list[_Section]:
 
 def _tokens_of(section: str) -> _Section:
     condition, tokens = None, list[_Token]()
-    for found in _TOKEN.finditer(section):
-        kind, text = found.lastgroup, found[found.lastgroup or 0]
+    for token in _TOKEN.finditer(section):
+        kind, text = token.lastgroup, token[token.lastgroup or 0]
         if kind == "bracket":
             if compared := _CONDITION.fullmatch(text):
                 condition = (compared[1], Decimal(compared[2]))

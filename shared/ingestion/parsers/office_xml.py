@@ -272,7 +272,7 @@ def _points(series: Any, *names: str) -> dict[int, str]:
 def _first_value(element: Any) -> str:
     if element is None:
         return ""
-    return one_line(next((found.text or "" for found in element.iter("{*}v")), ""))
+    return one_line(next((value.text or "" for value in element.iter("{*}v")), ""))
 
 
 def diagram(root: Any) -> str:

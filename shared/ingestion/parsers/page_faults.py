@@ -74,10 +74,10 @@ def asks_not_to_be_indexed(root: Any) -> bool:
     )
 
 
-def fault_of(root: Any, found: Any) -> str | None:
-    """The reason for which the page has no content of its own; None for other pages. `found`: its main
+def fault_of(root: Any, content: Any) -> str | None:
+    """The reason for which the page has no content of its own; None for other pages. `content`: its main
     content."""
-    length, names = prose(found), list(_names(root))
+    length, names = prose(content), list(_names(root))
 
     def says(fault: str) -> bool:
         return any(map(_FAULTS[fault].fullmatch, names))
@@ -92,7 +92,7 @@ def fault_of(root: Any, found: Any) -> str | None:
         return "unavailable"
     if length <= SHELL and _needs_scripts(root):
         return "needs_javascript"
-    has_password = any(field.get("type") == "password" for field in found.iter("input"))
+    has_password = any(field.get("type") == "password" for field in content.iter("input"))
     if has_password or (says("login") and next(root.iter("form", "button", "input"), None) is not None):
         return "login"
     return "redirect" if length <= SHELL and any(map(_is_redirect, root.iter("meta"))) else None

@@ -140,8 +140,8 @@ def _filled(
     for at in range(-1, len(lines)):
         if at in labelled:
             for number, cell in enumerate(lines[at].cells):
-                found = values.get((at, number))
-                text = _labelled(cell.text, found) if found else cell.text
+                value = values.get((at, number))
+                text = _labelled(cell.text, value) if value else cell.text
                 yield replace(lines[at], text=text, cells=(cell,), is_whole=True)
         elif at >= 0:
             yield lines[at]

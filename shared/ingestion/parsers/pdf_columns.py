@@ -51,7 +51,7 @@ def by_columns(lines: Sequence[WordLine]) -> list[WordLine]:
     while start < len(lines):
         end, gap, rows = max(
             (_rows(lines, start, gap) for gap in _gaps(lines[start])),
-            key=lambda found: len(found[2]),
+            key=lambda gap: len(gap[2]),
             default=(start + 1, (0.0, 0.0), []),
         )
         if len(rows) < ROWS:
@@ -95,7 +95,7 @@ def _rows(lines: Sequence[WordLine], start: int, gap: _Gap) -> tuple[int, _Gap, 
             right = min(right, begins)
         else:
             shared = [(max(left, one), min(right, other)) for one, other in _gaps(line)]
-            widest = max(shared, key=lambda found: found[1] - found[0], default=(0.0, 0.0))
+            widest = max(shared, key=lambda gap: gap[1] - gap[0], default=(0.0, 0.0))
             if widest[1] - widest[0] < least:
                 break
             left, right = widest

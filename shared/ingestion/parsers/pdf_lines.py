@@ -90,8 +90,8 @@ class _Characters:
         words: list[Word] = []
         least, end = GUTTER * height, math.inf
         is_raised = has_gaps = False
-        for found in _WORD.finditer(text):
-            word, index, last = found.group(), start + found.start(), start + found.end() - 1
+        for match in _WORD.finditer(text):
+            word, index, last = match.group(), start + match.start(), start + match.end() - 1
             left, right = self._interval(index, last, turn)
             if left - end >= least:
                 has_gaps = True
@@ -212,12 +212,12 @@ class _Characters:
                 is_part = left - before.right < SCRIPT_GAP * other
                 size, base = other, base_before
         kinds = [_kind(*letter, size, base) for letter in letters]
-        written = before.text[-3:] if is_part and before else ""
-        known = len(written)
+        text = before.text[-3:] if is_part and before else ""
+        known = len(text)
         for kind, group in groupby(zip(kinds, word, strict=True), key=lambda pair: pair[0]):
             content = "".join(letter for _, letter in group)
-            written += script(kind, content, written) if kind else content
-        return written[known:], is_part, bool(kinds[-1])
+            text += script(kind, content, text) if kind else content
+        return text[known:], is_part, bool(kinds[-1])
 
     def _with_ligatures(self, word: str, index: int) -> str:
         """The word with the letters of its ligatures in their order, which pdfium reverses. The letters of a

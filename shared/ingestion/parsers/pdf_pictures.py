@@ -28,14 +28,14 @@ class Pictures(NamedTuple):
 
 def pictures_of(page: Any) -> Pictures:
     area = page.get_width() * page.get_height()
-    found: list[Picture] = []
+    pictures: list[Picture] = []
     others = 0
     for item, kind in _objects(page.raw):
         if kind == raw.FPDF_PAGEOBJ_IMAGE or (kind == raw.FPDF_PAGEOBJ_FORM and _has_picture(item, DEPTH)):
-            found.append(_picture(item, kind))
+            pictures.append(_picture(item, kind))
         elif kind != raw.FPDF_PAGEOBJ_TEXT:
             others += 1
-    shares = [(picture, _area(picture) / area if area else 0.0) for picture in found]
+    shares = [(picture, _area(picture) / area if area else 0.0) for picture in pictures]
     return Pictures(
         frozenset(picture for picture, share in shares if CONTENT <= share < WHOLE_PAGE),
         any(share >= WHOLE_PAGE for _, share in shares),

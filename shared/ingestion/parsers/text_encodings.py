@@ -38,8 +38,8 @@ def detected_encoding(data: bytes) -> str | None:
     if encoding_by_mark(data) or _BINARY_BYTES.search(data):
         return None
     era = EncodingEra.MODERN_WEB
-    found = detect_all(data, True, encoding_era=era, prefer_superset=True, compat_names=False)
-    certainty = {one["encoding"]: one["confidence"] for one in found if _decodes(data, one["encoding"])}
+    candidates = detect_all(data, True, encoding_era=era, prefer_superset=True, compat_names=False)
+    certainty = {one["encoding"]: one["confidence"] for one in candidates if _decodes(data, one["encoding"])}
     best = max(certainty, key=certainty.__getitem__, default=None)
     if best is None or certainty[best] < MIN_CERTAINTY:
         return None

@@ -31,9 +31,9 @@ def page(data: bytes) -> ParsedFile:
     root = etree.HTML(data, parser)
     if root is None:
         return _json(text="", title=None, canonical=None, noindex=False, fault="no_text")
-    found = main_content(deepcopy(root))
+    content = main_content(deepcopy(root))
     text = html(
-        codecs.BOM_UTF8 + etree.tostring(found, encoding="utf-8", method="html", with_tail=False)
+        codecs.BOM_UTF8 + etree.tostring(content, encoding="utf-8", method="html", with_tail=False)
     ).parts[0][1]
     if not text.strip():
         text = whole.parts[0][1]
@@ -43,7 +43,7 @@ def page(data: bytes) -> ParsedFile:
         title=whole.title,
         canonical=str(links[0]).strip() if links else None,
         noindex=asks_not_to_be_indexed(root),
-        fault=fault_of(root, found) or (None if text.strip() else "no_text"),
+        fault=fault_of(root, content) or (None if text.strip() else "no_text"),
     )
 
 

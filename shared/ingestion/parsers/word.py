@@ -119,7 +119,7 @@ class _Document:
         """The text of each header and footer that Word shows, once."""
         settings = self._related("settings")
         has_even = settings is not None and is_on(settings, "evenAndOddHeaders")
-        found: dict[str, list[_Block]] = {"header": [], "footer": []}
+        blocks: dict[str, list[_Block]] = {"header": [], "footer": []}
         seen = set()
         for section in body.iter("{*}sectPr"):
             for reference in section.iter("{*}headerReference", "{*}footerReference"):
@@ -127,7 +127,7 @@ class _Document:
                 of = attribute(reference, "type", "default")
                 if (of == "first" and not is_on(section, "titlePg")) or (of == "even" and not has_even):
                     continue
-                if kind not in found or not self._package.has(part):
+                if kind not in blocks or not self._package.has(part):
                     continue
                 pictures = self._pictures
                 self._targets = self._package.targets(part)
@@ -135,9 +135,9 @@ class _Document:
                 # Logos are no content.
                 self._targets, self._pictures = self._main_targets, pictures
                 if text not in seen and not _is_page_number(text):
-                    found[kind].append(_Block(text))
+                    blocks[kind].append(_Block(text))
                 seen.add(text)
-        return found["header"], found["footer"]
+        return blocks["header"], blocks["footer"]
 
     # -- blocks ------------------------------------------------------------------------------------------
 

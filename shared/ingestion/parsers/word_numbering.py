@@ -71,8 +71,8 @@ class Numbering:
 
     def level_of_style(self, list_id: str, style: str) -> int | None:
         """The level of a list that belongs to a paragraph style."""
-        found = (index for index in range(LEVELS) if self._level(list_id, index).style == style)
-        return next(found, None)
+        levels = (index for index in range(LEVELS) if self._level(list_id, index).style == style)
+        return next(levels, None)
 
     def next(self, list_id: str, index: int) -> str | None:
         """The number of the next paragraph at a level, "" for a bullet; None without a list."""
