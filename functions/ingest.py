@@ -5,6 +5,8 @@ EventBridge invokes it with an event, functions/schedule.py calls it in its own 
 and pg_cron with pg_net call it over HTTP, with the worker's token.
 """
 
+import math
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -23,7 +25,7 @@ from shared.calibration.first_calibration import continue_first_calibration
 from shared.documents.webhook_delivery import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
-from shared.ingestion.job_queue import BatchResult, BusyOrgs, Jobs, work_until
+from shared.ingestion.job_queue import LATEST_CLAIM_SECONDS, BatchResult, BusyOrgs, Jobs, work_until
 from shared.ingestion.maintenance import extend_hnsw, remove_due, remove_old_rows
 from shared.ingestion.sources.open_source import open_source
 from shared.ingestion.sources.source_worker import SourceWorker
@@ -78,7 +80,7 @@ def work(services: Services) -> WorkReport:
     """One call of the worker. Raises a RagError for a queue whose items cannot be claimed."""
     signer = services.require_signer()
     jobs = Jobs(services.database, signer)
-    orgs_with_documents, orgs_with_sources = BusyOrgs(), BusyOrgs()
+    orgs_with_documents = BusyOrgs()
     worker = Worker(
         jobs,
         services.embedder,
@@ -93,28 +95,35 @@ def work(services: Services) -> WorkReport:
     source_worker = SourceWorker(
         jobs,
         partial(open_source, networks=services.networks, endpoints=services.settings.rag_source_endpoints),
-        orgs_with_sources,
     )
 
-    def others_are_busy(until: float) -> bool:
-        return orgs_with_documents.are_busy(until) or orgs_with_sources.are_busy(until)
+    end, finished = time.monotonic() + BUDGET_SECONDS, Event()
+
+    def listing_goes_on(seconds: float) -> bool:
+        return orgs_with_documents.have_more(seconds)
+
+    def extraction_goes_on(seconds: float) -> bool:
+        return bool(wait(listing, seconds).not_done) or orgs_with_documents.have_more(seconds)
+
+    def ingestion_goes_on(seconds: float) -> bool:
+        slow = wait([*listing, extraction], seconds).not_done
+        return bool(slow) or orgs_with_documents.are_busy(seconds, claimed_by=end)
+
+    def delivery_goes_on(seconds: float) -> bool:
+        return not finished.wait(seconds)
 
     # In parallel, so that documents do not wait for slow receivers or sources, nor these for long documents.
-    finished = Event()
+    # The call takes documents until sources and extractions have ended: the next call begins afterwards.
     with ThreadPoolExecutor(DOCUMENT_THREADS + SOURCE_THREADS + 3) as pool:
         calibration = pool.submit(_calibrate, services, signer)
-        delivery, extraction = (
-            pool.submit(work_until, step, BUDGET_SECONDS, finished)
-            for step in (sender.deliver, graph_worker.build)
-        )
-        # Later no source is claimed: the call would wait for it when it no longer takes documents.
+        delivery = pool.submit(work_until, sender.deliver, end, delivery_goes_on, math.inf)
         listing = [
-            pool.submit(work_until, source_worker.work, BUDGET_SECONDS, finished, latest_claim=0)
-            for _ in range(SOURCE_THREADS)
+            pool.submit(work_until, source_worker.work, end, listing_goes_on) for _ in range(SOURCE_THREADS)
         ]
+        extraction = pool.submit(work_until, graph_worker.build, end, extraction_goes_on)
         try:
             ingestion = [
-                pool.submit(work_until, worker.work, BUDGET_SECONDS, None, others_are_busy)
+                pool.submit(work_until, worker.work, end, ingestion_goes_on, LATEST_CLAIM_SECONDS)
                 for _ in range(DOCUMENT_THREADS)
             ]
             wait(ingestion)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from operator import add
-from threading import Event, Lock
+from threading import Condition
 from typing import Any, Literal, TypeVar
 
 from shared.access.token_quotas import TokenUsage, record, seconds_until_midnight
@@ -80,33 +80,47 @@ Item = TypeVar("Item")
 
 
 class BusyOrgs:
-    """The orgs whose jobs, or whose sources, threads of this process work on: each has one thread at most."""
+    """The orgs whose jobs threads of this process work on: each has one thread at most."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._changed = Condition()
         # By claim: an org may have two for a moment, if its first was deleted.
         self._since: dict[object, tuple[str, float]] = {}
+        self._took_nothing = False
 
     @contextmanager
     def round(
         self, claim: Callable[[list[str]], list[Item]], org_of: Callable[[Item], str]
     ) -> Iterator[list[Item]]:
         """The result of `claim` for the busy orgs. Its orgs are busy until the end."""
-        with self._lock:
+        with self._changed:
+            self._changed.notify_all()
+            self._took_nothing = True
             items = claim(sorted({org_id for org_id, _ in self._since.values()}))
+            self._took_nothing = not items
             own = {object(): (org_of(item), time.monotonic()) for item in items}
             self._since |= own
         try:
             yield items
         finally:
-            with self._lock:
+            with self._changed:
+                self._changed.notify_all()
                 for key in own:
                     del self._since[key]
 
-    def are_busy(self, until: float) -> bool:
-        """Whether a thread still has what it claimed by that time of time.monotonic."""
-        with self._lock:
-            return any(since <= until for _, since in self._since.values())
+    def are_busy(self, seconds: float, claimed_by: float) -> bool:
+        """Whether a thread still has what it claimed by that time of time.monotonic. Waits so many seconds
+        for the end."""
+        with self._changed:
+            return not self._changed.wait_for(
+                lambda: all(since > claimed_by for _, since in self._since.values()), seconds
+            )
+
+    def have_more(self, seconds: float) -> bool:
+        """Whether a thread has claimed something, or the last claim took something. Waits so
+        many seconds for the end."""
+        with self._changed:
+            return not self._changed.wait_for(lambda: self._took_nothing and not self._since, seconds)
 
 
 @dataclass(frozen=True)
@@ -203,35 +217,31 @@ class LeaseRenewer:
 
 def work_until(
     work: Callable[[], BatchResult],
-    seconds: float,
-    finished: Event | None = None,
-    others_are_busy: Callable[[float], bool] = lambda _: False,
-    latest_claim: float = LATEST_CLAIM_SECONDS,
+    end: float,
+    goes_on: Callable[[float], bool] = lambda _: False,
+    latest_claim: float = 0.0,
 ) -> tuple[BatchResult, bool]:
-    """Repeat rounds until `finished` is set, and then until nothing is due or the seconds are over. Returns
-    the results, and whether nothing is due. A failed claim is logged; once `finished` is set, its RagError is
-    raised. Without `finished` the loop behaves as if the event were set. While `others_are_busy` with
-    what they claimed by a time of time.monotonic, the end of the seconds, the loop goes on; but nothing is
-    claimed later than `latest_claim` seconds after that time."""
-    total, until = BatchResult(), time.monotonic() + seconds
-    while True:
-        is_last = finished is None or finished.is_set()
-        if time.monotonic() > until + latest_claim:
-            return total, False
-        batch = BatchResult()
+    """Repeat rounds until nothing is due or the time `end` of time.monotonic has come, and longer while
+    `goes_on`, which waits so many seconds for a change. Nothing is claimed later than `latest_claim` seconds
+    after the end. Returns the results, and whether nothing is due. A failed claim is logged if another one
+    follows; else its RagError is raised."""
+    total = BatchResult()
+    while time.monotonic() <= end + latest_claim:
+        batch, failure = BatchResult(), None
         try:
             batch = work()
         except RagError as error:
-            if is_last:
-                raise
-            log.warning(
-                "no job could be claimed: %s (%s); the worker tries again", error.code, error.log_reason
-            )
+            failure = error
         total += batch
-        if is_last and (not batch.claimed or time.monotonic() > until) and not others_are_busy(until):
+        is_over = not batch.claimed or time.monotonic() > end
+        if is_over and not goes_on(0 if batch.claimed else PAUSE_SECONDS):
+            if failure:
+                raise failure
             return total, not batch.claimed
-        if not batch.claimed:
-            (finished or Event()).wait(PAUSE_SECONDS)
+        if failure:
+            reason = f"{failure.code} ({failure.log_reason})"
+            log.warning("no job could be claimed: %s; the worker tries again", reason)
+    return total, False
 
 
 def attempt(jobs: Jobs, job: Job, action: Callable[[], BatchResult]) -> BatchResult:

@@ -10,12 +10,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import DatabaseBusy, FetchFailed, Forbidden, RagError, RateLimited
 from shared.ingestion.filter_fields import fields_of
-from shared.ingestion.job_queue import LEASE_SECONDS, LONGEST_WAIT, BatchResult, BusyOrgs, Job, Jobs, Row
+from shared.ingestion.job_queue import LEASE_SECONDS, LONGEST_WAIT, BatchResult, Job, Jobs, Row
 from shared.ingestion.sources.source import (
     Content,
     Item,
@@ -61,17 +61,12 @@ class SourceWorker:
 
     jobs: Jobs
     open_source: Callable[[Row], Source]
-    busy: BusyOrgs = field(default_factory=BusyOrgs)
 
     def work(self) -> BatchResult:
         """One round: a time slice of a due source. Raises a RagError for a failed claim."""
-        with self.busy.round(self._claim, lambda row: str(row["org_id"])) as rows:
-            return BatchResult(claimed=len(rows), completed=sum(map(self._run, rows)))
-
-    def _claim(self, _: object) -> list[Row]:
         arguments = {"max_items": 1, "lease_seconds": LEASE_SECONDS}
         rows: list[Row] = self.jobs.call_as_worker("rag_claim_sources", arguments)
-        return rows
+        return BatchResult(claimed=len(rows), completed=sum(map(self._run, rows)))
 
     def _run(self, row: Row) -> bool:
         """One time slice. Returns whether the listing is complete."""

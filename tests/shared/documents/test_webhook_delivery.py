@@ -1,6 +1,7 @@
 """How deliveries get through: to a real server, once each, and again when they do not."""
 
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from threading import Event
@@ -214,7 +215,10 @@ def test_a_slow_endpoint_does_not_delay_documents(desk: Desk, worker: Worker, se
     document = desk.bring()
     finished = Event()
     with ThreadPoolExecutor(1) as beside:
-        delivering = beside.submit(work_until, desk.courier.deliver, 60, finished)
+        end = time.monotonic() + 60
+        delivering = beside.submit(
+            work_until, desk.courier.deliver, end, lambda seconds: not finished.wait(seconds)
+        )
         worker.work()
         response = documents.get(desk.services.database, desk.people.ann.principal, document)
         assert (response["status"], delivering.done()) == ("completed", False)

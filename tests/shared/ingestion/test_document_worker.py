@@ -235,8 +235,8 @@ def test_an_org_with_two_claims_is_busy_until_the_second_ends():
         first.enter_context(busy.round(lambda _: ["org"], str))
         with busy.round(lambda orgs: orgs, str):
             first.close()
-            assert busy.are_busy(time.monotonic())
-    assert not busy.are_busy(time.monotonic())
+            assert busy.are_busy(0, claimed_by=time.monotonic())
+    assert not busy.are_busy(0, claimed_by=time.monotonic())
 
 
 def test_a_user_s_own_searches_do_not_fail_the_user_s_documents(ann: Member, worker: Worker, jobs: Jobs):

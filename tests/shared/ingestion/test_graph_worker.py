@@ -1,6 +1,7 @@
 """The worker extracts documents on the real database: each once, part by part, whatever dies in between."""
 
 import json
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -110,7 +111,7 @@ def test_a_long_document_is_extracted_in_parts():
 
 def test_the_worker_extracts_pending_documents(people: People, world: World, builder: GraphWorker):
     document = put(world, people.ann, *TEXTS)
-    assert work_until(builder.build, 30) == (BatchResult(claimed=1, completed=1), True)
+    assert work_until(builder.build, time.monotonic() + 30) == (BatchResult(claimed=1, completed=1), True)
     assert [(place, name.lower()) for place, name in enumerate(NAMES)] == mentions(world, document)
     assert state(world, document) == (1, 0, 0, False, False, None)
     assert builder.build() == BatchResult()
@@ -149,7 +150,7 @@ def test_concurrent_workers_extract_each_document_once(people: People, world: Wo
 def test_a_database_outage_is_reported_and_ends_the_round(settings: Settings):
     away = Services(settings.model_copy(update={"supabase_url": "http://127.0.0.1:1"}))
     with pytest.raises(RagError):
-        work_until(GraphWorker(Jobs(away.database, away.require_signer())).build, 1)
+        work_until(GraphWorker(Jobs(away.database, away.require_signer())).build, time.monotonic() + 1)
     away.close()
 
 
