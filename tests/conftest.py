@@ -25,6 +25,7 @@ from shared.access import api_key_authenticator
 from shared.api import health_probes
 from shared.clients import http_client, postgrest, read_replica
 from shared.config import Settings
+from shared.ingestion.parsers import ocr
 from shared.models import chat_gateway, embedder_window, query_embedding_cache, reranking
 from shared.models.embeddings import Embedder, local_embedder
 from shared.observability import request_record_store
@@ -123,6 +124,14 @@ def _long_time_outs() -> Iterator[None]:
             (api_key_authenticator, "LOOK_UP_WAIT_SECONDS"),
         ):
             patch.setattr(module, name, 60.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_ocr() -> Iterator[None]:
+    """Whether or not this machine has tesseract. A test of OCR sets its own program."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ocr, "PROGRAM", "tesseract-of-no-test")
         yield
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import RagError, UnreadableDocument
-from shared.ingestion.parsers.ocr import PROGRAM
+from shared.ingestion.parsers import ocr
 from shared.ingestion.parsers.parsed_file import READY
 
 ROOT = Path(__file__).parents[2]
@@ -31,14 +31,15 @@ def parse_in_subprocess(
     process could not start."""
     # -P: no module is imported from the working directory.
     command = [sys.executable, "-P", "-m", "shared.ingestion.parsers", kind, str(seconds), str(megabytes)]
+    program = shutil.which(ocr.PROGRAM)
     environment = {
         # The project's folder is for a process that was started there; Lambda's zip has the last two.
         "PYTHONPATH": os.pathsep.join(
             [*filter(None, sys.path), *(str(ROOT / name) for name in ("", "parsers", "sources"))]
         ),
         "PYTHONDONTWRITEBYTECODE": "1",
-        # The programs that parsers use.
-        "PATH": f"{Path(shutil.which(PROGRAM) or '/bin/none').parent}:{os.defpath}",
+        # The parsers use tesseract alone, where this process finds it.
+        "PATH": f"{Path(program).parent}:{os.defpath}" if program else "/nowhere",
     }
     # Longer than its processor time, for a busy machine.
     out, code = _run(command, environment, data, 2 * seconds + 5)

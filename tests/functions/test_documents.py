@@ -174,7 +174,7 @@ def test_an_internal_or_malformed_url_is_refused_at_once(people: People, home: s
 
 
 def test_an_unreadable_document_reports_the_reason(people: People, home: str):
-    document = accepted(upload(people.ann, home, b"GIF89a", "a.gif", "image/gif"))
+    document = accepted(upload(people.ann, home, b"MZ\0\0", "a.exe", "image/gif"))
     assert work(people.ann)["failed"] == 1
     failed = get(people.ann, document)
     assert failed["status"] == "failed"
@@ -182,7 +182,7 @@ def test_an_unreadable_document_reports_the_reason(people: People, home: str):
     status = people.ann.request("GET", f"{PATH}/{document['id']}/status").json()
     assert (status["status"], status["error_message"]) == ("failed", failed["error"]["message"])
     assert status["processed_at"] is not None
-    assert titles(people.ann, home, "&status=failed") == ["a.gif"]
+    assert titles(people.ann, home, "&status=failed") == ["a.exe"]
     assert titles(people.ann, home, "&status=completed") == []
 
 

@@ -21,7 +21,7 @@ from shared.errors import (
 )
 from shared.ingestion.file_to_markdown import Converted, convert
 from shared.ingestion.parser_sandbox import parse_in_subprocess
-from shared.ingestion.parsers import html_xml
+from shared.ingestion.parsers import html_xml, ocr
 from shared.ingestion.parsers.parsed_file import own_title
 from shared.models.transcription import Transcriber, transcriber_for
 from tests.shared import sample_files
@@ -361,9 +361,8 @@ def test_audio_is_refused_with_the_setting_that_enables_it(subtests: pytest.Subt
 
 
 def test_images_and_scanned_pages_are_refused_with_the_program_that_enables_them(
-    subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
+    subtests: pytest.Subtests,
 ):
-    monkeypatch.setenv("PATH", "/nowhere")
     for data in PICTURES:
         with subtests.test(data=data), pytest.raises(UnsupportedFileType, match="tesseract"):
             convert(data, "lies.txt", "text/plain")
@@ -392,7 +391,7 @@ def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "tesseract"
     program.write_text(TESSERACT)
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(ocr, "PROGRAM", str(program))
 
 
 @pytest.mark.usefixtures("tesseract")

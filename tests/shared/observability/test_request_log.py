@@ -38,7 +38,7 @@ def log_of(stack: Stack) -> str:
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    """The complete log lines as JSON; uvicorn's own lines are not ours, and the last one may still be in writing."""
+    """The log lines as JSON without uvicorn's own; the last one may not be complete yet."""
     complete = text[: text.rfind("\n") + 1]
     return [json.loads(line) for line in complete.splitlines() if line.startswith("{")]
 

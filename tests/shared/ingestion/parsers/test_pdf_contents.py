@@ -1,7 +1,6 @@
 """PDF files: columns, exponents, forms, comments, and notes on unread parts."""
 
 import io
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -252,15 +251,11 @@ BLANK: Draw = lambda canvas: None  # noqa: E731
     ],
     ids=range(10),
 )
-def test_a_note_says_which_pages_and_pictures_are_not_read(
-    draws: list[Draw], notes: list[str], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("PATH", "/nowhere")
+def test_a_note_says_which_pages_and_pictures_are_not_read(draws: list[Draw], notes: list[str]):
     assert parsed(*draws).notes == notes
 
 
-def test_a_file_with_most_pages_unread_fails_with_the_reason(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PATH", "/nowhere")
+def test_a_file_with_most_pages_unread_fails_with_the_reason():
     for draws in ([SCAN], [TYPED, SCAN, SCAN], [TYPED, BLANK, SCAN, SCAN]):
         with pytest.raises(UnreadableDocument, match="tesseract") as refused:
             parsed(*draws)
@@ -271,7 +266,7 @@ def test_scanned_pages_among_others_are_read_by_ocr(tmp_path: Path, monkeypatch:
     program = tmp_path / "tesseract"
     program.write_text('#!/bin/sh\n[ "$(head -c 2)" = P5 ] || exit 1\necho "Seen: a kiln."\n')
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(ocr, "PROGRAM", str(program))
     read = parsed(TYPED, SCAN, SCAN)
     assert [" ".join(part.split())[:13] for _, part in read.parts] == [
         "The crane lif", "Seen: a kiln.", "Seen: a kiln.",
@@ -297,7 +292,6 @@ def without_map(*lines: str) -> Draw:
 
 
 def test_letters_without_a_unicode_map_are_noted_or_fail(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PATH", "/nowhere")
     coded = without_map("The quick brown fox jumps over the lazy dog", "and pays 120 euros for it")
 
     def file(*draws: Draw) -> bytes:
@@ -356,7 +350,7 @@ def test_ocr_uses_all_installed_languages(tmp_path: Path, monkeypatch: pytest.Mo
     listed = 'echo "List of available languages (3):"; printf "deu\\neng\\nosd\\n"'
     program.write_text(f'#!/bin/sh\nif [ "$1" = --list-langs ]; then {listed}; else echo "$3 $4"; fi\n')
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(ocr, "PROGRAM", str(program))
     ocr._languages.cache_clear()
     assert ocr.recognize(b"picture").strip() == "-l deu+eng"
     ocr._languages.cache_clear()
