@@ -3160,6 +3160,10 @@ begin
     where documents.org_id = any (own) and documents.id in (
       select jobs.document_id from rag.jobs
       where jobs.org_id = any (own) and jobs.id = any (job_ids) and jobs.kind = 'ingestion')
+      and exists (
+        select from rag.originals
+        where originals.org_id = documents.org_id and originals.document_id = documents.id
+          and num_nonnulls(originals.bytes, originals.path, originals.url) > 0)
     order by documents.org_id, documents.id
     for no key update
   loop
@@ -3188,7 +3192,7 @@ $$;
 comment on function public.rag_retry_jobs is
   'Run up to 100 jobs again, now and with all attempts: those of the given jobs that wait or have failed. Each gets a new '
   'job in the name of the caller. Returns the ids of the jobs that were replaced. Jobs that run, are done or have a '
-  'later job are ignored, as are those of other orgs. PT403 for a caller who administers no org.';
+  'later job, and those of deleted files, are ignored, as are those of other orgs. PT403 for a caller who administers no org.';
 
 -- Functions to list, read and download documents. They run as their caller.
 

@@ -127,3 +127,14 @@ def test_an_invalid_retry_or_state_is_refused(people: People):
         platform_error(people.ada.request("POST", RETRY, {"job_ids": ids}), 400)
     refused = people.ada.rpc("rag_list_jobs", {"state": "done"})
     assert (refused.status_code, refused.json()["details"]) == (400, "invalid_state")
+
+
+def test_the_job_of_a_deleted_file_keeps_its_reason(people: People):
+    document = accepted(
+        upload(people.ann, collection(people.ann, "docs"), b"\x1f\x8b" + b"\0" * 100, "a.bin")
+    )
+    work(people.ann)
+    (failed,) = jobs(people.ada)
+    assert failed["error"]["code"] == "unsupported_file_type"
+    assert retry(people.ada, failed["id"]) == []
+    assert get(people.ann, document)["error"] == failed["error"]
