@@ -126,7 +126,7 @@ def _stems_by_sentence(passage: EvidencePassage) -> Iterator[frozenset[str]]:
         words = content_words(text)
         if not text.startswith("|"):
             header = frozenset()
-        elif BEFORE_ROWS.match(passage.match.text, sentence.end):
+        elif BEFORE_ROWS.match(passage.text, sentence.end):
             header = words
         yield words | header
 
@@ -136,9 +136,7 @@ def _missing(question: str, passages: EvidencePassages) -> tuple[str, ...]:
     assertion = assertion_of(question[:1].lower() + question[1:])
     facts = [fact for fact in assertion.facts if not fact.is_soft and not fact.accepted & passages.forms]
     if facts:
-        within = frozenset[str]().union(
-            *(forms_within_ranges(passage.match.text) for passage in passages.all)
-        )
+        within = frozenset[str]().union(*(forms_within_ranges(passage.text) for passage in passages.all))
         facts = [fact for fact in facts if not fact.accepted & within]
     names = {
         name
@@ -181,5 +179,5 @@ def _lacks_negation(question: str, passages: EvidencePassages) -> bool:
     negated = negations_in(question).negated
     if not negated:
         return False
-    near = (negations_in(passage.match.text).negated_nearby for passage in passages.all)
+    near = (negations_in(passage.text).negated_nearby for passage in passages.all)
     return not negated & frozenset[str]().union(*near)

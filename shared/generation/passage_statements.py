@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from shared.generation.grounding.markup import without_tags
+from shared.text.line_breaks import unwrapped
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
 from shared.text.word_lists import word_sets
@@ -84,7 +85,7 @@ def statements(
     """The statements in order, without headings, introductions of lists, questions and fragments. `question`:
     its stems. `section`: the heading above the passage; `before`: the header of its table or the question
     that it answers."""
-    lines = [(match.start(), match.group()) for match in _LINE.finditer(text)]
+    lines = [(match.start(), match.group()) for match in _LINE.finditer(unwrapped(text))]
     facts = _facts(lines)
     is_in_table = before.startswith("|")
     header = _cells(before) if is_in_table else [""]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.text.language_detection import MONTH_NAMES
+from shared.text.line_breaks import unwrapped
 from shared.text.sentences import sentences
 from shared.text.word_lists import word_sets
 
@@ -14,8 +15,6 @@ FIRST_PLACEHOLDER = 0xE000
 NAME = "[\ue000-\uf8fe]"
 _MAX_MENTIONS = 200
 _MAX_SENTENCE = 1000
-# A line that continues the one before: in lowercase, or behind a long line.
-_WRAPPED = re.compile(r"(?<=[^\n.!?:|>`])\n(?=[a-z])|(?<=[^\n]{60})(?<![.!?:|>`])\n(?=[^\W\d_])")
 _LIST_MARK = re.compile(r"\A\s*(?:[-*+>•]\s+|\d{1,3}[.)]\s+)*")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKUP = re.compile(r"[*_\[\]\"“”„«»]|`(?=" + NAME + r"`)|(?<=" + NAME + r")`")
@@ -43,7 +42,7 @@ class NamedSentence:
 def named_sentences(text: str, mentions: Sequence[Mention], title: Mention | None) -> Iterator[NamedSentence]:
     """The sentences with names, without headings and rows. In the first paragraph "It", "He" and "The film"
     at the beginning stand for the title, as long as each sentence begins with one of these or the title."""
-    text = _WRAPPED.sub(" ", text)
+    text = unwrapped(text)
     pending = iter([mention for mention in mentions if not mention.is_nested])
     upcoming = next(pending, None)
     position = 0

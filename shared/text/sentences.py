@@ -1,15 +1,17 @@
 """Sentences of a text, as exact character spans.
 
-sentencex (Wikimedia's segmenter, about 300 languages) gets one line at a time: over several lines it misses
+sentencex (Wikimedia's segmenter, about 300 languages) gets one unwrapped line at a time: over more it misses
 turns of a transcript and items of a list. It gets a long line in windows: its time grows with the square of
 the open quotation marks (50,000 take seconds).
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from sentencex import get_sentence_boundaries
+
+from shared.text.line_breaks import unwrapped
 
 _LINES = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6} ")
@@ -27,11 +29,12 @@ class Sentence:
     heading: bool = False
 
 
-def sentences(text: str, lang: str | None = None) -> list[Sentence]:
-    """The text's sentences in order; `lang` is a language tag such as en or pt-BR, English when unknown."""
+def sentences(text: str, lang: str | None = None, starts: Container[int] = ()) -> list[Sentence]:
+    """The text's sentences in order; `lang` is a language tag such as en or pt-BR, English when unknown.
+    `starts`: the positions of lines that begin a sentence."""
     language = (lang or "en").split("-")[0].lower()
     result: list[Sentence] = []
-    for line in _LINES.finditer(text):
+    for line in _LINES.finditer(unwrapped(text, starts)):
         heading = _HEADING.match(line.group()) is not None
         is_one_sentence = heading or line.group().startswith("|")
         for start, end in (

@@ -12,6 +12,7 @@ from shared.generation.grounding.markup import displayable
 from shared.generation.grounding.negation import Negations, negations_in
 from shared.generation.grounding.terms import content_stems, words_in
 from shared.generation.grounding.types import Evidence
+from shared.text.line_breaks import unwrapped
 from shared.text.sentences import sentences
 from shared.types import Match
 
@@ -34,21 +35,22 @@ class EvidencePassage:
     def __init__(self, match_index: int, match: Match) -> None:
         self.match_index = match_index
         self.match = match
+        self.text = unwrapped(match.text)
         title_words = words_in(f"{match.title}\n{match.table_header}")
         # Of the title and the header of the chunk's table.
         self.context_stems = content_stems(title_words)
         self.heading = frozenset([*title_words, *words_in(match.author or "")])
         self.sentences = [
             EvidenceSentence(item.start, item.end, words, content_stems(words))
-            for item in sentences(match.text, match.lang)
-            for words in [tuple(words_in(match.text[item.start : item.end]))]
+            for item in sentences(self.text, match.lang)
+            for words in [tuple(words_in(self.text[item.start : item.end]))]
         ]
         self.stems = self.context_stems.union(*(item.stems for item in self.sentences))
         # Every word of the text, title, table's header and author.
         self.names = self.heading.union(*(item.words for item in self.sentences))
 
     def text_of(self, sentence: EvidenceSentence) -> str:
-        return self.match.text[sentence.start : sentence.end]
+        return self.text[sentence.start : sentence.end]
 
     @cached_property
     def context(self) -> frozenset[str]:
@@ -59,7 +61,7 @@ class EvidencePassage:
 
     @cached_property
     def forms(self) -> frozenset[str]:
-        return forms_of(facts_in(self.match.text)) | self.context
+        return forms_of(facts_in(self.text)) | self.context
 
 
 class SentenceWindow:
@@ -72,7 +74,7 @@ class SentenceWindow:
 
     @cached_property
     def text(self) -> str:
-        return self.passage.match.text[self.start : self.end]
+        return self.passage.text[self.start : self.end]
 
     @cached_property
     def forms(self) -> frozenset[str]:

@@ -153,7 +153,9 @@ def _words(text: str) -> list[_Word]:
     clause, in_subclause = 0, False
     for index, piece in enumerate(pieces):
         after = pieces[index + 1] if index + 1 < len(pieces) else ""
-        begins_clause = piece in ",，、" and (after in _WORDS["subjects"] or _is_negation(after))
+        begins_clause = (piece in ",，、" and after in _WORDS["subjects"]) or (
+            (piece in ",，、" or piece in _WORDS["and"]) and _is_negation(after)
+        )
         if (
             piece in ";:.!?。！？；"
             or piece in _WORDS["turns"]

@@ -55,7 +55,7 @@ def split(text: str, plan: ChunkingPlan = BY_SENTENCES, lang: str | None = None)
     ]
     parts: Iterable[Part] = (
         Part(item.start, item.end, item.heading, Break.SOFT if item.heading else Break.NONE)
-        for item in sentences(text, lang)
+        for item in sentences(text, lang, {boundary.start for boundary in boundaries})
     )
     parts = _split_at_boundaries(text, _lines_of_blocks(text, parts, fences), boundaries)
     parts = _with_table_headers(text, parts, fences, plan.document_type == "table")

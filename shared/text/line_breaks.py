@@ -1,0 +1,106 @@
+"""Line breaks within paragraphs: texts that a program wrapped at a column, such as mails.
+
+A program breaks a line where the next word no longer fits. So a break is one of these if the line and the
+next word are longer than the longest line of the paragraph, which lines of verse, addresses and lists without
+marks seldom are, or if the next line goes on in lower case.
+"""
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import or_
+
+# A paragraph whose longest line is shorter has lines of its own, such as an address.
+MIN_WIDTH = 50
+# The least length of a line that one in lower case continues, and of the longer of a paragraph's two lines.
+MIN_CONTINUED, MIN_FIRST = 30, 60
+# The least share of a paragraph's breaks that a program would make or that a line in lower case follows.
+MIN_SHARE = 0.7
+_LINE = re.compile(r"(?P<prefix>[ \t]*(?:>[ \t]*)*)(?P<content>[^\n]*?)[ \t]*(?:\n|\Z)")
+_MARK = re.compile(r"(?:[-*+•–]|\d{1,3}[.)]|[a-zA-Z][.)]|\([a-zA-Z\d]{1,4}\))[ \t]")
+# Headings, tables, rules, fences, tags, comments, prompts of a shell, definitions of links and footnotes.
+_OWN_LINE = re.compile(r"#{1,6} |\||[-=*_~+`]{3,}|</?\w|<!|//|/\*|\$ |\.\. |:\w+:|\[[^\]\n]+\]:|[)}\]]")
+# "Key: value", a speaker, the header of a mail.
+_LABEL = re.compile(r"[*_]*[A-ZÀ-Þ\d][^\n:.!?]{0,39}:[*_]*(?:[ \t]|\Z)")
+_FENCE = re.compile(r"`{3}|~{3}")
+_ENDS_STATEMENT = re.compile(r"[.!?:;{}\\|。！？]\W{0,2}\Z")
+# For speed: a line of the least length before one that may continue it.
+_CANDIDATE = re.compile(rf"[^\n]{{{MIN_CONTINUED}}}\n[ \t>]*(?![-*+•–|#])\S")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    # Of the line without white space at its end.
+    width: int
+    content_start: int
+    content: str
+    depth: int
+
+    def continues(self, other: "_Line") -> bool:
+        """Whether this line may belong to the paragraph of the line before."""
+        return (
+            self.depth == other.depth
+            and bool(other.content.strip() and self.content.strip())
+            and not _OWN_LINE.match(other.content)
+            and not (_OWN_LINE.match(self.content) or _MARK.match(self.content) or _LABEL.match(self.content))
+        )
+
+
+def unwrapped(text: str, starts: Container[int] = ()) -> str:
+    """The text with spaces, as many, in place of the line breaks within its paragraphs and of the marks of
+    quoted lines behind them. `starts`: the positions of lines that begin something."""
+    if not _CANDIDATE.search(text):
+        return text
+    pieces: list[str] = []
+    position = 0
+    for before, line in _wrapped(_lines(text), starts):
+        end = before.start + before.width
+        pieces += [text[position:end], " " * (line.content_start - end)]
+        position = line.content_start
+    return "".join([*pieces, text[position:]])
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """The lines, those of fenced code as empty ones."""
+    fence = ""
+    for match in _LINE.finditer(text):
+        prefix, content = match["prefix"], match["content"]
+        mark = _FENCE.match(content)
+        if mark and (not fence or content.startswith(fence)):
+            fence = "" if fence else mark.group()
+        yield _Line(
+            match.start(),
+            len(prefix) + len(content),
+            match.end("prefix"),
+            "" if fence or mark else content,
+            prefix.count(">"),
+        )
+
+
+def _wrapped(lines: Iterator[_Line], starts: Container[int]) -> Iterator[tuple[_Line, _Line]]:
+    """Each line that a program wrapped, with the line that continues it."""
+    paragraph: list[_Line] = []
+    for line in lines:
+        if paragraph and not (
+            line.continues(paragraph[-1]) and line.start not in starts and line.content_start not in starts
+        ):
+            yield from _breaks(paragraph)
+            paragraph = []
+        paragraph.append(line)
+    yield from _breaks(paragraph)
+
+
+def _breaks(paragraph: Sequence[_Line]) -> Iterator[tuple[_Line, _Line]]:
+    width = max((line.width for line in paragraph), default=0)
+    pairs = list(pairwise(paragraph))
+    full = [before.width + 1 + len(line.content.split()[0]) > width for before, line in pairs]
+    goes_on = [
+        line.content[0].islower() and not _ENDS_STATEMENT.search(before.content) for before, line in pairs
+    ]
+    likely = sum(map(or_, full, goes_on))
+    is_wrapped = width >= (MIN_WIDTH if len(pairs) > 1 else MIN_FIRST) and likely >= MIN_SHARE * len(pairs)
+    for pair, is_full, is_lower in zip(pairs, full, goes_on, strict=True):
+        if (is_wrapped and (is_full or is_lower)) or (is_lower and pair[0].width >= MIN_CONTINUED):
+            yield pair

@@ -1,0 +1,62 @@
+"""Lines that a program wrapped are read as one; lines of their own stay."""
+
+import textwrap
+
+import pytest
+
+from shared.text.line_breaks import unwrapped
+from shared.text.sentences import sentences
+
+PARAGRAPH = (
+    "The kettle of the west wing holds eleven litres, and it is emptied each evening by the porter. Who "
+    "finds it warm calls 555 0199. Descaling needs citric acid, twenty grams a litre, and a rest of forty minutes; "
+    "stronger acids attack the seals, which were replaced in 2019 at a cost of 1,240 euros."
+)
+OWN_LINES = {
+    "verse": "The kettle sings upon the hob tonight,\nAnd all the porters gather round its glow,\n"
+    "The rain against the window falls like light\nAnd nobody remembers where to go.",
+    "address": "Kettle Works Ltd.\n12 Boiler Street\nLeeds LS1 4AB\nUnited Kingdom",
+    "items": "We serve in the hall of the west wing until nine in the evening:\n- black tea\n* green tea\n"
+    "1. coffee, which is made from beans that are roasted on the same day\n(a) cocoa\nb) water",
+    "labels": "Contact: the porter of the west wing, on weekdays from eight to four\nPhone: 555 0199\n"
+    "Mail of the porter: porter@kettles.example and also porters@kettles.example",
+    "speakers": "ANN: The kettle of the west wing has to be replaced before the winter comes\n"
+    "BOB LEE: And who is going to pay for it, since the budget of this year is spent",
+    "table": "| Kettle of the west wing, with its number and year | Litres |\n|---|---|\n| K-1, 2019 | 11 |",
+    "code": "```\nkettle = Kettle(litres=11, wing='west', porter='the evening porter')\nand porter\n```",
+    "headings": "The kettle of the west wing holds eleven litres and is emptied by the porter\n"
+    "===========================================================================\n## Descaling\ntwice a year",
+    "quotation": "The kettle of the west wing holds eleven litres and it is emptied by\n> the porter",
+    "paragraphs": "The kettle of the west wing holds eleven litres and it is emptied by\n\nthe porter",
+}
+
+
+@pytest.mark.parametrize("prefix", ["", "    ", "> ", "> > "])
+def test_wrapped_lines_are_one(subtests: pytest.Subtests, prefix: str):
+    for width in (62, 72, 80, 100):
+        with subtests.test(width=width):
+            text = textwrap.fill(PARAGRAPH, width, initial_indent=prefix, subsequent_indent=prefix)
+            joined = unwrapped(text)
+            assert "\n" not in joined
+            assert len(joined) == len(text)
+            assert " ".join(joined.removeprefix(prefix).split()) == PARAGRAPH
+            found = [" ".join(joined[item.start : item.end].split()) for item in sentences(text)]
+            wanted = [PARAGRAPH[item.start : item.end] for item in sentences(PARAGRAPH)]
+            assert [one.removeprefix(prefix) for one in found] == wanted
+
+
+def test_an_item_goes_on_in_the_lines_below_it():
+    text = textwrap.fill(f"- {PARAGRAPH}", 72, subsequent_indent="  ")
+    assert unwrapped(f"{text}\n- Tea") == f"{unwrapped(text)}\n- Tea"
+    assert "\n" not in unwrapped(text)
+
+
+@pytest.mark.parametrize("kind", OWN_LINES)
+def test_lines_of_their_own_stay(kind: str):
+    assert unwrapped(OWN_LINES[kind]) == OWN_LINES[kind]
+
+
+def test_a_line_that_begins_something_is_never_joined():
+    text = textwrap.fill(PARAGRAPH, 72)
+    second = text.index("\n") + 1
+    assert unwrapped(text, {second}).count("\n") == 1
