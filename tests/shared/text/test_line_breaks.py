@@ -9,8 +9,8 @@ from shared.text.sentences import sentences
 
 PARAGRAPH = (
     "The kettle of the west wing holds eleven litres, and it is emptied each evening by the porter. Who "
-    "finds it warm calls 555 0199. Descaling needs citric acid, twenty grams a litre, and a rest of forty minutes; "
-    "stronger acids attack the seals, which were replaced in 2019 at a cost of 1,240 euros."
+    "finds it warm calls 555 0199. Descaling needs citric acid, twenty grams a litre, and a rest of forty "
+    "minutes; stronger acids attack the seals, which were replaced in 2019 at a cost of 1,240 euros."
 )
 OWN_LINES = {
     "verse": "The kettle sings upon the hob tonight,\nAnd all the porters gather round its glow,\n"
