@@ -34,7 +34,7 @@ from shared.generation.generators import Generation, GenerationRequest, Generato
 from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.prompt import DEFAULT_SAMPLING, chat_request
 from shared.generation.refusal_texts import missing_note
-from shared.generation.unmentioned_word import unmentioned_word
+from shared.generation.unmentioned_word import replaced_word, unmentioned_word
 from shared.models.query_embedding_cache import CACHE_SECONDS, embed_query
 from shared.models.reranking import Reranker, rerank
 from shared.retrieval.chunk_search import has_identifier, match, match_with_judged, widen
@@ -239,6 +239,8 @@ def judge_draft(
         return after_abstention(judgement, is_extractive=draft.model == EXTRACTIVE)
     if draft.model == EXTRACTIVE:
         judgement = after_conflict(judgement) if draft.has_conflict else judgement
+        if other := replaced_word(question, draft):
+            return after_unmentioned(judgement, other, names_another=True)
         # A hint at medium that has no other.
         is_unexplained = judgement.confidence is Confidence.MEDIUM and not judgement.missing
         word = unmentioned_word(question, draft, matches) if is_unexplained else None

@@ -242,10 +242,12 @@ def after_check(judgement: Judgement, unsupported: tuple[str, ...]) -> Judgement
     return replace(_at_most_medium(judgement, reason), unsupported=unsupported)
 
 
-def after_unmentioned(judgement: Judgement, word: str) -> Judgement:
-    """The judgement where the sentences of an extracted answer do not mention a noun of the question. Its
-    level stays."""
+def after_unmentioned(judgement: Judgement, word: str, *, names_another: bool = False) -> Judgement:
+    """The judgement where the sentences of an extracted answer do not mention a word of the question. Its
+    level stays, unless they name another thing of the kind, such as another year: medium at most."""
     reason = f"The sentences quoted do not mention {word}."
+    if names_another:
+        return _at_most_medium(judgement, reason)
     return replace(judgement, because=(*judgement.because, reason))
 
 

@@ -101,9 +101,10 @@ def has_withdrawal(text: str, match: Match, others: Sequence[tuple[str, Match]])
     )
 
 
-def has_value(text: str) -> bool:
-    tokens = _tokens(text)
-    return any(_is_value(tokens, position) for position in range(len(tokens)))
+def has_value(text: str, question: str) -> bool:
+    """Whether the text has a number or a date that the question does not have."""
+    tokens, asked = _tokens(text), value_tokens(question)
+    return any(_is_value(tokens, position) and token not in asked for position, token in enumerate(tokens))
 
 
 def value_tokens(text: str) -> set[str]:

@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
+from pathlib import Path
 
 from shared.generation.grounding.markup import without_tags
 from shared.text.line_breaks import unwrapped
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
-from shared.text.word_lists import word_sets
+from shared.text.word_lists import read_toml, word_sets
 
 # A row of more cells shows only those whose columns the question names, if it names any.
 MAX_CELLS = 4
@@ -20,6 +22,10 @@ _INDENT = re.compile(r"[ \t]*(?:>[ \t]*)*")
 _BULLET = re.compile(r"[-*+•–][ \t]+(?:\[[ xX]\][ \t]+)?")
 _NUMBERED = re.compile(r"\d{1,2}[.)][ \t]+")
 _RULE = re.compile(r"[|\s]*:?-{2,}[-:|\s]*")
+# Below a heading of Markdown or reStructuredText.
+_UNDERLINE = re.compile(r"([-=~^\"'*+#:])\1{2,}\s*")
+# Directives and fields of reStructuredText, targets of links.
+_NO_TEXT = re.compile(r"\.\. [\w-]+::|:[\w-]+:(?!`)|\[[^\]\n]+\]:\s")
 # Key and value are no sentences.
 _FACT = re.compile(r"[*_]*(\w[^:|.?!\n]{0,39})[*_]*:[*_]*[ \t]+\S.{0,80}(?<![.?!])")
 # Headers of mails, in common languages.
@@ -36,7 +42,11 @@ _MARKUP = re.compile(
     r"|\*{2,3}"
     r"|(?<!\w)_{1,3}(?=\w)|(?<=[\w.!,;:])_{1,3}(?!\w)|(?<![\w*])\*(?=[^\s*])(?P<emphasis>[^*\n]+)(?<=\S)\*(?!\w)"
 )
-_PRONOUNS = word_sets(__file__)["pronouns"]
+_WORDS = word_sets(__file__)
+_PRONOUNS = _WORDS["pronouns"]
+# Where the words of a sentence on its own document stand.
+_FIRST_WORDS = 10
+_REFERENCES = frozenset(read_toml(Path(__file__).with_name("words.toml"))["passage_statements"]["references"])
 
 
 class StatementKind(Enum):
@@ -70,6 +80,17 @@ def begins_with_pronoun(text: str, words: int = 1) -> bool:
     return any(word.casefold() in _PRONOUNS for word in re.findall(r"\w+", text)[:words])
 
 
+def _is_about_the_text(text: str) -> bool:
+    """Whether a sentence only says what its text shows: "This page describes ...", "The diagram below"."""
+    words = {word.casefold() for word in re.findall(r"\w+", text)[:_FIRST_WORDS]}
+    return all(not words.isdisjoint(_WORDS[name]) for name in ("texts", "pointing", "shows"))
+
+
+def _names_other_texts(heading: str) -> bool:
+    """Whether what stands below the heading are references: "See also", "Next steps"."""
+    return " ".join(re.findall(r"\w+", heading.casefold())) in _REFERENCES
+
+
 def without_markup(text: str) -> str:
     """The text without the marks of Markdown and HTML: the words of links, code without ticks."""
     shown = _MARKUP.sub(
@@ -91,6 +112,12 @@ def statements(
     header = _cells(before) if is_in_table else [""]
     heading = without_markup(_HEADING.sub("", before)) if before and not is_in_table else section
     introduction = ""
+    # Of the lines directly below.
+    next_lines = {
+        number: line
+        for number, ((start, above), (below, line)) in enumerate(pairwise(lines))
+        if start + len(above) + 1 == below
+    }
     for number, (start, whole_line) in enumerate(lines):
         indent = len(_INDENT.match(whole_line)[0])  # type: ignore[index]
         begin, line = start + indent, whole_line[indent:].rstrip()
@@ -102,8 +129,11 @@ def statements(
                 yield Statement(_closed(row), begin, begin + len(line), above, StatementKind.ROW, columns)
             continue
         header = [""]
-        if hashes := _HEADING.match(line):
-            heading, introduction = without_markup(line[hashes.end() :]), ""
+        hashes = _HEADING.match(line)
+        if hashes or _UNDERLINE.fullmatch(next_lines.get(number, "")):
+            heading, introduction = without_markup(line[hashes.end() if hashes else 0 :]), ""
+            continue
+        if _NO_TEXT.match(line) or _names_other_texts(heading):
             continue
         bullet = _BULLET.match(line)
         marker = bullet or _NUMBERED.match(line)
@@ -126,7 +156,7 @@ def statements(
                 heading = heading if place_in_line else shown
             elif shown.endswith(":"):
                 introduction = shown[:-1]
-            elif len(content_words(_SPEAKER.sub("", shown))) >= MIN_WORDS:
+            elif len(content_words(_SPEAKER.sub("", shown))) >= MIN_WORDS and not _is_about_the_text(shown):
                 yield Statement(shown, begin + item.start, begin + item.end, heading, StatementKind.SENTENCE)
 
 

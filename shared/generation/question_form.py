@@ -14,8 +14,10 @@ _WORD = re.compile(r"[\w-]+")
 _DIGIT = re.compile(r"\d")
 # Not a number alone.
 _IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
+# A year, a quarter, or a number with parts.
+_VERSION = re.compile(r"(?:19|20)\d\d|q[1-4]|v?\d+(?:\.\d+)+")
 _WORDS = word_sets(__file__)
-_QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"]
+_QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"] | _WORDS["name"]
 _PART_WORDS = _QUESTION_WORDS | _WORDS["reason"] | _WORDS["part"]
 MAX_PARTS = 3
 
@@ -23,14 +25,15 @@ MAX_PARTS = 3
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
     """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it asks
-    for a `value` (a number or a time), a reason, yes or no, `several` things or a way, `something` (one thing
-    or several), or has a `superlative`. `words_of_parts`: the stems of each of the questions that "and"
-    joins."""
+    for a `value` (a number or a time), a `name` (who, where), a reason, yes or no, `several` things or a way,
+    `something` (one thing or several), or has a `superlative`. `words_of_parts`: the stems of each of the
+    questions that "and" joins."""
 
     text: str
     words: frozenset[str]
     names: frozenset[str]
     value: bool
+    name: bool
     reason: bool
     yes_or_no: bool
     several: bool
@@ -50,6 +53,7 @@ class QuestionForm:
             if first == "how"
             else second not in _WORDS["quantities"]
         )
+        asks_value = is_which and not _WORDS["value_nouns"].isdisjoint(_WORD.findall(text.casefold())[1:5])
         is_plural = len(second) > 3 and second.endswith("s") and not second.endswith("ss")
         # The first word has a capital in any case.
         names = content_words(
@@ -59,7 +63,8 @@ class QuestionForm:
             text,
             words,
             names | {word for word in words if names_one_thing(word)},
-            value=first in _WORDS["value"] or (is_how and not is_way),
+            value=first in _WORDS["value"] or (is_how and not is_way) or asks_value,
+            name=first in _WORDS["name"],
             reason=has_word(text, "reason"),
             yes_or_no=any(word in _WORDS["yes_or_no"] for word in _WORD.findall(text.casefold())[:1]),
             several=is_way
@@ -76,13 +81,18 @@ class QuestionForm:
         """Of how many questions it consists."""
         return len(self.words_of_parts)
 
-    def names_sibling_in(self, words: frozenset[str]) -> bool:
-        """Whether the words have, instead of an identifier of the question, another of its form: E-17, not
-        E-55."""
-        forms = {_form(word) for word in words if names_one_thing(word)}
-        return any(
-            name not in words and _form(name) in forms for name in self.names if _IDENTIFIER.search(name)
+    def replaced_in(self, words: frozenset[str], context: frozenset[str] = frozenset()) -> str | None:
+        """The identifier, year or version of the question instead of which the words have another of its
+        form: E-17, not E-55; 2023, not 2024. None for one that the context has."""
+        forms = {_form(word) for word in words if names_one_thing(word) or _VERSION.fullmatch(word)}
+        replaced = (
+            name
+            for name in sorted(self.names | self.words)
+            if (_IDENTIFIER.search(name) or _VERSION.fullmatch(name))
+            and name not in words | context
+            and _form(name) in forms
         )
+        return next(replaced, None)
 
 
 def _parts(text: str) -> list[str]:

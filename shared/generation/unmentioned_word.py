@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from shared.generation.confidence_features import is_other_language
+from shared.generation.question_form import QuestionForm
 from shared.text.function_words import FUNCTION_WORDS, STOPWORDS
 from shared.text.language_detection import language_of
 from shared.text.stemming import LETTERS, WORDS, content_words, is_unspaced, stem
@@ -22,6 +23,15 @@ MIN_SHARE = 0.5
 MAX_WORDS = 60
 # An inflected form differs in its last letters: bus and buses, city and cities.
 MIN_PREFIX, MAX_SUFFIX = 3, 3
+
+
+def replaced_word(question: str, draft: GeneratedText) -> str | None:
+    """The identifier, year or version of the question in whose place the answer's sentences have another."""
+    words = content_words(" ".join(sentence.text for sentence in draft.sentences))
+    titles = (f"{sentence.match.title} {sentence.match.section_title}" for sentence in draft.sentences)
+    name = QuestionForm.of(question).replaced_in(words, content_words(" ".join(titles)))
+    written = (word for word in WORDS.findall(question) if name in content_words(word))
+    return next(written, name) if name else None
 
 
 def unmentioned_word(question: str, draft: GeneratedText, matches: Sequence[Match]) -> str | None:

@@ -13,6 +13,7 @@ from shared.errors import EmbeddingQuotaExceeded
 from shared.generation.conflicting_values import has_value, is_newer_version, names_version
 from shared.generation.extractive import weights
 from shared.generation.extractive.candidates import Candidates, after_heading, context_words
+from shared.generation.grounding.proper_names import names_in
 from shared.generation.passage_statements import Statement
 from shared.generation.question_form import QuestionForm
 from shared.models.embedding_roles import Role, Roles, each_role
@@ -55,20 +56,33 @@ def score(form: QuestionForm, candidates: Candidates, embed: Embed, vector: list
         shares = dict.fromkeys(context, weights.SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
         return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
 
-    def share(sentence: ExtractedSentence) -> float:
-        lacks_value = form.value and not has_value(sentence.text)
-        return (weights.SHARE_OF_SIBLING if form.names_sibling_in(sentence.words) else 1.0) * (
-            weights.SHARE_WITHOUT_VALUE if lacks_value else 1.0
+    def share(sentence: ExtractedSentence, item: Statement) -> float:
+        context = context_words(sentence, item)
+        lacks_value = form.value and not has_value(sentence.text, form.text)
+        lacks_name = form.name and form.names.issuperset(content_words(" ".join(names_in(sentence.text))))
+        tells_nothing = not form.yes_or_no and sentence.words <= form.words | context
+        return math.prod(
+            factor
+            for factor, applies in (
+                (weights.SHARE_OF_SIBLING, form.replaced_in(sentence.words, context)),
+                (weights.SHARE_WITHOUT_VALUE, lacks_value),
+                (weights.SHARE_WITHOUT_NAME, lacks_name),
+                (weights.SHARE_OF_NOTHING_NEW, tells_nothing),
+            )
+            if applies
         )
 
     if vector is None or vectors is None:
-        return {sentence: share(sentence) * coverage(sentence, item) for sentence, item in candidates.items()}
+        return {
+            sentence: share(sentence, item) * coverage(sentence, item)
+            for sentence, item in candidates.items()
+        }
 
     def similarity(other: Sequence[float]) -> float:
         return sum(a * b for a, b in zip(vector, other, strict=True))
 
     return {
-        sentence: share(sentence)
+        sentence: share(sentence, item)
         * (weights.SIMILARITY_WEIGHT * similarity(other) + weights.WORD_WEIGHT * coverage(sentence, item))
         for (sentence, item), other in zip(candidates.items(), vectors, strict=True)
     }

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.generation.passage_statements import StatementKind, statements, without_markup
+from shared.text.line_breaks import unwrapped
 from tests.shared.examples import match
 
 LINES = st.lists(
@@ -21,11 +22,11 @@ def texts_and_kinds(text: str, question: str = "") -> list[tuple[str, StatementK
 
 
 @given(LINES.map("\n".join) | st.text(max_size=200))
-def test_places_are_ordered_disjoint_and_within_a_line(text: str):
+def test_places_are_ordered_disjoint_and_within_a_paragraph(text: str):
     end = 0
     for item in statements(text, "en", frozenset()):
         assert end <= item.start < item.end <= len(text)
-        assert "\n" not in text[item.start : item.end]
+        assert "\n" not in unwrapped(text)[item.start : item.end]
         end = item.end
 
 
@@ -106,3 +107,32 @@ def test_a_passage_continues_its_table_its_answer_and_its_section():
     question = match(location={"header": "**When does it open?**"}).header
     (sentence,) = statements("The depot opens at 08:00 on weekdays.", "en", frozenset(), before=question)
     assert sentence.heading == "When does it open?"
+
+
+def test_a_statement_goes_on_in_the_next_line():
+    text = (
+        "- The kettle of the west wing holds eleven litres, and a porter\n  empties it daily.\n- Tea is free."
+    )
+    first, second = statements(text, "en", frozenset())
+    assert first.text == "The kettle of the west wing holds eleven litres, and a porter empties it daily."
+    assert text[first.start : first.end].endswith("empties it daily.")
+    assert second.text == "Tea is free."
+
+
+def test_underlined_lines_are_headings():
+    text = "The west wing\n=====\nIt has a kettle of blue steel.\n\nThe porter\n----\nHe empties the kettle daily."
+    assert [(item.heading, item.text) for item in statements(text, "en", frozenset())] == [
+        ("The west wing", "It has a kettle of blue steel."),
+        ("The porter", "He empties the kettle daily."),
+    ]
+
+
+def test_what_only_points_at_other_texts_is_no_statement():
+    text = (
+        "The following diagram shows the kettle of the wing.\nThis page describes the kettle of the wing.\n"
+        "Diese Seite beschreibt den Kessel.\n.. image:: kettle.png\n:alt: A kettle of the west wing\n"
+        "[kettle]: https://kettles.example/the-west-wing\nThe kettle of the wing shows the time.\n"
+        "## See also\nThe history of the west wing\n## Porter\nThe porter empties the kettle."
+    )
+    found = [item.text for item in statements(text, "en", frozenset())]
+    assert found == ["The kettle of the wing shows the time.", "The porter empties the kettle."]
