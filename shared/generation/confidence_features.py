@@ -19,6 +19,7 @@ from shared.generation.grounding.facts import forms_within_ranges
 from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.sentence_support import assertion_of
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
+from shared.generation.other_spellings import counts, is_written
 from shared.text.function_words import FUNCTION_WORDS
 from shared.text.language_detection import clear_language_of, language_of
 from shared.text.stemming import WORDS, content_words, stems
@@ -29,6 +30,8 @@ COVERAGE_WEIGHT = 0.5
 # A passage with fewer function words of a language may be a table or code, and a question with one may be
 # "die cast tolerance".
 WORDS_OF_LANGUAGE, WORDS_OF_QUESTION = 4, 2
+# A shorter one before a period is an abbreviation, as in "St. Louis".
+MIN_NAME = 3
 # The line between the header of a table and its rows.
 BEFORE_ROWS = re.compile(r"\s*\|[\s:|]*-")
 
@@ -143,24 +146,29 @@ def _missing(question: str, passages: EvidencePassages) -> tuple[str, ...]:
         for name in assertion.names
         if name not in passages.names and not content_stems([name]) <= passages.stems
     }
-    return tuple(dict.fromkeys([*(fact.text for fact in facts), *_as_written(names, question)]))
+    missing = dict.fromkeys([*(fact.text for fact in facts), *_as_written(names, question)])
+    texts = [f"{passage.match.title}\n{passage.text}" for passage in passages.all]
+    return tuple(
+        name
+        for name in missing
+        if not (counts(name, question) or any(is_written(name, text) for text in texts))
+    )
 
 
 def _as_written(names: Set[str], question: str) -> Iterator[str]:
-    """The names as the question writes them, neighbours as one: "Christmas Eve"."""
-    end = -1
-    run: list[str] = []
+    """The names as the question writes them, neighbours as one: "Christmas Eve", "Wi-Fi"."""
+    start = end = -1
     for word in WORD.finditer(question):
         text = POSSESSIVE.sub("", word.group())
-        if names.isdisjoint((text.casefold(), word.group().casefold())):
+        is_short = len(text) < MIN_NAME and question[word.end() :].startswith(".")
+        if is_short or names.isdisjoint((text.casefold(), word.group().casefold())):
             continue
-        if run and question[end : word.start()] != " ":
-            yield " ".join(run)
-            run = []
-        run.append(text)
-        end = word.end()
-    if run:
-        yield " ".join(run)
+        if start >= 0 and question[end : word.start()] not in (" ", "-"):
+            yield question[start:end]
+            start = -1
+        start, end = word.start() if start < 0 else start, word.start() + len(text)
+    if start >= 0:
+        yield question[start:end]
 
 
 def _has_withdrawal(words: frozenset[str], best: Match | None, passages: EvidencePassages) -> bool:

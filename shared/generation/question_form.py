@@ -16,6 +16,13 @@ _DIGIT = re.compile(r"\d")
 _IDENTIFIER = re.compile(r"(?=.*\d)[^\W\d_]")
 # A year, a quarter, or a number with parts.
 _VERSION = re.compile(r"(?:19|20)\d\d|q[1-4]|v?\d+(?:\.\d+)+")
+# A relative clause behind a noun, in English, German, French and Spanish.
+_NESTED = re.compile(
+    r"\b(?:the|an?|this|those) (?:[\w-]+ ){1,3}(?:(?:in|of|to|for|by) )?(?:where|whom?|whose|that|which) "
+    r"|\w, (?:(?:in|an|auf|aus|bei|mit|von|zu|für) )?(?:der|die|das|dem|den|dessen|deren|denen|wo) "
+    r"|\w (?:où|dont|donde|cuy[oa]s?) ",
+    re.IGNORECASE,
+)
 _WORDS = word_sets(__file__)
 _QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"] | _WORDS["name"]
 _PART_WORDS = _QUESTION_WORDS | _WORDS["reason"] | _WORDS["part"]
@@ -26,8 +33,8 @@ MAX_PARTS = 3
 class QuestionForm:
     """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it asks
     for a `value` (a number or a time), a `name` (who, where), a reason, yes or no, `several` things or a way,
-    `something` (one thing or several), or has a `superlative`. `words_of_parts`: the stems of each of the
-    questions that "and" joins."""
+    `something` (one thing or several), or has a `superlative` or a `nested` description of what it asks about
+    ("the state where ..."). `words_of_parts`: the stems of each of the questions that "and" joins."""
 
     text: str
     words: frozenset[str]
@@ -38,6 +45,7 @@ class QuestionForm:
     yes_or_no: bool
     several: bool
     superlative: bool
+    nested: bool
     something: bool
     words_of_parts: tuple[frozenset[str], ...]
 
@@ -71,6 +79,7 @@ class QuestionForm:
             or first in _WORDS["several"]
             or (is_which and (second == "are" or (is_plural and second not in _WORDS["yes_or_no"]))),
             superlative=has_word(text, "superlative"),
+            nested=_NESTED.search(text) is not None,
             # Also words without a question mark, as in "partner api endpoints".
             something=is_which or not text.rstrip().endswith(("?", "？")),
             words_of_parts=tuple(map(content_words, _parts(text))),

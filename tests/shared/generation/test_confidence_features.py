@@ -171,3 +171,26 @@ def test_the_relevance_is_the_reranker_s_best():
 )
 def test_a_match_is_in_another_language_where_both_are_clear(question: str, text: str, expected: bool):
     assert features_of(question, [match(text, similarity=0.6)]).is_other_language is expected
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How many people live in the United States?", "The USA has 300 million people."),
+        ("What does the EU say?", "The rules of the European Union say no."),
+        ("Who signed PPR 9087?", "PPR-9087 was signed by Lee."),
+        ("Who may file 1040NR-EZ?", "Form 1040NR/1040NR-EZ is filed by others."),
+        ("How do I use Wi-Fi?", "Use the WiFi as shown."),
+        ("Where is São Paulo?", "Sao Paulo is in Brazil."),
+        ("What is new in iOS17?", "iOS 17 has another clock."),
+        ("What are 3 reasons for the delay?", "Rain, wind and snow delayed it."),
+    ],
+)
+def test_another_spelling_is_not_missing(question: str, text: str):
+    assert features_of(question, [match(text)]).missing == ()
+
+
+def test_a_similar_number_or_name_is_missing():
+    assert features_of("Is level 5 allowed?", [match("Level 5.3 is allowed, and 15 too.")]).missing == ("5",)
+    assert features_of("What does the EU say?", [match("Each unit says no.")]).missing == ("EU",)
+    assert features_of("What happened after 3 days?", [match("It rained.")]).missing == ("3 days",)
