@@ -4,7 +4,7 @@ import pytest
 
 from shared.generation.cited_documents import cite
 from shared.generation.extractive.answer import extract
-from shared.generation.unmentioned_word import unmentioned_word
+from shared.generation.unmentioned_word import replaced_word, unmentioned_word
 from shared.types import GeneratedText
 from tests.shared.examples import match
 
@@ -48,3 +48,24 @@ def test_of_two_nouns_the_one_in_fewer_passages_is_named():
 
 def test_a_model_s_answer_has_no_quoted_sentences():
     assert unmentioned_word("What is the wind limit of the ferry?", GeneratedText(WAVES, "m"), []) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "word"),
+    [
+        ("What did the ferry cost in 2024?", "In 2023 the ferry cost 900 euros.", "2024"),
+        ("What did the ferry cost in 2024?", "In 2023 the ferry cost 900 euros, in 2024 it cost 950.", None),
+        ("What is new in version 2.9.4?", "Version 2.9.3 has a new timetable of the ferry.", "2.9.4"),
+        ("What is new on the E-55?", "New on the E-17 is a ferry.", "E-55"),
+        ("What did the ferry cost in 2024?", "The ferry cost 900 euros.", None),
+    ],
+)
+def test_another_year_or_version_in_the_place_of_the_question_s_is_named(
+    question: str, text: str, word: str | None
+):
+    passage = match(text, "Timetable")
+    draft = extract(question, [passage], cite([passage]), lambda texts, _: [[0.1] for _ in texts])
+    assert replaced_word(question, draft) == word
+    titled = match(text, f"Timetable {word}")
+    draft = extract(question, [titled], cite([titled]), lambda texts, _: [[0.1] for _ in texts])
+    assert replaced_word(question, draft) is None
