@@ -23,6 +23,7 @@ import httpx
 import psycopg
 from rich.console import Console
 
+from bench.figures import read_lines
 from bench.labelled_sets import temporary_services
 from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, principals_of
@@ -60,7 +61,9 @@ def main() -> int:
     console = Console()
     dataset = arguments.dataset.resolve()
     handbook = BIKES if dataset == DATASET else dataset
-    questions = [line for folder in {dataset: 0, handbook: 0} for line in _lines(folder / "queries.jsonl")]
+    questions = [
+        line for folder in {dataset: 0, handbook: 0} for line in read_lines(folder / "queries.jsonl")
+    ]
     with temporary_services() as (stack, services):
         _add_merrow(stack)
         principal = principals_of(stack)
@@ -210,7 +213,7 @@ def _add_merrow(stack: Stack) -> None:
 
 
 def _ingest_handbook(services: Services, principal: Authorise, dataset: Path) -> None:
-    for line in _lines(dataset / "corpus.jsonl"):
+    for line in read_lines(dataset / "corpus.jsonl"):
         about = line["meta"]
         date = about.get("date")
         document = NewDocument(
@@ -223,10 +226,6 @@ def _ingest_handbook(services: Services, principal: Authorise, dataset: Path) ->
             occurred_at=datetime.fromisoformat(f"{date}T00:00:00+00:00") if date else None,
         )
         ingest(services.database, services.embedder, principal("hugo@merrow.example"), document)
-
-
-def _lines(path: Path) -> list[Line]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ corpus of these rankings. Means go to bench/results/graph.jsonl; differences hav
 interval.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.figures import Figure
+from bench.figures import Figure, replace_lines
 from bench.labelled_sets import IngestedSet, judged
 from bench.ranking import Difference, by_best_chunk, difference, measures, recalls
 from shared import pipeline
@@ -236,12 +235,4 @@ def _difference_text(one: CorpusRuns, ours: str, method: str, name: str) -> str 
 def write(measured: Sequence[CorpusRuns], path: Path = RESULTS) -> None:
     """Replaces the earlier lines of the same sets."""
     sets = {one.name for one in measured}
-    remaining = [line for line in results(path) if line["set"] not in sets]
-    summary = [line for one in measured for line in lines(one)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in [*remaining, *summary]))
-
-
-def results(path: Path = RESULTS) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    replace_lines(path, (line for one in measured for line in lines(one)), lambda line: line["set"] in sets)

@@ -6,7 +6,6 @@ hybrid search. The baseline is BM25 (bm25s with its defaults) over whole documen
 bench/results/quality.jsonl; measures with a goal, with the paired bootstrap's interval, are figures.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from bench.baseline_bm25 import bm25
-from bench.figures import Figure
+from bench.figures import Figure, replace_lines
 from bench.labelled_sets import IngestedSet, judged
 from bench.ranking import Difference, by_best_chunk, difference, measures
 from shared import pipeline
@@ -164,12 +163,4 @@ def lines(ingested: IngestedSet, labelled_set: LabelledSet, runs: Runs) -> list[
 def write(measured: Sequence[Mapping[str, Any]]) -> None:
     """Replaces the earlier lines of the same sets and methods. Lines of other rerankers remain."""
     replaced = {(line["set"], line["search"]) for line in measured}
-    remaining = [line for line in results() if (line["set"], line["search"]) not in replaced]
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("".join(json.dumps(line) + "\n" for line in [*remaining, *measured]))
-
-
-def results() -> list[dict[str, Any]]:
-    if not RESULTS.exists():
-        return []
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    replace_lines(RESULTS, measured, lambda line: (line["set"], line["search"]) in replaced)

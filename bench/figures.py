@@ -1,11 +1,11 @@
-"""Measured figures: their records in bench/results.jsonl (one object per line), and tables of them."""
+"""Measured figures: their records (files with one object per line), and tables of them."""
 
 import json
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -46,8 +46,10 @@ class Figure:
 
 def machine() -> dict[str, Any]:
     """What it was measured on."""
+    processors = Path("/proc/cpuinfo")
+    lines = processors.read_text().splitlines() if processors.exists() else []
     model = next(
-        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
         platform.processor(),
     )
     commit = subprocess.run(
@@ -65,13 +67,6 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
-
-
 def record(
     part: str, about: dict[str, Any], figures: list[Figure], labelled_sets: Collection[str] = ()
 ) -> None:
@@ -84,12 +79,21 @@ def record(
             return False
         return not labelled_sets or result["name"] in names or bool(of_sets.search(result["name"]))
 
-    other_lines = [line for line in _lines(str(RESULTS)) if not is_replaced(json.loads(line))]
-    own = [
-        json.dumps({"part": part, **_rounded(figure), "holds": figure.holds, "machine": about})
-        for figure in figures
-    ]
-    RESULTS.write_text("\n".join([*other_lines, *own]) + "\n")
+    own = [{"part": part, **_rounded(figure), "holds": figure.holds, "machine": about} for figure in figures]
+    replace_lines(RESULTS, own, is_replaced)
+
+
+def replace_lines(
+    path: Path, lines: Iterable[Mapping[str, Any]], is_replaced: Callable[[dict[str, Any]], bool]
+) -> None:
+    """Append the lines, and remove those that they replace."""
+    remaining = [line for line in read_lines(path) if not is_replaced(line)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*remaining, *lines]))
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of results; none without the file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def _rounded(figure: Figure) -> dict[str, Any]:
@@ -101,7 +105,7 @@ def _rounded(figure: Figure) -> dict[str, Any]:
 
 def results(part: str) -> list[dict[str, Any]]:
     """The latest results of a part."""
-    return [result for result in map(json.loads, _lines(str(RESULTS))) if result["part"] == part]
+    return [result for result in read_lines(RESULTS) if result["part"] == part]
 
 
 def values(part: str) -> dict[str, float]:
@@ -109,18 +113,29 @@ def values(part: str) -> dict[str, float]:
     return {result["name"]: result["value"] for result in results(part)}
 
 
-def markdown(part: str) -> list[str]:
-    """The results of a part as docs/benchmarks.md shows them, a row a figure."""
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown; none without rows."""
+    lines = [f"| {' | '.join(row)} |".replace("  ", " ") for row in rows]
+    return (
+        [f"| {' | '.join(columns)} |".replace("  ", " "), "|---" * len(columns) + "|", *lines]
+        if lines
+        else []
+    )
+
+
+VERDICTS = {True: "holds", False: "**falls short**", None: ""}
+
+
+def markdown(*parts: str) -> list[str]:
+    """The results of these parts as docs/benchmarks.md shows them, a row a figure."""
     rows = []
-    for result in results(part):
+    for result in (result for part in parts for result in results(part)):
         figure = Figure(**{name: result[name] for name in ("name", "value", "unit", "baseline", "goal")})
         beside = "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip()
         ratio = "" if figure.baseline is None else f"{figure.compared:.2f}"
-        verdict = {True: "holds", False: "**falls short**", None: ""}[figure.holds]
         value = f"{figure.value:g} {figure.unit}".strip()
-        cells = (figure.name, value, beside, ratio, figure.goal or "", verdict)
-        rows.append(f"| {' | '.join(cells)} |".replace("  ", " "))
-    return rows
+        rows.append((figure.name, value, beside, ratio, figure.goal or "", VERDICTS[figure.holds]))
+    return markdown_table(("figure", "value", "beside", "ratio", "goal", ""), rows)
 
 
 def print_table(part: str, figures: list[Figure], console: Console) -> None:

@@ -34,6 +34,9 @@ from local.child_processes import free_port, is_responding, start, wait_until_re
 OURS, LANGCHAIN, LLAMA_INDEX, TEXTBOOK = request_path.OURS, "LangChain", "LlamaIndex", "match_documents"
 PEERS = (LANGCHAIN, LLAMA_INDEX, TEXTBOOK)
 WITH_INDEX = ", index on the org"
+# Of the published figures.
+SIZES = ("50,000 chunks", "3,000 chunks", "100 chunks")
+SYSTEMS = [OURS, *(f"{name}{suffix}" for name in PEERS for suffix in ("", WITH_INDEX))]
 ENVIRONMENT, REQUIREMENTS = ROOT / ".venv-peers", Path(__file__).parent / "peers.txt"
 QUESTIONS, ROUNDS = 60, 2
 # Documents of one chunk that each system adds, so many a request, for an org of their own.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from bench import eval_graph
 from bench.eval_graph import AUTO, GRAPH, HYBRID, SMALL, WHOLE, CorpusRuns, Run
+from bench.figures import read_lines
 from bench.ranking import recalls
 from shared.calibration.labelled_sets import Item, LabelledSet
 
@@ -71,7 +72,7 @@ def test_new_results_replace_results_of_the_same_set(tmp_path: Path):
     path = tmp_path / "graph.jsonl"
     eval_graph.write([measured(WHOLE)], path)
     eval_graph.write([measured(SMALL), measured(WHOLE)], path)
-    lines = eval_graph.results(path)
+    lines = read_lines(path)
     assert [(line["corpus"], line["search"]) for line in lines] == [
         (SMALL, HYBRID), (SMALL, GRAPH), (SMALL, AUTO), (SMALL, "theirs"),
         (WHOLE, HYBRID), (WHOLE, GRAPH), (WHOLE, AUTO),
