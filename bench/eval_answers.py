@@ -14,6 +14,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,10 @@ import httpx
 import psycopg
 from rich.console import Console
 
+from bench.bench_stack import temporary_stack
 from bench.figures import read_lines
-from bench.labelled_sets import temporary_services
 from local.demo_corpus import ORGS
-from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, principals_of
+from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
 from shared.calibration.first_calibration import SHIPPED
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
@@ -64,7 +65,7 @@ def main() -> int:
     questions = [
         line for folder in {dataset: 0, handbook: 0} for line in read_lines(folder / "queries.jsonl")
     ]
-    with temporary_services() as (stack, services):
+    with temporary_stack() as stack, closing(make_services(stack)) as services:
         _add_merrow(stack)
         principal = principals_of(stack)
         ingest_files(services, demo_files(), principal, console)

@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.figures import markdown_table, replace_lines
+from bench.figures import markdown_table, print_lines, replace_lines
 from bench.labelled_sets import IngestedSet, ingest_set
 from local.demo_corpus import CORPUS, read_file
 from shared import pipeline
@@ -44,7 +44,7 @@ def main() -> None:
     with ingest_set(sets["en"], console) as ingested:
         lines = measure(ingested, sets)
     replace_lines(RESULTS, lines, lambda line: line["model"] == lines[0]["model"])
-    console.print("\n".join(rows(lines)), markup=False, highlight=False, soft_wrap=True)
+    print_lines(rows(lines), console)
 
 
 def labelled_set(language: str) -> LabelledSet:
@@ -117,7 +117,7 @@ def hits(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:
 def documents(ingested: IngestedSet, text: str, mode: Mode) -> list[str]:
     """Names of the documents in the order of their best passages."""
     matches = pipeline.search(ingested.services, ingested.reader, Query(text, PASSAGES, mode=mode)).matches
-    return list(dict.fromkeys(ingested.names[match.document_id] for match in matches))
+    return ingested.ranking(matches)
 
 
 def judged(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:

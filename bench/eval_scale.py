@@ -19,7 +19,7 @@ from zlib import crc32
 
 from rich.console import Console
 
-from bench.figures import markdown_table
+from bench.figures import markdown_table, print_lines
 from bench.labelled_sets import ingest_set
 from shared.calibration import stored_search
 from shared.calibration.first_calibration import fitted as first_calibration
@@ -75,7 +75,7 @@ def _print(console: Console, rows: Sequence[Sequence[str]]) -> None:
     columns = (
         "fitted to", "model", "set", "answered", "high", "hidden high", "foreign answered", "AUROC, foreign",
     )  # fmt: skip
-    console.print("\n".join(markdown_table(columns, rows)), markup=False, highlight=False, soft_wrap=True)
+    print_lines(markdown_table(columns, rows), console)
 
 
 def _scale(model: str) -> SimilarityScale:

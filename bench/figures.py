@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results.jsonl"
 PACKAGES = ("fastapi", "httpx", "postgrest", "slowapi", "pydantic", "openai", "uvicorn")
@@ -128,27 +127,31 @@ VERDICTS = {True: "holds", False: "**falls short**", None: ""}
 
 def markdown(*parts: str) -> list[str]:
     """The results of these parts as docs/benchmarks.md shows them, a row a figure."""
-    rows = []
-    for result in (result for part in parts for result in results(part)):
-        figure = Figure(**{name: result[name] for name in ("name", "value", "unit", "baseline", "goal")})
-        beside = "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip()
-        ratio = "" if figure.baseline is None else f"{figure.compared:.2f}"
-        value = f"{figure.value:g} {figure.unit}".strip()
-        rows.append((figure.name, value, beside, ratio, figure.goal or "", VERDICTS[figure.holds]))
+    names = ("name", "value", "unit", "baseline", "goal")
+    return figures_table(
+        [Figure(**{name: result[name] for name in names}) for part in parts for result in results(part)]
+    )
+
+
+def figures_table(figures: Sequence[Figure]) -> list[str]:
+    rows = (
+        (
+            figure.name,
+            f"{figure.value:g} {figure.unit}".strip(),
+            "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip(),
+            "" if figure.baseline is None else f"{figure.compared:.2f}",
+            figure.goal or "",
+            VERDICTS[figure.holds],
+        )
+        for figure in figures
+    )
     return markdown_table(("figure", "value", "beside", "ratio", "goal", ""), rows)
 
 
-def print_table(part: str, figures: list[Figure], console: Console) -> None:
-    grid = Table(
-        "figure", "value", "baseline", "ratio", "goal", "", title=part, title_justify="left", box=None
-    )
-    for figure in figures:
-        ratio = "" if figure.baseline is None else f"{figure.compared:.2f}"
-        baseline = "" if figure.baseline is None else f"{figure.baseline:.4g} {figure.unit}"
-        verdict = {True: "[green]holds[/]", False: "[red]falls short[/]", None: ""}[figure.holds]
-        value = f"{figure.value:.4g} {figure.unit}"
-        grid.add_row(figure.name, value, baseline, ratio, figure.goal or "", verdict)
-    console.print(grid)
-    for figure in figures:
-        if figure.note:
-            console.print(f"  {figure.name}: {figure.note}", style="dim", highlight=False)
+def print_lines(lines: Iterable[str], console: Console) -> None:
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_table(part: str, figures: Sequence[Figure], console: Console) -> None:
+    notes = (f"  {figure.name}: {figure.note}" for figure in figures if figure.note)
+    print_lines([part, *figures_table(figures), *notes], console)

@@ -18,11 +18,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import psutil
 from rich.console import Console
 
 from bench import figures
-from bench.bench_stack import UNLIMITED, Server
+from bench.bench_stack import UNLIMITED, Server, serve
 from bench.figures import Figure
 from bench.interleaved import TOP_K, Score, Workload, connect, vector_literal
 from bench.load_generator import Outcome, Request, run_clients
@@ -30,7 +29,7 @@ from bench.served_project import QUESTIONS, question_text
 from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, small_orgs, tenant_database
 from local import ROOT
-from local.child_processes import free_port, is_responding, start, wait_until_ready
+from local.child_processes import free_port
 from shared.clients.postgrest import SECRET_HEADER
 
 OURS, MATCH, BASELINE = "ours", "rag_match", "baseline"
@@ -83,20 +82,16 @@ def project(tenants: TenantDatabase) -> Iterator[dict[str, str]]:
         "BENCH_EMBEDDINGS_PORT": str(embeddings),
     }
     log = tenants.stack.folder / "logs" / "served_project.log"
-    child = start([sys.executable, "-m", "bench.served_project"], environment, log)
-    try:
-        wait_until_ready(lambda: is_responding(f"http://127.0.0.1:{embeddings}/"), child, log)
+    with serve([sys.executable, "-m", "bench.served_project"], embeddings, environment, log) as server:
         yield {
             **UNLIMITED,
             **tenants.stack.function_environment(),
             "SUPABASE_URL": f"http://127.0.0.1:{proxy}",
             "SUPABASE_JWT_ISSUER": f"{tenants.stack.url}/auth/v1",
             "OPENAI_API_KEY": "none",
-            "RAG_EMBEDDING_URL": f"http://127.0.0.1:{embeddings}/v1",
+            "RAG_EMBEDDING_URL": f"{server.url}/v1",
             "RAG_EMBEDDING_MODEL": tenants.model,
         }
-    finally:
-        child.stop()
 
 
 def measured(orgs: Sequence[Org]) -> Sequence[Org]:
@@ -110,13 +105,9 @@ def functions(environment: Mapping[str, str], checkout: Path, log: Path) -> Iter
     port = free_port()
     own = {**environment, "PYTHONPATH": str(checkout), "PORT": str(port)}
     # Without -P the current folder would come before the checkout.
-    child = start([sys.executable, "-P", "-m", "functions.server"], own, log)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        wait_until_ready(lambda: is_responding(f"{url}/openapi.json"), child, log, 60)
-        yield Server(url, psutil.Process(child.pid))
-    finally:
-        child.stop()
+    command = [sys.executable, "-P", "-m", "functions.server"]
+    with serve(command, port, own, log, "/openapi.json") as server:
+        yield server
 
 
 def search(url: str) -> Contender:
