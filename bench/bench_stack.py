@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -38,13 +37,9 @@ class BenchStack:
 @contextmanager
 def temporary_stack(*, seed: bool = True) -> Iterator[Stack]:
     """A stack that is taken away afterwards."""
-    with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
-        stack = Stack(Path(folder), keys="hs256")
-        try:
-            stack.up(0, durable=False, seed=seed)
-            yield stack
-        finally:
-            stack.remove()
+    with Stack.temporary("hs256") as stack:
+        stack.up(0, durable=False, seed=seed)
+        yield stack
 
 
 @contextmanager
