@@ -10,14 +10,13 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
 from rich.console import Console
 
 from bench.figures import Figure
-from bench.interleaved import TOP_K, connect, post, vector_literal
+from bench.interleaved import TOP_K, Timings, connect, post, turns, vector_literal
 from bench.synthetic_text import KINDS as IDENTIFIER_KINDS
 from bench.synthetic_text import SEED
 from bench.synthetic_vectors import Halves
@@ -30,7 +29,6 @@ QUESTIONS = 100
 ALL_POSTINGS = 1_000_000
 GOAL, KEYWORD_GOAL = "<= 2.5", "<= 50"
 COMMON = 100
-WARM = 10
 SEMANTIC, KEYWORD, HYBRID = "semantic", "keyword", "hybrid"
 TEXT, COMMON_WORDS, RARE_WORD, IDENTIFIER = "like text", "common words", "a rare word", "an identifier"
 LONG, PASSAGE = "16 to 39 words of text", "40 to 120 words of text"
@@ -60,19 +58,10 @@ def kinds(corpus: TextCorpus) -> dict[str, Draw]:
 
 
 @dataclass
-class Timings:
-    """Seconds and answers of one way to search, question by question."""
+class Answers(Timings):
+    """Of one way to search, question by question."""
 
-    seconds: list[float] = field(default_factory=list)
     answers: list[Rows] = field(default_factory=list)
-
-    @property
-    def p50_ms(self) -> float:
-        return median(self.seconds) * 1000
-
-    @property
-    def p95_ms(self) -> float:
-        return quantiles(self.seconds, n=20)[-1] * 1000
 
 
 @dataclass(frozen=True)
@@ -82,22 +71,19 @@ class SearchClient:
 
     def ask(
         self, texts: Sequence[str], vectors: Halves, methods: Sequence[str], top_k: int = TOP_K
-    ) -> dict[str, Timings]:
-        """Every way answers every question once, in an order that is drawn anew for each; the first few once
-        more, before, and not counted."""
-        timings = {method: Timings() for method in methods}
-        shuffled = random.Random(7).sample  # noqa: S311  # not a secret
-        requests = [(text, vector_literal(vector)) for text, vector in zip(texts, vectors, strict=True)]
+    ) -> dict[str, Answers]:
+        """Every way answers every question."""
+        timings = {method: Answers() for method in methods}
         with connect(self.address) as connection:
-            for turn, (text, vector) in enumerate([*requests[:WARM], *requests]):
-                for method in shuffled(list(methods), len(methods)):
-                    function, body = search_request(method, text, vector, top_k)
-                    started = perf_counter()
-                    answer = post(connection, f"/rpc/{function}", self.token, body)
-                    seconds = perf_counter() - started
-                    if turn >= min(WARM, len(requests)):
-                        timings[method].seconds.append(seconds)
-                        timings[method].answers.append(json.loads(answer))
+            for question, method, counts in turns(methods, len(texts)):
+                vector = vector_literal(vectors[question])
+                function, body = search_request(method, texts[question], vector, top_k)
+                started = perf_counter()
+                answer = post(connection, f"/rpc/{function}", self.token, body)
+                seconds = perf_counter() - started
+                if counts:
+                    timings[method].seconds.append(seconds)
+                    timings[method].answers.append(json.loads(answer))
         return timings
 
 
@@ -130,7 +116,7 @@ def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
         return figures
 
 
-def compare(kind: str, timings: Mapping[str, Timings]) -> list[Figure]:
+def compare(kind: str, timings: Mapping[str, Answers]) -> list[Figure]:
     semantic = timings[SEMANTIC].p50_ms
     results = sum(map(bool, timings[KEYWORD].answers)) / len(timings[KEYWORD].answers)
     note = f"{results:.0%} of the questions found something"
@@ -150,7 +136,7 @@ def compare_bounds(
     client: SearchClient,
     texts: Sequence[str],
     vectors: Halves,
-    bound: Timings,
+    bound: Answers,
 ) -> list[Figure]:
     """The keyword search as it is set, and reading every posting; and what it finds of the best there are:
     reading every posting, and scoring so many documents as a page of a hundred wants."""

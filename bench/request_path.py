@@ -9,7 +9,6 @@ python -m bench.request_path --baseline CHECKOUT.
 import argparse
 import itertools
 import json
-import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +22,7 @@ from rich.console import Console
 from bench import figures
 from bench.bench_stack import UNLIMITED, Server, serve
 from bench.figures import Figure
-from bench.interleaved import TOP_K, Score, Workload, connect, vector_literal
+from bench.interleaved import TOP_K, Score, Workload, connect, turns, vector_literal
 from bench.load_generator import Outcome, Request, run_clients
 from bench.served_project import QUESTIONS, question_text
 from bench.tenant_rows import Org
@@ -34,7 +33,6 @@ from shared.clients.postgrest import SECRET_HEADER
 
 OURS, MATCH, BASELINE = "ours", "rag_match", "baseline"
 CHUNKS = 100_000
-WARM = 10
 CLIENTS, ROUNDS, REQUESTS = 8, 4, 160
 
 
@@ -146,27 +144,24 @@ def run(cell: Cell, contenders: Mapping[str, Contender], questions: int, rounds:
     times = {name: Times() for name in contenders}
     asked = itertools.count()
     workload = Workload.of(cell.token, [cell.org], QUESTIONS, rare=False)
-    shuffled = random.Random(7).sample  # noqa: S311  # not a secret
     with ExitStack() as stack:
         connections = {
             name: stack.enter_context(connect(contender.url)) for name, contender in contenders.items()
         }
-        for turn in range(-WARM, questions):
-            question = turn % QUESTIONS
-            for name in shuffled(list(contenders), len(contenders)):
-                contender = contenders[name]
-                request = contender.request(cell, question, next(asked))
-                started = perf_counter()
-                connections[name].request(request.method, request.path, request.body, request.headers)
-                answer = connections[name].getresponse()
-                content = answer.read()
-                taken = perf_counter() - started
-                if answer.status != 200:
-                    raise RuntimeError(f"{name}: {answer.status} {content[:500]!r}")
-                if turn >= 0:
-                    times[name].alone.seconds.append(taken)
-                    rows = [{"chunk_id": chunk_id} for chunk_id in contender.chunk_ids(json.loads(content))]
-                    times[name].alone.record(workload, question, rows)
+        for question, name, counts in turns(contenders, questions):
+            contender = contenders[name]
+            request = contender.request(cell, question, next(asked))
+            started = perf_counter()
+            connections[name].request(request.method, request.path, request.body, request.headers)
+            answer = connections[name].getresponse()
+            content = answer.read()
+            taken = perf_counter() - started
+            if answer.status != 200:
+                raise RuntimeError(f"{name}: {answer.status} {content[:500]!r}")
+            if counts:
+                times[name].alone.seconds.append(taken)
+                rows = [{"chunk_id": chunk_id} for chunk_id in contender.chunk_ids(json.loads(content))]
+                times[name].alone.record(workload, question, rows)
     for turn in range(rounds):
         for name in sorted(contenders, reverse=turn % 2 == 0):
             times[name].together.add(together(cell, contenders[name], next(asked)))
