@@ -127,8 +127,8 @@ class Score(Timings):
 
 
 def turns(names: Collection[str], questions: int) -> Iterator[tuple[int, str, bool]]:
-    """Every name for every question, in an order that is drawn anew for each, and whether the turn counts: the
-    first questions come once more before, and do not count."""
+    """Every name for every question, in an order that is drawn anew for each, and whether the turn counts:
+    the first questions come once more before, and do not count."""
     shuffled = random.Random(7).sample  # noqa: S311  # not a secret
     warm = min(WARM, questions)
     for turn, question in enumerate([*range(warm), *range(questions)]):
