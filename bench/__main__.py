@@ -10,34 +10,18 @@ from functools import partial
 from rich.console import Console
 
 from bench import (
-    bulk_load,
     capacity,
-    chart_growth,
-    chart_peers,
-    chart_tenants,
     cold_start,
     cost,
-    embedding_model_change,
-    exact_vs_index,
     figures,
-    graph_search,
     http_path,
-    index_api,
     index_ingestion,
-    keyword_index_ingestion,
     keyword_search,
-    local_model,
     match_by_tenant_size,
     peers,
     platform_chat,
-    playground,
     put_documents,
     request_path,
-    sdk_python,
-    sdk_typescript,
-    search_api,
-    soak,
-    tenant_growth,
     worker_throughput,
 )
 from bench.bench_stack import BenchStack, start_bench_stack
@@ -48,31 +32,18 @@ from local.npm_tools import npm_path
 STAGED: dict[str, Callable[[BenchStack], list[Figure]]] = {
     "http": http_path.measure,
     "cold": cold_start.measure,
-    "memory": soak.memory,
-    "load": soak.mixed_load,
     "chat": platform_chat.measure,
     "cost": cost.measure,
-    "sdk": lambda bench: [*sdk_python.measure(bench), *sdk_typescript.measure(bench)],
-    "playground": playground.measure,
 }
 ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "match": match_by_tenant_size.measure,
-    "growth": tenant_growth.measure,
-    "cutover": exact_vs_index.measure,
     "hybrid": keyword_search.measure,
-    "ingest": keyword_index_ingestion.measure,
-    "embed": local_model.measure,
     "work": worker_throughput.measure,
     "put": put_documents.measure,
     "post": index_ingestion.measure,
     "capacity": capacity.measure,
-    "bulk": bulk_load.measure,
-    "index": index_api.measure,
     "request": request_path.measure,
     "peers": peers.measure,
-    "search": search_api.measure,
-    "graph": graph_search.measure,
-    "change": embedding_model_change.measure,
 }
 PARTS = [*STAGED, *ALONE]
 
@@ -92,9 +63,6 @@ def main() -> int:
         figures.record(part, machine, figures_of_part)
         figures.print_table(part, figures_of_part, console)
         missed = missed or any(figure.holds is False for figure in figures_of_part)
-    chart_tenants.write()
-    chart_peers.write()
-    chart_growth.write()
     if missed:
         console.print("Some figures fall short of their goals; they are written down as they are.")
     return 0

@@ -1,10 +1,9 @@
-"""A temporary stack with the demo's documents: shared by several measurements, with servers beside it."""
+"""Temporary stacks, and servers beside them."""
 
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,20 +35,19 @@ class BenchStack:
 
 
 @contextmanager
+def temporary_stack(*, seed: bool = True) -> Iterator[Stack]:
+    """A stack that is taken away afterwards."""
+    with Stack.temporary("hs256") as stack:
+        stack.up(0, durable=False, seed=seed)
+        yield stack
+
+
+@contextmanager
 def start_bench_stack(console: Console) -> Iterator[BenchStack]:
-    """A stack with documents, taken away afterwards."""
-    with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
-        stack = Stack(Path(folder), keys="hs256")
-        try:
-            stack.up(0, durable=False)
-            services = make_services(stack)
-            try:
-                ingest_files(services, demo_files(), principals_of(stack), console)
-                yield BenchStack(stack, services)
-            finally:
-                services.close()
-        finally:
-            stack.remove()
+    """A stack with the demo's documents."""
+    with temporary_stack() as stack, closing(make_services(stack)) as services:
+        ingest_files(services, demo_files(), principals_of(stack), console)
+        yield BenchStack(stack, services)
 
 
 @dataclass(frozen=True)
@@ -59,16 +57,24 @@ class Server:
 
 
 @contextmanager
-def serve_app(bench: BenchStack, app: str, environment: Mapping[str, str], *options: str) -> Iterator[Server]:
-    """An ASGI app under one uvicorn worker, as a deployment of its own beside the stage's stack."""
-    port = free_port()
-    command = [sys.executable, "-m", "uvicorn", app, "--port", str(port), "--log-level", "warning"]
-    own = {"PYTHONPATH": str(ROOT), "HOME": os.environ.get("HOME", "/"), **UNLIMITED}
-    log = bench.stack.folder / "logs" / f"{app.replace(':', '-')}.log"
-    child = start([*command, *options], {**own, **bench.stack.function_environment(), **environment}, log)
-    url = f"http://127.0.0.1:{port}"
+def serve(
+    command: Sequence[str | Path], port: int, environment: Mapping[str, str], log: Path, path: str = "/"
+) -> Iterator[Server]:
+    """The server that the command starts on that port, once it answers the path."""
+    child, url = start(command, environment, log), f"http://127.0.0.1:{port}"
     try:
-        wait_until_ready(lambda: is_responding(url), child, log)
+        wait_until_ready(lambda: is_responding(f"{url}{path}"), child, log)
         yield Server(url, psutil.Process(child.pid))
     finally:
         child.stop()
+
+
+@contextmanager
+def serve_app(bench: BenchStack, app: str, environment: Mapping[str, str], *options: str) -> Iterator[Server]:
+    """An ASGI app under one uvicorn worker, as a deployment of its own beside the stage's stack."""
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", app, "--port", str(port), "--log-level", "warning", *options]
+    own = {"PYTHONPATH": str(ROOT), "HOME": os.environ.get("HOME", "/"), **UNLIMITED}
+    log = bench.stack.folder / "logs" / f"{app.replace(':', '-')}.log"
+    with serve(command, port, {**own, **bench.stack.function_environment(), **environment}, log) as server:
+        yield server

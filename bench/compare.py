@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.labelled_sets import IngestedSet, ingest_set
-from bench.ranking import by_best_chunk, difference, measures
+from bench.ranking import difference, measures
 from shared import pipeline
 from shared.calibration.labelled_sets import LabelledSet, sets_in
 from shared.config import Settings
@@ -114,8 +114,7 @@ def measure(ingested: IngestedSet, labelled_set: LabelledSet, mode: Mode, limit:
         key = f"{labelled_set.name} {item.id}"
         relevant = labelled_set.relevant.get(item.id, {})
         if relevant:
-            ranking = by_best_chunk(ingested.names[match.document_id] for match in result.matches)
-            for name, value in measures(ranking, relevant).items():
+            for name, value in measures(ingested.ranking(result.matches), relevant).items():
                 results.setdefault(name, {})[key] = 100 * value
         is_answered = result.judgement.confidence is not Confidence.LOW
         if item.label in ("answerable", "out_of_corpus") or relevant:

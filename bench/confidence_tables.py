@@ -7,33 +7,26 @@ from statistics import fmean
 from typing import Any
 
 from bench import eval_answers
-from bench.figures import Figure
+from bench.figures import VERDICTS, Figure, markdown_table
 from shared.generation import calibration_fit
 
 # Of the built-in calibration, by set.
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
-CONFIDENCE_HEAD = (
-    "| set | answered | high | no answer, high | hidden, high | foreign, answered | foreign, high "
-    "| AUROC hidden | foreign | calibration error |",
-    "|---|---|---|---|---|---|---|---|---|---|",
-)
-GOALS_HEAD = ("| figure | value | goal | |", "|---|---|---|---|")
-ANSWERS_HEAD = (
-    "| questions | of | answered | high | with the evidence in the answer |",
-    "|---|---|---|---|---|",
-)
 
 
 def errors() -> list[str]:
     """A row a set, and their mean: what a calibration gives that was fitted on the other sets."""
     by_set = {name: _shares_and_ranks(of_set) for name, of_set in _confidence_by_set().items()}
     by_set["mean"] = [fmean(column) for column in zip(*by_set.values(), strict=True)]
-    rows = [*CONFIDENCE_HEAD]
-    for name, values in by_set.items():
-        shares, ranks = values[:6], values[6:]
-        cells = [*(f"{100 * share:.1f} %" for share in shares), *(f"{rank:.3f}" for rank in ranks)]
-        rows.append(f"| {' | '.join([name, *cells])} |")
-    return rows
+    rows = [
+        (name, *(f"{100 * share:.1f} %" for share in values[:6]), *(f"{rank:.3f}" for rank in values[6:]))
+        for name, values in by_set.items()
+    ]
+    columns = (
+        "set", "answered", "high", "no answer, high", "hidden, high", "foreign, answered", "foreign, high",
+        "AUROC hidden", "foreign", "calibration error",
+    )  # fmt: skip
+    return markdown_table(columns, rows)
 
 
 def _confidence_by_set() -> dict[str, dict[str, Any]]:
@@ -87,38 +80,31 @@ def goals() -> list[str]:
         Figure("right, of these, by reading", 100 * verdicts["right"] / verdicts.total(), "%", goal=">= 90"),
         Figure(f"no answer, high, of {cases['questions']} cases", cases["high"], "", goal="<= 1"),
     ]  # fmt: skip
-    return [
-        *GOALS_HEAD,
-        *(
-            f"| {goal.name} | {goal.value:.3g} {goal.unit} | {goal.goal} | "
-            f"{'holds' if goal.holds else '**falls short**'} |".replace("  ", " ")
-            for goal in figures
-        ),
+    rows = [
+        (goal.name, f"{goal.value:.3g} {goal.unit}".strip(), str(goal.goal), VERDICTS[goal.holds])
+        for goal in figures
     ]
+    return markdown_table(("figure", "value", "goal", ""), rows)
 
 
 def agreement() -> list[str]:
     """A row a comparison of the levels that the APIs give."""
     counts = json.loads(eval_answers.RESULTS.read_text())["agreement"]
-    rows = {
-        "all five APIs, the same level": "same level",
-        "rag API, lowered by its rule": "rag lower",
-    }
-    return [
-        "| levels | questions | of |",
-        "|---|---|---|",
-        *(f"| {name} | {counts[key]} | {counts['questions']} |" for name, key in rows.items()),
-    ]
+    rows = {"all five APIs, the same level": "same level", "rag API, lowered by its rule": "rag lower"}
+    return markdown_table(
+        ("levels", "questions", "of"),
+        ((name, str(counts[key]), str(counts["questions"])) for name, key in rows.items()),
+    )
 
 
 def answers(results: Path = eval_answers.RESULTS) -> list[str]:
     """A row a kind of question; without an argument over the demo's documents and the handbook."""
     groups = json.loads(results.read_text())["groups"]
-    return [
-        *ANSWERS_HEAD,
-        *(
-            f"| {name.replace('_', ' ')} | {group['questions']} | {group['answered']} | {group['high']} "
-            f"| {group['with_evidence']} |"
+    counts = ("questions", "answered", "high", "with_evidence")
+    return markdown_table(
+        ("questions", "of", "answered", "high", "with the evidence in the answer"),
+        (
+            (name.replace("_", " "), *(str(group[count]) for count in counts))
             for name, group in groups.items()
         ),
-    ]
+    )

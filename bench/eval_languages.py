@@ -8,7 +8,6 @@ half of the questions, in all languages. The figures go to bench/results/languag
 """
 
 import csv
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -16,6 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
+from bench.figures import markdown_table, print_lines, replace_lines
 from bench.labelled_sets import IngestedSet, ingest_set
 from local.demo_corpus import CORPUS, read_file
 from shared import pipeline
@@ -31,11 +31,10 @@ LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish"}
 DEPTHS = 1, 5
 # Passages of one document can fill the first places.
 PASSAGES = 30
-HEAD = (
-    "| model | questions | semantic: hit@1 | hit@5 | hybrid: hit@1 | hit@5 | refused | foreign, answered "
-    "| calibrated: refused | foreign, answered |",
-    "|---|---|---|---|---|---|---|---|---|---|",
-)
+COLUMNS = (
+    "model", "questions", "semantic: hit@1", "hit@5", "hybrid: hit@1", "hit@5", "refused",
+    "foreign, answered", "calibrated: refused", "foreign, answered",
+)  # fmt: skip
 Line = dict[str, Any]
 
 
@@ -44,9 +43,8 @@ def main() -> None:
     sets = {language: labelled_set(language) for language in LANGUAGES}
     with ingest_set(sets["en"], console) as ingested:
         lines = measure(ingested, sets)
-    others = [line for line in results() if line["model"] != lines[0]["model"]]
-    RESULTS.write_text("".join(json.dumps(line) + "\n" for line in [*others, *lines]))
-    console.print("\n".join(rows(lines)), markup=False, highlight=False, soft_wrap=True)
+    replace_lines(RESULTS, lines, lambda line: line["model"] == lines[0]["model"])
+    print_lines(rows(lines), console)
 
 
 def labelled_set(language: str) -> LabelledSet:
@@ -119,7 +117,7 @@ def hits(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:
 def documents(ingested: IngestedSet, text: str, mode: Mode) -> list[str]:
     """Names of the documents in the order of their best passages."""
     matches = pipeline.search(ingested.services, ingested.reader, Query(text, PASSAGES, mode=mode)).matches
-    return list(dict.fromkeys(ingested.names[match.document_id] for match in matches))
+    return ingested.ranking(matches)
 
 
 def judged(ingested: IngestedSet, labelled: LabelledSet) -> dict[str, float]:
@@ -140,21 +138,19 @@ def calibrated(answered: Sequence[tuple[Observation, bool]]) -> dict[str, float]
     return {"calibrated_refused": 1 - of[ANSWERABLE], "calibrated_foreign_answered": of[FOREIGN]}
 
 
-def results() -> list[Line]:
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-
-
 def rows(lines: Sequence[Line]) -> list[str]:
     """The table of these lines."""
-    return [
-        *HEAD,
-        *(
-            f"| {line['model']} | {LANGUAGES[line['language']]} | "
-            + " | ".join(f"{100 * value:.0f} %" for value in list(line.values())[3:])
-            + " |"
+    return markdown_table(
+        COLUMNS,
+        (
+            (
+                line["model"],
+                LANGUAGES[line["language"]],
+                *(f"{100 * value:.0f} %" for value in list(line.values())[3:]),
+            )
             for line in lines
         ),
-    ]
+    )
 
 
 if __name__ == "__main__":

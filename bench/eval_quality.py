@@ -6,9 +6,7 @@ hybrid search. The baseline is BM25 (bm25s with its defaults) over whole documen
 bench/results/quality.jsonl; measures with a goal, with the paired bootstrap's interval, are figures.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter
@@ -17,9 +15,9 @@ from typing import Any
 from rich.console import Console
 
 from bench.baseline_bm25 import bm25
-from bench.figures import Figure
+from bench.figures import Figure, replace_lines
 from bench.labelled_sets import IngestedSet, judged
-from bench.ranking import Difference, by_best_chunk, difference, measures
+from bench.ranking import Difference, Run, difference
 from shared import pipeline
 from shared.calibration.labelled_sets import LabelledSet
 from shared.pipeline import RERANK_CANDIDATES
@@ -41,20 +39,6 @@ RERANK_GAIN = 2
 Search = Callable[[str], list[str]]
 
 
-@dataclass
-class Run:
-    """Of one way to search one set: each question's measures in hundredths, and the seconds it took."""
-
-    by_question: dict[str, dict[str, float]] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
-
-    def of(self, measure: str) -> dict[str, float]:
-        return {question: result[measure] for question, result in self.by_question.items()}
-
-    def mean(self, measure: str) -> float:
-        return fmean(self.of(measure).values())
-
-
 Runs = Mapping[str, Run]
 
 
@@ -68,12 +52,9 @@ def measure(ingested: IngestedSet, labelled_set: LabelledSet, limit: int, consol
             started = perf_counter()
             ranking = search(question.text)
             run.seconds.append(perf_counter() - started)
-            result = measures(ranking, labelled_set.relevant[question.id])
-            run.by_question[question.id] = {name: 100 * value for name, value in result.items()}
-        means = ", ".join(f"{name} {run.mean(name):.1f}" for name in run.by_question[questions[0].id])
-        console.print(
-            f"{labelled_set.name}, {method}: {means}; {1000 * median(run.seconds):.1f} ms", highlight=False
-        )
+            run.mark(question.id, ranking, labelled_set.relevant[question.id])
+        means = run.means(run.by_question[questions[0].id])
+        console.print(f"{labelled_set.name}, {method}: {means}", highlight=False)
     return runs
 
 
@@ -96,7 +77,7 @@ def pipeline_search(ingested: IngestedSet, mode: Mode, *, rerank: bool = False) 
         result = pipeline.search(ingested.services, ingested.reader, query)
         if result.rerank_failed:
             raise RuntimeError("the reranker failed, so the run would not measure it")
-        return by_best_chunk(ingested.names[match.document_id] for match in result.matches)
+        return ingested.ranking(result.matches)
 
     return search
 
@@ -164,12 +145,4 @@ def lines(ingested: IngestedSet, labelled_set: LabelledSet, runs: Runs) -> list[
 def write(measured: Sequence[Mapping[str, Any]]) -> None:
     """Replaces the earlier lines of the same sets and methods. Lines of other rerankers remain."""
     replaced = {(line["set"], line["search"]) for line in measured}
-    remaining = [line for line in results() if (line["set"], line["search"]) not in replaced]
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("".join(json.dumps(line) + "\n" for line in [*remaining, *measured]))
-
-
-def results() -> list[dict[str, Any]]:
-    if not RESULTS.exists():
-        return []
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    replace_lines(RESULTS, measured, lambda line: (line["set"], line["search"]) in replaced)

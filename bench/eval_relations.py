@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from bench.figures import read_lines
 from shared.calibration.labelled_sets import Item, read
 from shared.graph.rule_extractor import extract
 
@@ -77,7 +77,7 @@ class Line:
 
 
 def readings() -> list[Reading]:
-    return [Reading(**json.loads(line)) for line in READINGS.read_text().splitlines()]
+    return [Reading(**line) for line in read_lines(READINGS)]
 
 
 def of_two_readers(some: Collection[Reading]) -> list[Reading]:
@@ -127,11 +127,6 @@ def lines(some: Sequence[Reading], folders: Sequence[Path]) -> list[Line]:
         for kind in dict.fromkeys(one.kind for one in some)
         if (of_kind := [one for one in some if one.kind == kind])
     ]
-
-
-def results() -> list[dict[str, Any]]:
-    recorded: list[dict[str, Any]] = json.loads(RESULTS.read_text())
-    return recorded
 
 
 def main() -> int:

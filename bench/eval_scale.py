@@ -19,6 +19,7 @@ from zlib import crc32
 
 from rich.console import Console
 
+from bench.figures import markdown_table, print_lines
 from bench.labelled_sets import ingest_set
 from shared.calibration import stored_search
 from shared.calibration.first_calibration import fitted as first_calibration
@@ -70,10 +71,11 @@ def main() -> None:
     _print(console, lines)
 
 
-def _print(console: Console, lines: Sequence[str]) -> None:
-    head = "| fitted to | model | set | answered | high | hidden high | foreign answered | AUROC, foreign |"
-    rows = [head, "|---" * 8 + "|", *lines]
-    console.print("\n".join(rows), markup=False, highlight=False, soft_wrap=True)
+def _print(console: Console, rows: Sequence[Sequence[str]]) -> None:
+    columns = (
+        "fitted to", "model", "set", "answered", "high", "hidden high", "foreign answered", "AUROC, foreign",
+    )  # fmt: skip
+    print_lines(markdown_table(columns, rows), console)
 
 
 def _scale(model: str) -> SimilarityScale:
@@ -126,7 +128,7 @@ def fitted(sets: chain[Sequence[Observation]]) -> Calibration:
     return fit(sets, coverage_weight=SCALED_COVERAGE_WEIGHT)
 
 
-def table(observed: Observed, fitted_to: Sequence[str]) -> list[str]:
+def table(observed: Observed, fitted_to: Sequence[str]) -> list[tuple[str, ...]]:
     """A line for each model and set, whose observations are not among those of the fit."""
     lines = []
     for model in MODELS:
@@ -138,12 +140,12 @@ def table(observed: Observed, fitted_to: Sequence[str]) -> list[str]:
 
 def _line(
     fitted_to: str, model: str, name: str, observations: Sequence[Observation], calibration: Calibration
-) -> str:
+) -> tuple[str, ...]:
     shares = errors(observations, calibration)
     answered, high = shares["answered"], shares["high"]
     figures = [answered[ANSWERABLE], high[ANSWERABLE], high[HIDDEN], answered[FOREIGN]]
-    percent = " | ".join(f"{100 * figure:.1f} %" for figure in figures)
-    return f"| {fitted_to} | {model} | {name} | {percent} | {shares['auroc'][FOREIGN]:.3f} |"
+    percent = (f"{100 * figure:.1f} %" for figure in figures)
+    return fitted_to, model, name, *percent, f"{shares['auroc'][FOREIGN]:.3f}"
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from zlib import crc32
 from rich.console import Console
 
 from bench.baseline_bm25 import bm25
+from bench.figures import markdown_table
 from bench.perturbed_sentences import VERBATIM, Case, QuestionAnswer, claims_about
 from shared.calibration.labelled_sets import LabelledSet, match_of, sets_in
 from shared.generation.grounding.sentence_checker import Checker
@@ -180,8 +181,8 @@ def shares(
 
 
 def table() -> list[str]:
-    """The rows of docs/benchmarks.md, as they were measured last: columns for the sample, and for each set
-    with all its documents."""
+    """The table of docs/benchmarks.md, as it was measured last: columns for the sample, and for each set with
+    all its documents."""
     summary = json.loads(RESULTS.read_text())
     samples = [summary, *summary["whole"].values()]
     edited = [kind for kind in summary["kept"] if kind != VERBATIM]
@@ -189,11 +190,13 @@ def table() -> list[str]:
     false_ones = [
         {**sample["caught"], EXCHANGED: _mean_of(sample["caught"], KINDS_OF_EXCHANGED)} for sample in samples
     ]
-    return [
-        _row(kind, side, [sample.get(kind, (0, 0)) for sample in of_side])
+    rows = [
+        (kind, side, *(cell for sample in of_side for cell in _cells(*sample.get(kind, (0, 0)))))
         for side, of_side in (("kept", true_ones), ("caught", false_ones))
         for kind in of_side[0]
     ]
+    columns = ("sentences", "", "100 documents of each set", "of", "all documents of SQuAD", "of")
+    return markdown_table(columns, rows)
 
 
 def _mean_of(shares_by_kind: Mapping[str, Sequence[float]], kinds: Collection[str]) -> tuple[float, int]:
@@ -203,9 +206,8 @@ def _mean_of(shares_by_kind: Mapping[str, Sequence[float]], kinds: Collection[st
     return sum(share * count for share, count in pairs) / total, total
 
 
-def _row(kind: str, side: str, samples: Sequence[Sequence[float]]) -> str:
-    cells = [f"{share:.1%} | {count:,}" if count else " | " for share, count in samples]
-    return f"| {kind} | {side} | {' | '.join(cells)} |".replace("%", " %")
+def _cells(share: float, count: int) -> tuple[str, str]:
+    return (f"{100 * share:.1f} %", f"{count:,}") if count else ("", "")
 
 
 def main() -> int:

@@ -3,9 +3,8 @@
     python -m bench.evaluate FOLDER [--questions 225] [--parts graph] [--neutral-titles]
 
 FOLDER is a labelled set or has several (labelled_sets.py). Each corpus goes through the real ingestion
-path into a temporary stack. bench/eval_quality.py measures retrieval, bench/eval_keyword.py keyword search
-beside BM25 by the length of questions, bench/eval_graph.py the effect of the graph,
-bench/confidence_tables.py the confidence. bench/eval_support.py, the grounding check, needs only the
+path into a temporary stack. bench/eval_quality.py measures retrieval, bench/eval_graph.py the effect of the
+graph, bench/confidence_tables.py the confidence. bench/eval_support.py, the grounding check, needs only the
 sets.
 """
 
@@ -18,11 +17,8 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import (
-    chart_confidence,
-    chart_quality,
     confidence_tables,
     eval_graph,
-    eval_keyword,
     eval_quality,
     eval_support,
     figures,
@@ -34,13 +30,7 @@ from shared.generation import calibration_fit
 
 # All of Cranfield's questions, and a sample of SQuAD's 1,000.
 QUESTIONS = 225
-PARTS = QUALITY, KEYWORD, GRAPH, CONFIDENCE, SUPPORT = (
-    "quality",
-    "keyword",
-    "graph",
-    "confidence",
-    "support",
-)
+PARTS = QUALITY, GRAPH, CONFIDENCE, SUPPORT = "quality", "graph", "confidence", "support"
 
 
 def main() -> int:
@@ -75,8 +65,6 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
         with ingest_set(labelled_set, console) as ingested:
             if labelled_set.relevant and QUALITY in parts:
                 qualities[labelled_set.name] = _quality(ingested, labelled_set, limit, console)
-            if labelled_set.relevant and KEYWORD in parts:
-                eval_keyword.write(eval_keyword.measure(ingested, labelled_set, console))
             if labelled_set.relevant and GRAPH in parts:
                 graphs += eval_graph.measure(ingested, labelled_set, limit, console)
             if CONFIDENCE in parts:
@@ -87,7 +75,6 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
                 model = calibration_name_of(ingested.services)
     if qualities:
         _record(QUALITY, about, eval_quality.goals(qualities), list(qualities), console)
-        chart_quality.write()
     if observations:
         summary = calibration_fit.report(observations, model)
         console.print_json(data=summary)
@@ -95,7 +82,6 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
         recorded = json.loads(confidence_tables.RESULTS.read_text())
         if (model, set(observations)) == (recorded["model"], set(recorded["sets"])):
             confidence_tables.RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
-            chart_confidence.write()
     if graphs:
         eval_graph.write(graphs)
         _record(eval_graph.PART, about, eval_graph.goals(graphs), {one.name for one in graphs}, console)

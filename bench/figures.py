@@ -1,11 +1,11 @@
-"""Measured figures: their records in bench/results.jsonl (one object per line), and tables of them."""
+"""Measured figures: their records (files with one object per line), and tables of them."""
 
 import json
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results.jsonl"
 PACKAGES = ("fastapi", "httpx", "postgrest", "slowapi", "pydantic", "openai", "uvicorn")
@@ -46,8 +45,10 @@ class Figure:
 
 def machine() -> dict[str, Any]:
     """What it was measured on."""
+    processors = Path("/proc/cpuinfo")
+    lines = processors.read_text().splitlines() if processors.exists() else []
     model = next(
-        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
         platform.processor(),
     )
     commit = subprocess.run(
@@ -65,13 +66,6 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
-
-
 def record(
     part: str, about: dict[str, Any], figures: list[Figure], labelled_sets: Collection[str] = ()
 ) -> None:
@@ -84,12 +78,21 @@ def record(
             return False
         return not labelled_sets or result["name"] in names or bool(of_sets.search(result["name"]))
 
-    other_lines = [line for line in _lines(str(RESULTS)) if not is_replaced(json.loads(line))]
-    own = [
-        json.dumps({"part": part, **_rounded(figure), "holds": figure.holds, "machine": about})
-        for figure in figures
-    ]
-    RESULTS.write_text("\n".join([*other_lines, *own]) + "\n")
+    own = [{"part": part, **_rounded(figure), "holds": figure.holds, "machine": about} for figure in figures]
+    replace_lines(RESULTS, own, is_replaced)
+
+
+def replace_lines(
+    path: Path, lines: Iterable[Mapping[str, Any]], is_replaced: Callable[[dict[str, Any]], bool]
+) -> None:
+    """Append the lines, and remove those that they replace."""
+    remaining = [line for line in read_lines(path) if not is_replaced(line)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*remaining, *lines]))
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of results; none without the file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def _rounded(figure: Figure) -> dict[str, Any]:
@@ -101,7 +104,7 @@ def _rounded(figure: Figure) -> dict[str, Any]:
 
 def results(part: str) -> list[dict[str, Any]]:
     """The latest results of a part."""
-    return [result for result in map(json.loads, _lines(str(RESULTS))) if result["part"] == part]
+    return [result for result in read_lines(RESULTS) if result["part"] == part]
 
 
 def values(part: str) -> dict[str, float]:
@@ -109,31 +112,46 @@ def values(part: str) -> dict[str, float]:
     return {result["name"]: result["value"] for result in results(part)}
 
 
-def markdown(part: str) -> list[str]:
-    """The results of a part as docs/benchmarks.md shows them, a row a figure."""
-    rows = []
-    for result in results(part):
-        figure = Figure(**{name: result[name] for name in ("name", "value", "unit", "baseline", "goal")})
-        beside = "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip()
-        ratio = "" if figure.baseline is None else f"{figure.compared:.2f}"
-        verdict = {True: "holds", False: "**falls short**", None: ""}[figure.holds]
-        value = f"{figure.value:g} {figure.unit}".strip()
-        cells = (figure.name, value, beside, ratio, figure.goal or "", verdict)
-        rows.append(f"| {' | '.join(cells)} |".replace("  ", " "))
-    return rows
-
-
-def print_table(part: str, figures: list[Figure], console: Console) -> None:
-    grid = Table(
-        "figure", "value", "baseline", "ratio", "goal", "", title=part, title_justify="left", box=None
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown; none without rows."""
+    lines = [f"| {' | '.join(row)} |".replace("  ", " ") for row in rows]
+    return (
+        [f"| {' | '.join(columns)} |".replace("  ", " "), "|---" * len(columns) + "|", *lines]
+        if lines
+        else []
     )
-    for figure in figures:
-        ratio = "" if figure.baseline is None else f"{figure.compared:.2f}"
-        baseline = "" if figure.baseline is None else f"{figure.baseline:.4g} {figure.unit}"
-        verdict = {True: "[green]holds[/]", False: "[red]falls short[/]", None: ""}[figure.holds]
-        value = f"{figure.value:.4g} {figure.unit}"
-        grid.add_row(figure.name, value, baseline, ratio, figure.goal or "", verdict)
-    console.print(grid)
-    for figure in figures:
-        if figure.note:
-            console.print(f"  {figure.name}: {figure.note}", style="dim", highlight=False)
+
+
+VERDICTS = {True: "holds", False: "**falls short**", None: ""}
+
+
+def markdown(*parts: str) -> list[str]:
+    """The results of these parts as docs/benchmarks.md shows them, a row a figure."""
+    names = ("name", "value", "unit", "baseline", "goal")
+    return figures_table(
+        [Figure(**{name: result[name] for name in names}) for part in parts for result in results(part)]
+    )
+
+
+def figures_table(figures: Sequence[Figure]) -> list[str]:
+    rows = (
+        (
+            figure.name,
+            f"{figure.value:g} {figure.unit}".strip(),
+            "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip(),
+            "" if figure.baseline is None else f"{figure.compared:.2f}",
+            figure.goal or "",
+            VERDICTS[figure.holds],
+        )
+        for figure in figures
+    )
+    return markdown_table(("figure", "value", "beside", "ratio", "goal", ""), rows)
+
+
+def print_lines(lines: Iterable[str], console: Console) -> None:
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_table(part: str, figures: Sequence[Figure], console: Console) -> None:
+    notes = (f"  {figure.name}: {figure.note}" for figure in figures if figure.note)
+    print_lines([part, *figures_table(figures), *notes], console)

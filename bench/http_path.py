@@ -2,7 +2,7 @@
 calls. And rag-answer with a record of each request, compared with the same without."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -10,7 +10,7 @@ import httpx
 import psycopg
 from fastapi.testclient import TestClient
 
-from bench.bench_stack import BenchStack, serve_app
+from bench.bench_stack import BenchStack, Server, serve_app
 from bench.figures import Figure
 from bench.load_generator import Outcome, Request, run_clients
 from functions import rag_answer, rag_search
@@ -37,12 +37,7 @@ def measure(bench: BenchStack) -> list[Figure]:
             for name in ("ours", "bare")
         }
         for clients, requests in REQUESTS.items():
-            outcomes = {name: Outcome() for name in servers}
-            for turn in range(-1, ROUNDS):
-                for name in sorted(servers, reverse=turn % 2 == 0):
-                    outcome = run_search_clients(servers[name].url, clients, requests, token)
-                    if turn >= 0:  # the first warms both
-                        outcomes[name].add(outcome)
+            outcomes = in_turns(servers, "/api/rag/search", clients, requests, token)
             ours, bare = outcomes["ours"], outcomes["bare"]
             who = f"{clients} client{'s' if clients > 1 else ''}"
             figures += [
@@ -67,23 +62,22 @@ def recorded(bench: BenchStack) -> Figure:
                 )
                 for name in ("all", "none")
             }
-            outcomes = {name: Outcome() for name in servers}
-            for turn in range(-1, ROUNDS):
-                for name in sorted(servers, reverse=turn % 2 == 0):
-                    outcome = run_answer_clients(servers[name].url, bench.token())
-                    if turn >= 0:
-                        outcomes[name].add(outcome)
+            outcomes = in_turns(servers, "/api/rag/answer", 1, ANSWERS, bench.token())
         database.execute("update rag.orgs set record_days = null")
     ours, bare = outcomes["all"], outcomes["none"]
     return Figure("rag-answer p50 with a record, 1 client", ours.p50_ms, "ms", bare.p50_ms, "<= 1.3")
 
 
-def run_answer_clients(url: str, token: str) -> Outcome:
-    request = Request.of("/api/rag/answer", token, BODY)
-    outcome = run_clients(url, 1, lambda _, number: request if number < ANSWERS else None)
-    if outcome.unexpected:
-        raise RuntimeError(f"{url}: {outcome.statuses}")
-    return outcome
+def in_turns(
+    servers: Mapping[str, Server], path: str, clients: int, requests: int, token: str
+) -> dict[str, Outcome]:
+    outcomes = {name: Outcome() for name in servers}
+    for turn in range(-1, ROUNDS):
+        for name in sorted(servers, reverse=turn % 2 == 0):
+            outcome = run(servers[name].url, path, clients, requests, token)
+            if turn >= 0:  # the first warms both
+                outcomes[name].add(outcome)
+    return outcomes
 
 
 def server_environment(bench: BenchStack) -> dict[str, str]:
@@ -98,13 +92,9 @@ def server_environment(bench: BenchStack) -> dict[str, str]:
     }
 
 
-def run_search_clients(url: str, clients: int, requests: int, token: str) -> Outcome:
-    """Raises RuntimeError unless every answer was a 200: speed at failing is not measured."""
-    request = Request.of("/api/rag/search", token, BODY)
-    outcome = run_clients(url, clients, lambda _, number: request if number < requests // clients else None)
-    if outcome.unexpected:
-        raise RuntimeError(f"{url}: {outcome.statuses}")
-    return outcome
+def run(url: str, path: str, clients: int, requests: int, token: str) -> Outcome:
+    request = Request.of(path, token, BODY)
+    return run_clients(url, clients, lambda _, number: request if number < requests // clients else None)
 
 
 def round_trips(bench: BenchStack) -> Iterator[Figure]:

@@ -6,7 +6,7 @@ For each function: its times, its recall of the true nearest chunks, and the sha
 import http.client
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from statistics import median
@@ -21,6 +21,7 @@ from bench import synthetic_vectors
 from bench.tenant_rows import Org, is_rare, row_of
 
 TOP_K = 10
+WARM = 10
 # Rounding differs between two ways to compute one distance.
 TIE = 1e-5
 
@@ -80,12 +81,8 @@ def _distances(org: Org, queries: synthetic_vectors.Halves, *, rare: bool) -> ND
 
 
 @dataclass
-class Score:
+class Timings:
     seconds: list[float] = field(default_factory=list)
-    recalls: list[float] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    page: int = 0
-    last: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def p50_ms(self) -> float:
@@ -94,6 +91,14 @@ class Score:
     @property
     def p95_ms(self) -> float:
         return float(np.percentile(self.seconds, 95)) * 1000
+
+
+@dataclass
+class Score(Timings):
+    recalls: list[float] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    page: int = 0
+    last: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def recall(self) -> float:
@@ -121,29 +126,31 @@ class Score:
         self.last = rows[0] if rows else {}
 
 
-def run_interleaved(
-    address: str, workload: Workload, candidates: Mapping[str, Candidate], *, warm: int = 10
-) -> dict[str, Score]:
-    """Every contender answers every question once, in an order that is drawn anew for each; the first
-    `warm` questions are answered once more, before, and not counted.
-
-    Raises RuntimeError at an answer that is no 200.
-    """
-    scores = {name: Score() for name in candidates}
+def turns(names: Collection[str], questions: int) -> Iterator[tuple[int, str, bool]]:
+    """Every name for every question, in an order that is drawn anew for each, and whether the turn counts:
+    the first questions come once more before, and do not count."""
     shuffled = random.Random(7).sample  # noqa: S311  # not a secret
+    warm = min(WARM, questions)
+    for turn, question in enumerate([*range(warm), *range(questions)]):
+        for name in shuffled(list(names), len(names)):
+            yield question, name, turn >= warm
+
+
+def run_interleaved(
+    address: str, workload: Workload, candidates: Mapping[str, Candidate]
+) -> dict[str, Score]:
+    """Every contender answers every question. Raises RuntimeError at an answer that is no 200."""
+    scores = {name: Score() for name in candidates}
     with connect(address) as connection:
-        for turn, question in enumerate([*range(warm), *range(len(workload.queries))]):
-            for name in shuffled(list(candidates), len(candidates)):
-                candidate = candidates[name]
-                body = candidate.body(workload.queries[question])
-                started = perf_counter()
-                answer = post(
-                    connection, f"/rpc/{candidate.function}", candidate.token or workload.token, body
-                )
-                taken = perf_counter() - started
-                if turn >= warm:
-                    scores[name].seconds.append(taken)
-                    scores[name].record(workload, question, json.loads(answer))
+        for question, name, counts in turns(candidates, len(workload.queries)):
+            candidate = candidates[name]
+            body, token = candidate.body(workload.queries[question]), candidate.token or workload.token
+            started = perf_counter()
+            answer = post(connection, f"/rpc/{candidate.function}", token, body)
+            taken = perf_counter() - started
+            if counts:
+                scores[name].seconds.append(taken)
+                scores[name].record(workload, question, json.loads(answer))
     return scores
 
 

@@ -5,26 +5,20 @@ Questions are sampled like text, of common words, of one rare word, of one ident
 recall and the time with a bounded number of postings per term.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
 
 from rich.console import Console
 
 from bench.figures import Figure
-from bench.question_sets import (
-    COMMON_WORDS,
-    HYBRID,
-    KEYWORD,
-    LONG,
-    PASSAGE,
-    SEMANTIC,
-    TEXT,
-    TOP_K,
-    Rows,
-    SearchClient,
-    Timings,
-    kinds,
-    questions,
-)
+from bench.interleaved import TOP_K, Timings, connect, post, turns, vector_literal
+from bench.synthetic_text import KINDS as IDENTIFIER_KINDS
+from bench.synthetic_text import SEED
 from bench.synthetic_vectors import Halves
 from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
@@ -34,6 +28,73 @@ CHUNKS = 100_000
 QUESTIONS = 100
 ALL_POSTINGS = 1_000_000
 GOAL, KEYWORD_GOAL = "<= 2.5", "<= 50"
+COMMON = 100
+SEMANTIC, KEYWORD, HYBRID = "semantic", "keyword", "hybrid"
+TEXT, COMMON_WORDS, RARE_WORD, IDENTIFIER = "like text", "common words", "a rare word", "an identifier"
+LONG, PASSAGE = "16 to 39 words of text", "40 to 120 words of text"
+KINDS = (TEXT, COMMON_WORDS, RARE_WORD, IDENTIFIER, LONG, PASSAGE)
+IDENTIFIER_OF = re.compile(rf"\b(?:{'|'.join(IDENTIFIER_KINDS)})-\d+")
+Rows = list[dict[str, Any]]
+Draw = Callable[[random.Random], str]
+
+
+def questions(draw: Draw, count: int) -> list[str]:
+    drawn = random.Random(SEED)  # noqa: S311  # not a secret
+    return [draw(drawn) for _ in range(count)]
+
+
+def kinds(corpus: TextCorpus) -> dict[str, Draw]:
+    common = [word for word, _ in corpus.chunk_counts.most_common(COMMON)]
+    rare = sorted(word for word, count in corpus.chunk_counts.items() if count <= 5 and len(word) > 6)
+    identifiers = sorted({name for chunk in corpus.chunks for name in IDENTIFIER_OF.findall(chunk)})
+    return {
+        TEXT: lambda draw: corpus.prose.question(draw.randrange(10**9)),
+        COMMON_WORDS: lambda draw: " ".join(draw.sample(common, draw.randint(5, 8))),
+        RARE_WORD: lambda draw: draw.choice(rare),
+        IDENTIFIER: lambda draw: draw.choice(identifiers),
+        LONG: lambda draw: corpus.prose.passage(draw.randrange(10**9), 16, 39),
+        PASSAGE: lambda draw: corpus.prose.passage(draw.randrange(10**9), 40, 120),
+    }
+
+
+@dataclass
+class Answers(Timings):
+    """Of one way to search, question by question."""
+
+    answers: list[Rows] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SearchClient:
+    address: str
+    token: str
+
+    def ask(
+        self, texts: Sequence[str], vectors: Halves, methods: Sequence[str], top_k: int = TOP_K
+    ) -> dict[str, Answers]:
+        """Every way answers every question."""
+        timings = {method: Answers() for method in methods}
+        with connect(self.address) as connection:
+            for question, method, counts in turns(methods, len(texts)):
+                vector = vector_literal(vectors[question])
+                function, body = search_request(method, texts[question], vector, top_k)
+                started = perf_counter()
+                answer = post(connection, f"/rpc/{function}", self.token, body)
+                seconds = perf_counter() - started
+                if counts:
+                    timings[method].seconds.append(seconds)
+                    timings[method].answers.append(json.loads(answer))
+        return timings
+
+
+def search_request(method: str, text: str, vector: str, top_k: int) -> tuple[str, bytes]:
+    """The function and what it is sent. By word no vector is: the application does not embed then."""
+    body: dict[str, Any] = {"top_k": top_k}
+    if method != KEYWORD:
+        body["query_vector"] = vector
+    if method != SEMANTIC:
+        body |= {"query_text": text, "mode": method}
+    return "rag_match" if method == SEMANTIC else "rag_search", json.dumps(body).encode()
 
 
 def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
@@ -55,7 +116,7 @@ def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
         return figures
 
 
-def compare(kind: str, timings: Mapping[str, Timings]) -> list[Figure]:
+def compare(kind: str, timings: Mapping[str, Answers]) -> list[Figure]:
     semantic = timings[SEMANTIC].p50_ms
     results = sum(map(bool, timings[KEYWORD].answers)) / len(timings[KEYWORD].answers)
     note = f"{results:.0%} of the questions found something"
@@ -75,7 +136,7 @@ def compare_bounds(
     client: SearchClient,
     texts: Sequence[str],
     vectors: Halves,
-    bound: Timings,
+    bound: Answers,
 ) -> list[Figure]:
     """The keyword search as it is set, and reading every posting; and what it finds of the best there are:
     reading every posting, and scoring so many documents as a page of a hundred wants."""

@@ -5,19 +5,18 @@ documents: {"whose": {"query-id": ["corpus-id", ...]}}. The figures in docs/benc
 101 questions of 2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not kept here.
 """
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter
-from typing import Any
 from zlib import crc32
 
 import psycopg
 from rich.console import Console
 
+from bench.bench_stack import temporary_stack
+from bench.ranking import by_best_chunk
 from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, make_services, principals_of
 from local.stack import Stack
@@ -25,7 +24,7 @@ from shared.calibration.labelled_sets import Item, LabelledSet
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.models import reranking
 from shared.services import Services
-from shared.types import Principal
+from shared.types import Match, Principal
 
 ORG, READER = ORGS["halden"], "ines@halden.example"
 SMALL_ORG, SMALL_READER = ORGS["brightwater"], "rosa@brightwater.example"
@@ -47,6 +46,10 @@ class IngestedSet:
     small: "IngestedSet | None" = None
     database_url: str = ""
 
+    def ranking(self, matches: Iterable[Match]) -> list[str]:
+        """The corpus' ids of the documents, in the order of each one's best chunk."""
+        return by_best_chunk(self.names[match.document_id] for match in matches)
+
 
 def judged(labelled_set: LabelledSet, limit: int) -> list[Item]:
     """The questions that some document answers; of many, those whose ids hash lowest."""
@@ -64,27 +67,11 @@ def with_neutral_titles(labelled_set: LabelledSet) -> LabelledSet:
 
 
 @contextmanager
-def temporary_services(**settings: Any) -> Iterator[tuple[Stack, Services]]:
-    """A stack of its own and the services of its functions, taken away afterwards."""
-    with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
-        stack = Stack(Path(folder), keys="hs256")
-        try:
-            stack.up(0, durable=False)
-            services = make_services(stack, **settings)
-            try:
-                yield stack, services
-            finally:
-                services.close()
-        finally:
-            stack.remove()
-
-
-@contextmanager
 def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[IngestedSet]:
     """The corpus through the real ingestion path into a temporary stack."""
     # Quality is measured, not time: a slow reranker or a rate limit is waited for.
     reranking.RERANK_SECONDS = 60
-    with temporary_services() as (stack, services):
+    with temporary_stack() as stack, closing(make_services(stack)) as services:
         some = labelled_set.documents[: SMALL if labelled_set.published else 0]
         small = _put(stack, services, some, SMALL_ORG, SMALL_READER, console) if some else None
         whole = _put(stack, services, labelled_set.documents, ORG, READER, console)

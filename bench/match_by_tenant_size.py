@@ -19,6 +19,7 @@ SMALL_ORGS = 200
 MEMBERSHIPS = 50
 REST = 100_000 - LARGE.chunks - MEDIUM.chunks - SMALL.chunks
 OURS, TEXTBOOK = "rag_match", "textbook"
+TENANTS = (*(f"{org.chunks:,} chunks" for org in (LARGE, MEDIUM, SMALL)), f"{MEMBERSHIPS} orgs")
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,10 @@ class Cell:
 
 
 def cells_of(rest: Sequence[Org]) -> list[Cell]:
-    users = {f"{org.chunks:,} chunks": [org] for org in (LARGE, MEDIUM, SMALL)}
-    users[f"{MEMBERSHIPS} orgs"] = list(rest[:MEMBERSHIPS])
+    orgs_of_users = [[LARGE], [MEDIUM], [SMALL], list(rest[:MEMBERSHIPS])]
     return [
         Cell(f"{name}, 1 %" if rare else name, orgs, rare)
-        for name, orgs in users.items()
+        for name, orgs in zip(TENANTS, orgs_of_users, strict=True)
         for rare in (False, True)
     ]
 

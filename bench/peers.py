@@ -20,6 +20,7 @@ from time import perf_counter
 from rich.console import Console
 
 from bench import request_path, served_match_documents
+from bench.bench_stack import serve
 from bench.figures import Figure
 from bench.interleaved import TOP_K, connect
 from bench.load_generator import Request
@@ -29,11 +30,14 @@ from bench.synthetic_text import Prose
 from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from local import ROOT, access_tokens
-from local.child_processes import free_port, is_responding, start, wait_until_ready
+from local.child_processes import free_port
 
 OURS, LANGCHAIN, LLAMA_INDEX, TEXTBOOK = request_path.OURS, "LangChain", "LlamaIndex", "match_documents"
 PEERS = (LANGCHAIN, LLAMA_INDEX, TEXTBOOK)
 WITH_INDEX = ", index on the org"
+# Of the published figures.
+SIZES = ("50,000 chunks", "3,000 chunks", "100 chunks")
+SYSTEMS = [OURS, *(f"{name}{suffix}" for name in PEERS for suffix in ("", WITH_INDEX))]
 ENVIRONMENT, REQUIREMENTS = ROOT / ".venv-peers", Path(__file__).parent / "peers.txt"
 QUESTIONS, ROUNDS = 60, 2
 # Documents of one chunk that each system adds, so many a request, for an org of their own.
@@ -179,13 +183,8 @@ def served(peer: Peer, python: Path, environment: Mapping[str, str], logs: Path)
     interpreter = python if peer.foreign else sys.executable
     command = [interpreter, "-m", "uvicorn", f"bench.{peer.app}:app", "--port", str(port)]
     options = ["--loop", "uvloop", "--http", "httptools", "--log-level", "warning"]
-    child = start([*command, *options], environment, log)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        wait_until_ready(lambda: is_responding(f"{url}/openapi.json"), child, log, 120)
-        yield url
-    finally:
-        child.stop()
+    with serve([*command, *options], port, environment, log, "/openapi.json") as server:
+        yield server.url
 
 
 def search(url: str) -> Contender:

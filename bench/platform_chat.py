@@ -1,8 +1,9 @@
 """The platform's chat with a model that answers at once: time to the first token beside a direct call of the
-model, 50 concurrent streams in one process, and the cost of 50 turns of a session."""
+model, and 50 concurrent streams in one process."""
 
 import asyncio
 import json
+import os
 from contextlib import ExitStack
 from statistics import median
 from time import perf_counter
@@ -12,37 +13,26 @@ import httpx
 
 from bench.bench_stack import USER_EMAIL, BenchStack, Server, serve_app
 from bench.figures import Figure
-from bench.soak import mib
 from local.seed_demo import principals_of
 from shared import pipeline
 from shared.answering.platform_chat.prompt import chat_request
 from shared.api.contracts.platform.chat_request import Request
 from shared.models.chat_gateway import ChatGateway
+from shared.text import history_trimming
 from shared.types import Query
 
 PATH = "/api/v1/chat"
 QUESTION = "How often must loggers be calibrated?"
 ROUNDS = 60
 STREAMS = 50
-TURNS = 50
-# So low that a session of short questions reaches it. Long questions would be withheld.
-HISTORY_TOKENS = 500
 
 
 def measure(bench: BenchStack) -> list[Figure]:
     with ExitStack() as stack:
-        model = stack.enter_context(serve_app(bench, "bench.served_model:app", {}))
-        gateway = {
-            "RAG_LLM_API_KEY": "none",
-            "RAG_LLM_URL": f"{model.url}/v1",
-            "BENCH_HISTORY_TOKENS": str(HISTORY_TOKENS),
-        }
-        ours = stack.enter_context(serve_app(bench, "bench.served_functions:create", gateway, "--factory"))
-        return [
-            *first_tokens(bench, ours, model),
-            *concurrent_streams(bench, ours),
-            *session_figures(ours, bench.token()),
-        ]
+        model = stack.enter_context(serve_app(bench, "bench.served_models:app", {"BENCH_TEXTS": os.devnull}))
+        gateway = {"RAG_LLM_API_KEY": "none", "RAG_LLM_URL": f"{model.url}/v1"}
+        ours = stack.enter_context(serve_app(bench, "functions.server:create", gateway, "--factory"))
+        return [*first_tokens(bench, ours, model), *concurrent_streams(bench, ours)]
 
 
 def first_tokens(bench: BenchStack, ours: Server, model: Server) -> list[Figure]:
@@ -80,7 +70,7 @@ def prompt(bench: BenchStack) -> dict[str, Any]:
         "",
         (),
         settings.rag_context_tokens,
-        HISTORY_TOKENS,
+        history_trimming.HISTORY_TOKENS,
     )
     return {**request, "stream": True}
 
@@ -146,41 +136,5 @@ async def streams(ours: Server, token: str, count: int) -> float:
         return perf_counter() - began
 
 
-def session_figures(ours: Server, token: str) -> list[Figure]:
-    """Turn after turn: what the model reads stops growing where the budget ends."""
-    session: str | None = None
-    read: list[int] = []
-    # Without the passages, which differ from turn to turn.
-    past: list[int] = []
-    seconds: list[float] = []
-    before = mib(ours)
-    with httpx.Client(timeout=60, headers={"Authorization": f"Bearer {token}"}) as client:
-        for turn in range(TURNS):
-            body = {
-                "message": f"{QUESTION} ({turn})",
-                "stream": False,
-                "session_id": session,
-                "retrieval": {"rerank": False},
-            }
-            began = perf_counter()
-            answer = client.post(f"{ours.url}{PATH}", json=body).raise_for_status().json()
-            seconds.append(perf_counter() - began)
-            session = answer["metadata"]["session_id"]
-            read.append(answer["usage"]["prompt_tokens"])
-            past.append(read[-1] - answer["usage"]["retrieval_tokens"])
-    note = (
-        f"{read[0]:,} in the first, {read[9]:,} in the tenth; a history of {HISTORY_TOKENS:,} tokens at most"
-    )
-    return [
-        Figure(f"tokens read in turn {TURNS}", float(read[-1]), "", note=note),
-        Figure(
-            f"tokens of history in turn {TURNS}", float(past[-1] - past[0]), "", float(HISTORY_TOKENS), "<= 1"
-        ),
-        Figure(
-            f"a turn, p50 of the last ten of {TURNS}",
-            1000 * median(seconds[-10:]),
-            "ms",
-            1000 * median(seconds[:10]),
-        ),
-        Figure(f"memory after {TURNS} turns", mib(ours), "MiB", before, "<= 1.1"),
-    ]
+def mib(server: Server) -> float:
+    return float(server.process.memory_info().rss) / 2**20

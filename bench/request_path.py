@@ -9,7 +9,6 @@ python -m bench.request_path --baseline CHECKOUT.
 import argparse
 import itertools
 import json
-import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,24 +17,22 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import psutil
 from rich.console import Console
 
 from bench import figures
-from bench.bench_stack import UNLIMITED, Server
+from bench.bench_stack import UNLIMITED, Server, serve
 from bench.figures import Figure
-from bench.interleaved import TOP_K, Score, Workload, connect, vector_literal
+from bench.interleaved import TOP_K, Score, Workload, connect, turns, vector_literal
 from bench.load_generator import Outcome, Request, run_clients
 from bench.served_project import QUESTIONS, question_text
 from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, small_orgs, tenant_database
 from local import ROOT
-from local.child_processes import free_port, is_responding, start, wait_until_ready
+from local.child_processes import free_port
 from shared.clients.postgrest import SECRET_HEADER
 
 OURS, MATCH, BASELINE = "ours", "rag_match", "baseline"
 CHUNKS = 100_000
-WARM = 10
 CLIENTS, ROUNDS, REQUESTS = 8, 4, 160
 
 
@@ -83,20 +80,16 @@ def project(tenants: TenantDatabase) -> Iterator[dict[str, str]]:
         "BENCH_EMBEDDINGS_PORT": str(embeddings),
     }
     log = tenants.stack.folder / "logs" / "served_project.log"
-    child = start([sys.executable, "-m", "bench.served_project"], environment, log)
-    try:
-        wait_until_ready(lambda: is_responding(f"http://127.0.0.1:{embeddings}/"), child, log)
+    with serve([sys.executable, "-m", "bench.served_project"], embeddings, environment, log) as server:
         yield {
             **UNLIMITED,
             **tenants.stack.function_environment(),
             "SUPABASE_URL": f"http://127.0.0.1:{proxy}",
             "SUPABASE_JWT_ISSUER": f"{tenants.stack.url}/auth/v1",
             "OPENAI_API_KEY": "none",
-            "RAG_EMBEDDING_URL": f"http://127.0.0.1:{embeddings}/v1",
+            "RAG_EMBEDDING_URL": f"{server.url}/v1",
             "RAG_EMBEDDING_MODEL": tenants.model,
         }
-    finally:
-        child.stop()
 
 
 def measured(orgs: Sequence[Org]) -> Sequence[Org]:
@@ -110,13 +103,9 @@ def functions(environment: Mapping[str, str], checkout: Path, log: Path) -> Iter
     port = free_port()
     own = {**environment, "PYTHONPATH": str(checkout), "PORT": str(port)}
     # Without -P the current folder would come before the checkout.
-    child = start([sys.executable, "-P", "-m", "functions.server"], own, log)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        wait_until_ready(lambda: is_responding(f"{url}/openapi.json"), child, log, 60)
-        yield Server(url, psutil.Process(child.pid))
-    finally:
-        child.stop()
+    command = [sys.executable, "-P", "-m", "functions.server"]
+    with serve(command, port, own, log, "/openapi.json") as server:
+        yield server
 
 
 def search(url: str) -> Contender:
@@ -155,27 +144,24 @@ def run(cell: Cell, contenders: Mapping[str, Contender], questions: int, rounds:
     times = {name: Times() for name in contenders}
     asked = itertools.count()
     workload = Workload.of(cell.token, [cell.org], QUESTIONS, rare=False)
-    shuffled = random.Random(7).sample  # noqa: S311  # not a secret
     with ExitStack() as stack:
         connections = {
             name: stack.enter_context(connect(contender.url)) for name, contender in contenders.items()
         }
-        for turn in range(-WARM, questions):
-            question = turn % QUESTIONS
-            for name in shuffled(list(contenders), len(contenders)):
-                contender = contenders[name]
-                request = contender.request(cell, question, next(asked))
-                started = perf_counter()
-                connections[name].request(request.method, request.path, request.body, request.headers)
-                answer = connections[name].getresponse()
-                content = answer.read()
-                taken = perf_counter() - started
-                if answer.status != 200:
-                    raise RuntimeError(f"{name}: {answer.status} {content[:500]!r}")
-                if turn >= 0:
-                    times[name].alone.seconds.append(taken)
-                    rows = [{"chunk_id": chunk_id} for chunk_id in contender.chunk_ids(json.loads(content))]
-                    times[name].alone.record(workload, question, rows)
+        for question, name, counts in turns(contenders, questions):
+            contender = contenders[name]
+            request = contender.request(cell, question, next(asked))
+            started = perf_counter()
+            connections[name].request(request.method, request.path, request.body, request.headers)
+            answer = connections[name].getresponse()
+            content = answer.read()
+            taken = perf_counter() - started
+            if answer.status != 200:
+                raise RuntimeError(f"{name}: {answer.status} {content[:500]!r}")
+            if counts:
+                times[name].alone.seconds.append(taken)
+                rows = [{"chunk_id": chunk_id} for chunk_id in contender.chunk_ids(json.loads(content))]
+                times[name].alone.record(workload, question, rows)
     for turn in range(rounds):
         for name in sorted(contenders, reverse=turn % 2 == 0):
             times[name].together.add(together(cell, contenders[name], next(asked)))
@@ -188,10 +174,7 @@ def together(cell: Cell, contender: Contender, asked: int) -> Outcome:
             return None
         return contender.request(cell, client * REQUESTS // CLIENTS + number, 1000 * asked + number)
 
-    outcome = run_clients(contender.url, CLIENTS, next_request)
-    if outcome.unexpected:
-        raise RuntimeError(f"{contender.url}: {outcome.statuses}")
-    return outcome
+    return run_clients(contender.url, CLIENTS, next_request)
 
 
 def figures_of(cell: Cell, times: Mapping[str, Times]) -> Iterator[Figure]:

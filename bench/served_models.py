@@ -1,16 +1,17 @@
-"""Embedding model and chat model behind HTTP, for bench/cost.py: the local model, and a fixed answer.
+"""Embedding model and chat model behind HTTP: the local model, and a fixed answer at once.
 
 Both write what a provider would count to the file BENCH_TEXTS, a JSON list for each request.
 """
 
 import json
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from shared.models.embedding_roles import Role
@@ -39,11 +40,23 @@ async def embed(request: Request) -> Response:
 
 
 async def complete(request: Request) -> Response:
-    messages = (await request.json())["messages"]
+    query = await request.json()
+    messages = query["messages"]
     _write("input", *(message["content"] for message in messages))
     _write("output", ANSWER)
+    if query.get("stream"):
+        return StreamingResponse(_stream(), media_type="text/event-stream")
     message = {"role": "assistant", "content": ANSWER}
     return JSONResponse({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+
+async def _stream() -> AsyncIterator[bytes]:
+    deltas = [{"content": f"{word} "} for word in ANSWER.split()]
+    for delta, finish in ((deltas, None), ([{}], "stop")):
+        for each in delta:
+            part = {"id": "1", "choices": [{"index": 0, "delta": each, "finish_reason": finish}]}
+            yield f"data: {json.dumps(part)}\n\n".encode()
+    yield b"data: [DONE]\n\n"
 
 
 app = Starlette(

@@ -5,17 +5,16 @@ Loaded by COPY as the superuser, past the API and its triggers, the HNSW index c
 reading is measured. bench/synthetic_vectors.py says what the embeddings are like.
 """
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
 from uuid import UUID
 
 import psycopg
 
+from bench.bench_stack import temporary_stack
 from bench.synthetic_vectors import BATCH
 from bench.tenant_rows import Org, chunk_columns, copy_rows, document_columns
 from local import access_tokens
@@ -135,18 +134,13 @@ class TenantDatabase:
 @contextmanager
 def tenant_database() -> Iterator[TenantDatabase]:
     """An empty stack with its schema, taken away afterwards."""
-    with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
-        stack = Stack(Path(folder), keys="hs256")
-        try:
-            stack.up(0, durable=False, seed=False)
-            _configure(stack)
-            with psycopg.connect(stack.database_url(SUPERUSER), autocommit=True) as connection:
-                row = connection.execute("select embedding_model from rag.settings").fetchone()
-                database = TenantDatabase(stack, connection, str((row or [""])[0]))
-                database.without_index()
-                yield database
-        finally:
-            stack.remove()
+    with temporary_stack(seed=False) as stack:
+        _configure(stack)
+        with psycopg.connect(stack.database_url(SUPERUSER), autocommit=True) as connection:
+            row = connection.execute("select embedding_model from rag.settings").fetchone()
+            database = TenantDatabase(stack, connection, str((row or [""])[0]))
+            database.without_index()
+            yield database
 
 
 def _configure(stack: Stack) -> None:

@@ -42,19 +42,19 @@ class TextCorpus:
         return Counter(word for chunk in self.chunks for word in set(self.prose.content_words(chunk)))
 
 
-def make_prose(tenants: TenantDatabase, writes: type[Prose] = Prose) -> Prose:
+def make_prose(tenants: TenantDatabase) -> Prose:
     """Prose that knows which words this Postgres passes over."""
     texts = sorted({word for sentence in demo_sentences() for word in words(sentence)})
     rows = tenants.connection.execute(
         "select word from unnest(%s::text[]) as word where to_tsvector('pg_catalog.english', word) = ''",
         [texts],
     )
-    return writes({word for (word,) in rows})
+    return Prose({word for (word,) in rows})
 
 
-def load_corpus(tenants: TenantDatabase, org: Org, writes: type[Prose] = Prose) -> TextCorpus:
+def load_corpus(tenants: TenantDatabase, org: Org) -> TextCorpus:
     """The org with all its chunks and documents, not yet found by words."""
-    prose = make_prose(tenants, writes)
+    prose = make_prose(tenants)
     documents = list(_write_documents(prose, org.chunks))
     corpus = TextCorpus(org, prose, documents)
     tenants.connection.execute(

@@ -110,7 +110,7 @@ def show(question: Question, body: dict[str, Any], console: Console) -> None:
         )
         for paragraph in filter(None, answer["text"].split("\n")):
             wrapped = textwrap.fill(paragraph, WIDTH - 4, initial_indent="  ", subsequent_indent="  ")
-            console.print(wrapped, markup=False, highlight=False, soft_wrap=True)
+            line(console, wrapped)
         for number, citation in enumerate(body["citations"][:3], start=1):
             _passage(number, citation["relevance_score"], citation, console)
     console.print()
@@ -147,6 +147,11 @@ def ingest(stack: Stack, services: Services, console: Console) -> tuple[int, int
         ) from None
 
 
+def line(console: Console, text: str) -> None:
+    """Print the text as it is."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def models_of(services: Services) -> str:
     """The models that embed and answer, with their addresses. Asks no service."""
     settings, gateway, embedder = services.settings, services.chat_gateway, services.embedder
@@ -157,14 +162,10 @@ def models_of(services: Services) -> str:
 
 def report_models(services: Services, console: Console) -> None:
     """Print which variables of the shell are used, and which models they name. Asks no service."""
-
-    def line(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    line(f"From the shell: {', '.join(settings_of_the_shell()) or 'no setting'}")
+    line(console, f"From the shell: {', '.join(settings_of_the_shell()) or 'no setting'}")
     if unknown := unknown_settings():
-        line(f"Ignored, since no setting has this name: {', '.join(unknown)}")
-    line(models_of(services))
+        line(console, f"Ignored, since no setting has this name: {', '.join(unknown)}")
+    line(console, models_of(services))
 
 
 def try_models(services: Services, console: Console) -> None:
@@ -175,30 +176,30 @@ def try_models(services: Services, console: Console) -> None:
             state = "The embedding model answers."
         except EmbeddingFailed as error:
             state = f"The embedding model does not answer: {error} ({error.log_reason})"
-        console.print(state, markup=False, highlight=False, soft_wrap=True)
+        line(console, state)
     if gateway := services.chat_gateway:
         failure = error_of(gateway, services.settings.rag_llm_timeout_seconds)
         state = f"does not answer: {failure} ({failure.log_reason})" if failure else "answers."
-        console.print(f"The answering model {state}", markup=False, highlight=False, soft_wrap=True)
+        line(console, f"The answering model {state}")
 
 
 def introduce(stack: Stack, console: Console) -> None:
     """Print addresses, tokens and curl commands to copy."""
-
-    def line(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    line(f"\nURL         {stack.url}\nanon key    {stack.anon_key}\nplayground  {stack.playground}")
+    line(console, f"\nURL         {stack.url}\nanon key    {stack.anon_key}\nplayground  {stack.playground}")
     for email, text in (
         ("tomas@halden.example", "What does error code E-42 mean?"),
         ("emil@brightwater.example", "Above which temperature do we reject milk?"),
     ):
         token = stack.token(email)
-        line(f"\n{email}\n{token}\n")
+        line(console, f"\n{email}\n{token}\n")
         line(
+            console,
             f"curl -s {stack.url}/functions/v1/rag-answer -H 'Authorization: Bearer {token}' "
-            f"-H 'Content-Type: application/json' -d '{{\"query_text\": \"{text}\"}}'"
+            f"-H 'Content-Type: application/json' -d '{{\"query_text\": \"{text}\"}}'",
         )
-    line("\nTo administer an org: sign in to the playground as ines@halden.example, and open Administration.")
-    line("To prove that orgs are kept apart: .venv/bin/python -m local verify")
-    line("\nCtrl-C stops everything.")
+    line(
+        console,
+        "\nTo administer an org: sign in to the playground as ines@halden.example, and open Administration.",
+    )
+    line(console, "To prove that orgs are kept apart: .venv/bin/python -m local verify")
+    line(console, "\nCtrl-C stops everything.")

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -84,6 +85,17 @@ class Stack:
         # A start that failed before it created data left a file, which the next start reads.
         if self._file.exists():
             self._save()
+
+    @classmethod
+    @contextmanager
+    def temporary(cls, keys: str | None = None) -> "Iterator[Stack]":
+        """A stack that is not started, and that is removed at the end of the block."""
+        with tempfile.TemporaryDirectory(prefix="rag-stack-") as folder:
+            stack = cls(Path(folder), keys=keys)
+            try:
+                yield stack
+            finally:
+                stack.remove()
 
     # -- addresses and credentials --------------------------------------------------------------------
 

@@ -3,10 +3,8 @@
 import json
 import os
 import signal
-import tempfile
 from argparse import Namespace
 from contextlib import closing
-from pathlib import Path
 
 from rich.console import Console
 
@@ -105,17 +103,12 @@ def serve(stack: Stack, options: Namespace) -> None:
 def run_demo(stack: Stack, options: Namespace) -> None:
     """Run the demo on a temporary stack on free ports."""
     console, asks_models = Console(), isolate_demo()
-    with tempfile.TemporaryDirectory(prefix="rag-demo-") as folder:
-        temporary = Stack(Path(folder))
+    with Stack.temporary() as temporary:
         # SIGTERM ends in `finally`, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
-            if asks_models:
-                with closing(make_services(temporary)) as services:
-                    models = f"Models of your shell, which may cost: {demo.models_of(services)}"
-                console.print(models, markup=False, highlight=False, soft_wrap=True)
-            temporary.up(0, durable=False)
+        if asks_models:
             with closing(make_services(temporary)) as services:
-                demo.run(temporary, services, console)
-        finally:
-            temporary.remove()
+                demo.line(console, f"Models of your shell, which may cost: {demo.models_of(services)}")
+        temporary.up(0, durable=False)
+        with closing(make_services(temporary)) as services:
+            demo.run(temporary, services, console)

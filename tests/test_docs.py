@@ -12,7 +12,7 @@ import pytest
 from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
 from local import ROOT
-from local.tools import configuration_page, diagrams, messages_page
+from local.tools import configuration_page, messages_page
 from shared.config import LOCAL_MODEL, OTHER_NAMES, ServerSettings, Settings, read_settings
 from shared.generation.confidence import CALIBRATIONS
 from shared.generation.grounding.sentence_support import LIMITS
@@ -99,11 +99,6 @@ def test_every_setting_has_a_comment_of_its_own():
 
 def test_the_page_of_settings_is_generated():
     assert configuration_page.PATH.read_text() == configuration_page.page(), "run: make generated"
-
-
-def test_the_diagrams_are_generated():
-    for name, diagram in diagrams.DIAGRAMS.items():
-        assert (diagrams.IMAGES / f"{name}.svg").read_text() == diagrams.draw_svg(diagram)
 
 
 def test_the_page_of_messages_is_generated():

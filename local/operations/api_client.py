@@ -21,7 +21,7 @@ MAX_RETRY_AFTER = 120
 PAGE_SIZE = 100
 
 
-class ApiError(Exception):
+class ApiError(CommandError):
     """An error response: status, code and message, without terminal control characters."""
 
     def __init__(self, response: httpx.Response) -> None:

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from local.demo_corpus import ADMINS, org_id_of, read_folder
 from local.errors import CommandError
 from local.operations.folder_scan import one_line
+from local.operations.org_data.database import connected, reason_of
 from shared.config import Settings
 from shared.errors import InvalidRequest
 from shared.ingestion.chunking.chunked_document import ChunkingConfig
@@ -72,27 +73,14 @@ def run(database_url: str, settings: Settings, options: argparse.Namespace) -> N
     """Raises CommandError, RagError and ConfigurationError; then nothing is stored."""
     org = org_id_of(options.org) if options.org else None
     embedder = embedder_for(settings)
-    try:
-        with psycopg.connect(database_url) as connection:
-            user = connection.execute("select id from auth.users where email = %s", [options.user]).fetchone()
-            if user is None:
-                raise CommandError(f"no user has the address {options.user}")
-            claims = {"sub": str(user[0]), "role": "authenticated", "rag": {"org": org} if org else None}
-            count = load(
-                connection,
-                embedder,
-                claims,
-                options.collection,
-                read_documents(options.path),
-                options.index_memory,
-            )
-    except psycopg.Error as error:
-        raise CommandError(_reason(error)) from None
+    with connected(database_url) as connection:
+        user = connection.execute("select id from auth.users where email = %s", [options.user]).fetchone()
+        if user is None:
+            raise CommandError(f"no user has the address {options.user}")
+        claims = {"sub": str(user[0]), "role": "authenticated", "rag": {"org": org} if org else None}
+        documents = read_documents(options.path)
+        count = load(connection, embedder, claims, options.collection, documents, options.index_memory)
     print(f"{count:,} documents")
-
-
-def _reason(error: psycopg.Error) -> str:
-    return one_line(error.diag.message_primary or str(error))
 
 
 def load(
@@ -137,7 +125,7 @@ def load(
             # The server stopped, or the session: no fault of these documents.
             raise
         except psycopg.Error as error:
-            raise CommandError(f"documents {count + 1} to {count + len(rows)}: {_reason(error)}") from None
+            raise CommandError(f"documents {count + 1} to {count + len(rows)}: {reason_of(error)}") from None
         count += len(rows)
     for _, create in secondary:
         connection.execute(create)

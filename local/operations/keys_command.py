@@ -14,6 +14,7 @@ from rich.table import Table
 
 from local.demo_corpus import org_id_of
 from local.errors import CommandError
+from local.operations.api_client import ApiError
 from shared.access.api_keys import PREFIXES
 from shared.types import Scope
 
@@ -104,11 +105,7 @@ def _state(key: dict[str, Any]) -> str:
 def _json(response: httpx.Response) -> Any:
     if response.is_success:
         return response.json() if response.content else None
-    try:
-        message = response.json()["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        message = response.text[:200]
-    raise CommandError(f"{response.status_code}: {message}")
+    raise CommandError(f"{response.status_code}: {ApiError(response)}")
 
 
 def _print_key(key: dict[str, Any]) -> None:

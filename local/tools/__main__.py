@@ -6,10 +6,6 @@
 import argparse
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from local.errors import CommandError
 from local.stack import Stack
@@ -31,21 +27,11 @@ def write_generated() -> None:
     messages_page.write()
     openapi.write()
     generate_sync_sdk.write()
-    with _empty_stack() as stack, migrations.declared_database(stack.postgres) as connection:
-        sql_reference.write(connection)
-        catalogue.write(connection)
-
-
-@contextmanager
-def _empty_stack() -> Iterator[Stack]:
-    """Postgres alone, for the time of the block."""
-    with tempfile.TemporaryDirectory(prefix="rag-tools-") as folder:
-        stack = Stack(Path(folder))
-        try:
-            stack.postgres_only()
-            yield stack
-        finally:
-            stack.remove()
+    with Stack.temporary() as stack:
+        stack.postgres_only()
+        with migrations.declared_database(stack.postgres) as connection:
+            sql_reference.write(connection)
+            catalogue.write(connection)
 
 
 def main() -> int:
@@ -59,7 +45,8 @@ def main() -> int:
         if options.command == "generate":
             write_generated()
         else:
-            with _empty_stack() as stack:
+            with Stack.temporary() as stack:
+                stack.postgres_only()
                 print(migrations.draft(stack, options.name))
     except (CommandError, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)

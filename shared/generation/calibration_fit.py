@@ -181,8 +181,7 @@ def _has_own_language(observations: Sequence[Observation]) -> bool:
 
 def errors(observations: Sequence[Observation], calibration: Calibration) -> dict[str, Any]:
     """What the calibration gives for these questions: by kind the shares called high and answered, AUROC of
-    answerable questions against each other kind, the calibration error in ten bins, and the shares answered
-    wrongly by the share of answerable questions answered (risk and coverage, as the threshold falls)."""
+    answerable questions against each other kind, and the calibration error in ten bins."""
     scores: dict[str, list[float]] = {}
     is_high: dict[str, list[bool]] = {}
     is_answered: dict[str, list[bool]] = {}
@@ -199,7 +198,6 @@ def errors(observations: Sequence[Observation], calibration: Calibration) -> dic
         "answered": {kind: _share(is_answered[kind]) for kind in present},
         "auroc": {kind: _auroc(scores[ANSWERABLE], scores[kind]) for kind in present if kind != ANSWERABLE},
         "calibration_error": _calibration_error(scores),
-        "risk_coverage": _risk_coverage(scores),
     }
 
 
@@ -323,16 +321,3 @@ def _calibration_error(scores: Mapping[str, Sequence[float]]) -> float:
     for score, weight, label in labelled:
         gaps[min(int(score * 10), 9)] += weight * (label - score)
     return round(math.fsum(map(abs, gaps)), 3)
-
-
-def _risk_coverage(scores: Mapping[str, Sequence[float]]) -> list[list[float]]:
-    """For each twentieth of the answerable questions: the share of the answered questions, half of all being
-    answerable, that have no answer."""
-    wrong = _unanswerable(scores)
-    answerable = sorted(scores[ANSWERABLE], reverse=True)
-    points = []
-    for place in range(1, 21):
-        threshold = answerable[max(0, round(len(answerable) * place / 20) - 1)]
-        answered_wrongly = math.fsum(weight for score, weight in wrong if score >= threshold)
-        points.append([place / 20, round(answered_wrongly / (answered_wrongly + place / 20), 3)])
-    return points

@@ -232,7 +232,7 @@ $$;
 comment on function rag.ef_search_for is
   'The candidates that the HNSW index has to consider to find the nearest of so many rows: more for a smaller '
   'share of the table, and for a large table with the root of its rows; four times as many if the rows are scattered '
-  'over several orgs, since few of their neighbours are in the scope. (bench/exact_vs_index.py)';
+  'over several orgs, since few of their neighbours are in the scope (docs/benchmarks.md)';
 
 create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer, indexed_rows real)
 returns bigint

@@ -3,16 +3,16 @@
 from pathlib import Path
 
 from bench import eval_graph
-from bench.eval_graph import AUTO, GRAPH, HYBRID, SMALL, WHOLE, CorpusRuns, Run
-from bench.ranking import recalls
+from bench.eval_graph import AUTO, GRAPH, HYBRID, SMALL, WHOLE, CorpusRuns, GraphRun
+from bench.figures import read_lines
 from shared.calibration.labelled_sets import Item, LabelledSet
 
 RELEVANT = {"q1": {"a": 1, "b": 1}, "q2": {"c": 1}}
 QUESTIONS = [Item("q1", "Who?"), Item("q2", "What?"), Item("q3", "Nobody knows?")]
 
 
-def run(**rankings: list[str]) -> Run:
-    results = Run(seconds=[0.01])
+def run(**rankings: list[str]) -> GraphRun:
+    results = GraphRun(seconds=[0.01])
     for question, ranking in rankings.items():
         results.mark(question, ranking, RELEVANT[question])
     return results
@@ -22,14 +22,8 @@ def measured(corpus: str, name: str = "two") -> CorpusRuns:
     worse = run(q1=["a", "x", "y", "z", "v", "b"], q2=["x"])
     better = run(q1=["a", "b"], q2=["c"])
     runs = {HYBRID: worse, GRAPH: better, AUTO: better}
-    theirs = {"theirs": Run(worse.by_question)} if corpus == SMALL else {}
+    theirs = {"theirs": GraphRun(worse.by_question)} if corpus == SMALL else {}
     return CorpusRuns(name, corpus, 10, 12, runs, theirs)
-
-
-def test_recall_counts_the_relevant_among_five_and_eight():
-    assert recalls(["a", "x", "x", "x", "x", "b"], RELEVANT["q1"]) == {
-        "Recall@5": 0.5, "Recall@8": 1.0, "All@8": 1.0,
-    }  # fmt: skip
 
 
 def test_published_rankings_count_for_the_sampled_questions():
@@ -71,7 +65,7 @@ def test_new_results_replace_results_of_the_same_set(tmp_path: Path):
     path = tmp_path / "graph.jsonl"
     eval_graph.write([measured(WHOLE)], path)
     eval_graph.write([measured(SMALL), measured(WHOLE)], path)
-    lines = eval_graph.results(path)
+    lines = read_lines(path)
     assert [(line["corpus"], line["search"]) for line in lines] == [
         (SMALL, HYBRID), (SMALL, GRAPH), (SMALL, AUTO), (SMALL, "theirs"),
         (WHOLE, HYBRID), (WHOLE, GRAPH), (WHOLE, AUTO),

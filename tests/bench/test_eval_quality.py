@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from bench import eval_quality
+from bench.figures import read_lines
 from bench.labelled_sets import IngestedSet
 from local.seed_demo import make_services
 from local.stack import Stack
@@ -76,4 +77,4 @@ def test_results_of_another_reranker_remain(tmp_path: Path, monkeypatch: pytest.
     former = {"set": "pottery", "search": "hybrid, reranked by another", "nDCG@10": 1}
     eval_quality.write([former, {"set": "pottery", "search": "hybrid", "nDCG@10": 2}])
     eval_quality.write([{"set": "pottery", "search": "hybrid", "nDCG@10": 3}])
-    assert eval_quality.results() == [former, {"set": "pottery", "search": "hybrid", "nDCG@10": 3}]
+    assert read_lines(eval_quality.RESULTS) == [former, {"set": "pottery", "search": "hybrid", "nDCG@10": 3}]

@@ -30,7 +30,9 @@ def test_results_after_the_tenth_count_nothing():
 
 def test_recall_counts_relevant_documents_and_all_needs_every_one():
     scores = measures(["a", "x", "x2", "x3", "x4", "b"], {"a": 1, "b": 1, "c": 1})
-    assert (scores["Recall@5"], scores["Recall@10"], scores["All@10"]) == (1 / 3, 2 / 3, 0.0)
+    assert (scores["Recall@5"], scores["Recall@8"], scores["Recall@10"]) == (1 / 3, 2 / 3, 2 / 3)
+    assert scores["All@8"] == scores["All@10"] == 0
+    assert measures(["a", "x", "x2", "x3", "x4", "b"], {"a": 1, "b": 1})["All@8"] == 1
 
 
 def test_a_difference_in_every_question_has_a_zero_width_interval():

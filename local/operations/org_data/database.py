@@ -22,4 +22,9 @@ def connected(url: str, *, autocommit: bool = False) -> Iterator[psycopg.Connect
             connection.autocommit = autocommit
             yield connection
     except psycopg.Error as error:
-        raise CommandError(one_line(error.diag.message_primary or str(error))) from None
+        raise CommandError(reason_of(error)) from None
+
+
+def reason_of(error: psycopg.Error) -> str:
+    """The database's message, on one line."""
+    return one_line(error.diag.message_primary or str(error))

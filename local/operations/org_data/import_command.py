@@ -27,7 +27,7 @@ from local.operations.org_data.archive import (
     row_id,
     user_id,
 )
-from local.operations.org_data.database import connected
+from local.operations.org_data.database import connected, reason_of
 from local.operations.org_data.export_command import digests
 from local.operations.org_data.import_users import add_member, users_here
 from local.operations.org_data.row_checks import check_rows
@@ -237,6 +237,5 @@ def _copy(
             place = (
                 f"line {number + int(line[1])}" if line else f"lines {number + 1} to {number + len(batch)}"
             )
-            message = one_line(error.diag.message_primary or str(error))[:500]
-            raise CommandError(f"{table.name}.copy, {place}: {message}") from None
+            raise CommandError(f"{table.name}.copy, {place}: {reason_of(error)[:500]}") from None
         number += len(batch)

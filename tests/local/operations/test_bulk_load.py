@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from bench.served_indexes import HashEmbedder
 from local.errors import CommandError
 from local.operations.bulk_load import load
 from local.stack import Stack
@@ -17,6 +16,7 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
 from shared.types import Principal
 from tests.local.command_line import run_local
+from tests.stand_in_embedders import HashEmbedder
 
 USER, ORG = "ines@halden.example", "00000000-0000-4000-8000-00000000000a"
 COLLECTION = "loaded"

@@ -9,7 +9,6 @@ import pytest
 from psycopg.types.json import Jsonb
 from pydantic import SecretStr
 
-from bench.rotated_embedder import RotatedEmbedder
 from local.errors import CommandError
 from local.operations import change_model
 from local.operations.change_model import change, embed_org, exchange, finish, progress_of
@@ -32,6 +31,7 @@ from tests.conftest import People
 from tests.functions.app_server import services_with
 from tests.local.command_line import run_local
 from tests.sql import passages
+from tests.stand_in_embedders import RotatedEmbedder
 from tests.stand_in_server import Reply, Request, StandIn
 
 TEXTS = {

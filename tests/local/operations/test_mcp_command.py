@@ -17,6 +17,8 @@ from local import ROOT
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.test_mcp import EVERY_TOOL, KETTLE, QUESTION, ingest, key_of
+from tests.local.command_line import run_local
+from tests.stand_in_server import Reply, StandIn
 
 
 def arguments(actor: Actor, tmp_path: Path) -> list[str]:
@@ -74,6 +76,13 @@ def test_the_documented_configurations_work(people: People):
     process = StdioServerParameters(**stdio, cwd="/")
     results = [anyio.run(search_over_http), anyio.run(search, process)]
     assert [result["passages"][0]["text"] for result in results] == [KETTLE, KETTLE]
+
+
+def test_an_address_of_another_program_is_an_error_in_words(tmp_path: Path):
+    with StandIn() as other:
+        other.replies(Reply({"error": {"code": "not_found", "message": "No such route."}}, 404))
+        process = run_local(tmp_path, "mcp", "--url", other.url, RAG_TOKEN="x")
+    assert (process.returncode, process.stderr) == (1, "error: No such route.\n")
 
 
 @pytest.mark.long

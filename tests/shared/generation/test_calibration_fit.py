@@ -52,8 +52,6 @@ def test_the_score_is_calibrated_and_ranks_the_kinds():
     shares = errors(own, fit([own]))
     assert shares["calibration_error"] < 0.1
     assert 0.8 < shares["auroc"][HIDDEN] < shares["auroc"][FOREIGN]
-    risks = [risk for _, risk in shares["risk_coverage"]]
-    assert risks[0] < risks[-1] < 0.5
 
 
 def test_each_set_is_reported_under_a_fit_of_the_others():

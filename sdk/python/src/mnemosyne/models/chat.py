@@ -41,6 +41,21 @@ class GenerationParam(TypedDict, total=False):
     presence_penalty: float
 
 
+class ChatOptions(TypedDict, total=False):
+    """Options of an answer. None is as an omitted one, which has the API's default."""
+
+    model: str | None
+    session_id: str | None
+    preset: Literal["concise", "detailed", "research", "technical", "creative", "qna"] | None
+    reasoning_mode: Literal["standard", "deep"] | None
+    temperature: float | None
+    max_tokens: int | None
+    custom_instruction: str | None
+    is_follow_up: bool | None
+    retrieval: RetrievalParam | None
+    generation: GenerationParam | None
+
+
 class Source(Model):
     """A document that the answer was written from, by its best chunk."""
 

@@ -2,7 +2,7 @@
 """Chat: answers from documents, whole or as a stream, and stored sessions."""
 
 from collections.abc import Iterable
-from typing import Literal, overload
+from typing import Literal, Unpack, overload
 
 from pydantic import TypeAdapter
 
@@ -13,9 +13,8 @@ from mnemosyne.models.chat import (
     ChatCompletion,
     ChatCompletionChunk,
     ChatMessageParam,
+    ChatOptions,
     ChatSession,
-    GenerationParam,
-    RetrievalParam,
     SessionMessage,
     SessionMessageParam,
     SessionReference,
@@ -26,7 +25,6 @@ from mnemosyne.requests import WHOLE_SECONDS, Request, path, query, without_none
 from mnemosyne.streaming import Stream
 from mnemosyne.transport import Transport
 
-Preset = Literal["concise", "detailed", "research", "technical", "creative", "qna"]
 _SESSIONS = TypeAdapter(list[ChatSession])
 _MESSAGES = TypeAdapter(list[SessionMessage])
 
@@ -42,16 +40,7 @@ class ChatCompletionsResource:
         messages: Iterable[ChatMessageParam],
         *,
         stream: Literal[False] | None = False,
-        model: str | None = None,
-        session_id: str | None = None,
-        preset: Preset | None = None,
-        reasoning_mode: Literal["standard", "deep"] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        custom_instruction: str | None = None,
-        is_follow_up: bool | None = None,
-        retrieval: RetrievalParam | None = None,
-        generation: GenerationParam | None = None,
+        **options: Unpack[ChatOptions],
     ) -> ChatCompletion: ...
 
     @overload
@@ -61,16 +50,7 @@ class ChatCompletionsResource:
         messages: Iterable[ChatMessageParam],
         *,
         stream: Literal[True],
-        model: str | None = None,
-        session_id: str | None = None,
-        preset: Preset | None = None,
-        reasoning_mode: Literal["standard", "deep"] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        custom_instruction: str | None = None,
-        is_follow_up: bool | None = None,
-        retrieval: RetrievalParam | None = None,
-        generation: GenerationParam | None = None,
+        **options: Unpack[ChatOptions],
     ) -> Stream[ChatCompletionChunk]: ...
 
     @overload
@@ -80,16 +60,7 @@ class ChatCompletionsResource:
         messages: Iterable[ChatMessageParam],
         *,
         stream: bool | None,
-        model: str | None = None,
-        session_id: str | None = None,
-        preset: Preset | None = None,
-        reasoning_mode: Literal["standard", "deep"] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        custom_instruction: str | None = None,
-        is_follow_up: bool | None = None,
-        retrieval: RetrievalParam | None = None,
-        generation: GenerationParam | None = None,
+        **options: Unpack[ChatOptions],
     ) -> ChatCompletion | Stream[ChatCompletionChunk]: ...
 
     def create(
@@ -98,16 +69,7 @@ class ChatCompletionsResource:
         messages: Iterable[ChatMessageParam],
         *,
         stream: bool | None = False,
-        model: str | None = None,
-        session_id: str | None = None,
-        preset: Preset | None = None,
-        reasoning_mode: Literal["standard", "deep"] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        custom_instruction: str | None = None,
-        is_follow_up: bool | None = None,
-        retrieval: RetrievalParam | None = None,
-        generation: GenerationParam | None = None,
+        **options: Unpack[ChatOptions],
     ) -> ChatCompletion | Stream[ChatCompletionChunk]:
         """An answer to the last message. `collection_id`: an id or a name; None searches all of the caller's
         documents, or the session's collection.
@@ -115,20 +77,14 @@ class ChatCompletionsResource:
         Each turn is stored in a session; send the answer's `session_id` to continue it. A request is repeated
         only if the API did nothing; a stream never after it has begun.
         """
+        # The API ignores names that it does not know.
+        if unknown := options.keys() - ChatOptions.__annotations__.keys():
+            raise TypeError(f"create has no argument {', '.join(sorted(unknown))}")
         fields = without_none(
             collection_id=collection_id and id_of(self._transport, "collection", collection_id),
             messages=list(messages),
             stream=bool(stream),
-            model=model,
-            session_id=session_id,
-            preset=preset,
-            reasoning_mode=reasoning_mode,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            custom_instruction=custom_instruction,
-            is_follow_up=is_follow_up,
-            retrieval=retrieval,
-            generation=generation,
+            **options,
         )
         if stream:
             answer = self._transport.open(Request("POST", "/chat", json=fields, repeatable=False))
@@ -190,13 +146,5 @@ class ChatSessionsResource:
 
 class ChatResource:
     def __init__(self, transport: Transport) -> None:
-        self._completions = ChatCompletionsResource(transport)
-        self._sessions = ChatSessionsResource(transport)
-
-    @property
-    def completions(self) -> ChatCompletionsResource:
-        return self._completions
-
-    @property
-    def sessions(self) -> ChatSessionsResource:
-        return self._sessions
+        self.completions = ChatCompletionsResource(transport)
+        self.sessions = ChatSessionsResource(transport)
