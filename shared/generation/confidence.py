@@ -222,7 +222,7 @@ def without_best_passage(judgement: Judgement) -> Judgement:
 def after_abstention(judgement: Judgement, *, is_extractive: bool = False) -> Judgement:
     """The judgement where the generator found no answer in the matches."""
     reason = (
-        "No sentence that could answer has a word of the question."
+        "No sentence that could answer has a word of the question, or the number it asks for."
         if is_extractive
         else "The model found no answer in the passages."
     )

@@ -29,6 +29,7 @@ _KEY = re.compile(r"[^.:]{1,60}: ")
 _FUNCTION_WORDS: frozenset[str] = frozenset().union(*FUNCTION_WORDS.values())
 _REVISION_WORDS = word_sets(__file__)["revision"]
 _WITHDRAWN_WORDS = word_sets(__file__)["withdrawn"]
+_QUANTITIES = word_sets(__file__)["quantities"]
 _NO_LONGER = re.compile(r"\bno longer\b|\bnicht mehr\b|\bn(?:e |['’])\w+ plus\b|\bya no\b", re.IGNORECASE)
 
 
@@ -101,10 +102,12 @@ def has_withdrawal(text: str, match: Match, others: Sequence[tuple[str, Match]])
     )
 
 
-def has_value(text: str, question: str) -> bool:
-    """Whether the text has a number or a date that the question does not have."""
-    tokens, asked = _tokens(text), value_tokens(question)
-    return any(_is_value(tokens, position) and token not in asked for position, token in enumerate(tokens))
+def has_value(text: str, question: str = "") -> bool:
+    """Whether the text has a number, a date, a time or a quantity in words that is not in the question."""
+    return any(
+        any(map(str.isdigit, token)) or token in COUNTED or token in MONTHS or token in _QUANTITIES
+        for token in value_tokens(text) - value_tokens(question)
+    )
 
 
 def value_tokens(text: str) -> set[str]:

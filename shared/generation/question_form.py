@@ -23,6 +23,14 @@ _NESTED = re.compile(
     r"|\w (?:où|dont|donde|cuy[oa]s?) ",
     re.IGNORECASE,
 )
+# A question for a number or a time, whatever the words behind it mean.
+_NUMBER_ASKED = re.compile(
+    r"\b(?:how (?:many|much|long|old|tall|far|often|big|large)"
+    r"|(?:since |until |till )?when (?:is|are|was|were|do|does|did|will|can|must|has|have|had)"
+    r"|(?:what|which) (?:percentage|percent|year|date|day|hour|time|number of|share of)"
+    r"|wie (?:viele?|lange|oft|hoch|alt|weit|teuer)|wann|combien|quand|à quelle heure|cuánt[oa]s?|cuándo)\b",
+    re.IGNORECASE,
+)
 _WORDS = word_sets(__file__)
 _QUESTION_WORDS = _WORDS["how"] | _WORDS["which"] | _WORDS["value"] | _WORDS["name"]
 _PART_WORDS = _QUESTION_WORDS | _WORDS["reason"] | _WORDS["part"]
@@ -32,14 +40,16 @@ MAX_PARTS = 3
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
     """`words`: its stems; `names`: those of names, numbers and identifiers. The others say whether it asks
-    for a `value` (a number or a time), a `name` (who, where), a reason, yes or no, `several` things or a way,
-    `something` (one thing or several), or has a `superlative` or a `nested` description of what it asks about
-    ("the state where ..."). `words_of_parts`: the stems of each of the questions that "and" joins."""
+    for a `value` (a number or a time; `number`: certainly), a `name` (who, where), a reason, yes or no,
+    `several` things or a way, `something` (one thing or several), or has a `superlative` or a `nested`
+    description of what it asks about ("the state where ..."). `words_of_parts`: the stems of each of the
+    questions that "and" joins."""
 
     text: str
     words: frozenset[str]
     names: frozenset[str]
     value: bool
+    number: bool
     name: bool
     reason: bool
     yes_or_no: bool
@@ -72,6 +82,8 @@ class QuestionForm:
             words,
             names | {word for word in words if names_one_thing(word)},
             value=first in _WORDS["value"] or (is_how and not is_way) or asks_value,
+            # "When" may also be "if".
+            number=_NUMBER_ASKED.search(text) is not None,
             name=first in _WORDS["name"],
             reason=has_word(text, "reason"),
             yes_or_no=any(word in _WORDS["yes_or_no"] for word in _WORD.findall(text.casefold())[:1]),

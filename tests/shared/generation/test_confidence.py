@@ -165,7 +165,10 @@ def test_an_abstention_is_low_and_unsupported_sentences_are_medium_at_most():
     assert abstained.confidence is Confidence.LOW
     assert abstained.because[-1] == "The model found no answer in the passages."
     extractive = after_abstention(high, is_extractive=True)
-    assert extractive.because[-1] == "No sentence that could answer has a word of the question."
+    assert (
+        extractive.because[-1]
+        == "No sentence that could answer has a word of the question, or the number it asks for."
+    )
     assert after_check(high, ()) == high
     checked = after_check(high, ("It holds 9 litres.",))
     assert (checked.confidence, checked.unsupported) == (Confidence.MEDIUM, ("It holds 9 litres.",))

@@ -249,7 +249,7 @@ def test_each_part_of_a_question_is_answered(subtests: pytest.Subtests, embedder
 
 
 GATEWAY = "The outage of the gateway began at 02:14.", "The reason was an expired certificate of the gateway."
-KETTLE = "The kettle switches off by a spring.", "The kettle stops after 4 minutes."
+KETTLE = "The kettle switches off by a magnet.", "The kettle stops after 4 minutes."
 DEVICE = "Resetting a device takes a minute. Resetting a device never deletes its measurements."
 PUMPS = "# Pump P-210\nMotor power: 5.5 kW\nWeight: 96 kg\n\n# Pump P-310\nMotor power: 9 kW\nWeight: 120 kg"
 TEAM = "The Ledger Team is led with care and patience.", "Since May, Ann Lee has led the Ledger Team."
@@ -270,6 +270,16 @@ PLACED: list[tuple[str, Sequence[str], int, tuple[int, str]]] = [
     ("What did the fair cost in 2024?", FAIR, 0, (2, FAIR[1])),
     ("What is the quorum of the fair?", QUORUM, 0, (2, QUORUM[1])),
 ]  # fmt: skip
+
+
+def test_without_the_number_that_is_asked_for_there_is_no_answer(embedder: Embedder):
+    without = match("The kettle of the west wing is emptied by the porter.", "Kettles")
+    for question in ("How many litres does the kettle hold?", "When did the kettle arrive?"):
+        assert answer(embedder, question, without).is_abstention
+    words = match("The kettle arrives every morning and holds half a litre.", "Kettles")
+    assert not answer(embedder, "When does the kettle arrive?", words).is_abstention
+    # "When" is "if" here.
+    assert not answer(embedder, "When empty, who fills the kettle of the west wing?", without).is_abstention
 
 
 def test_the_form_of_a_question_decides_the_order(subtests: pytest.Subtests, embedder: Embedder):
