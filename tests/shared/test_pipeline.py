@@ -13,10 +13,14 @@ from pydantic import SecretStr
 from shared import pipeline
 from shared.config import Settings
 from shared.errors import InvalidRequest
-from shared.generation.confidence import CALIBRATIONS, Calibration
+from shared.generation.cited_documents import cite
+from shared.generation.confidence import CALIBRATIONS, Calibration, judge
+from shared.generation.confidence_features import ConfidenceFeatures
+from shared.generation.extractive.answer import extract
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.pipeline import judge_draft
 from shared.services import Services
-from shared.types import Filters, Judgement, Match, Mode, Query, Sampling, SearchResult
+from shared.types import Confidence, Filters, Judgement, Match, Mode, Query, Sampling, SearchResult
 from tests.conftest import People
 from tests.shared.examples import closed_after_test
 from tests.shared.examples import match as example
@@ -301,3 +305,16 @@ def test_names_in_the_matches_of_the_answer_are_not_missing(services: Services, 
 
     assert missing(*judged) == ("K-9",)
     assert missing(*judged, example("The kiln K-9 is new.", "new")) == ()
+
+
+def test_an_extracted_answer_on_another_year_is_medium_at_most():
+    passage = example("In 2023 the fair cost 900 euros.", "The fair")
+    high = judge(ConfidenceFeatures(1.0, 1.0), [passage], CALIBRATIONS[LOCAL])
+    assert high.confidence is Confidence.HIGH
+    for question, level in (
+        ("What did the fair cost in 2024?", Confidence.MEDIUM),
+        ("What did the fair cost in 2023?", Confidence.HIGH),
+        ("What did the fair that costs 900 euros cost in 2023?", Confidence.MEDIUM),
+    ):
+        draft = extract(question, [passage], cite([passage]), lambda texts, _: [[1.0] for _ in texts])
+        assert judge_draft(high, draft, question, [passage]).confidence is level
