@@ -15,7 +15,6 @@ from shared.config import Settings
 from shared.generation.extractive.answer import INDIRECT
 from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
-from shared.text import history_trimming
 from shared.text.prefixed_ids import NIL
 from tests.conftest import People
 from tests.functions.app_server import platform_error
@@ -75,25 +74,6 @@ def test_an_answer_comes_from_the_documents_and_is_stored(
     request_body = request_of(gateway)
     assert OUTAGE in request_body["messages"][-1]["content"]
     assert QUESTION in request_body["messages"][-1]["content"]
-
-
-def test_an_answer_names_the_document_that_contradicts_it(
-    settings: Settings, services: Services, own_home: Workspace
-):
-    for year, price in ((2025, 45), (2026, 55)):
-        own_home.put(f"Prices {year}", f"The small meeting room costs {price} euros a day.")
-    answer = "The small meeting room costs 55 euros a day."
-    with StandIn() as gateway, chat_client(settings, gateway) as client:
-        gateway.replies(reply_of(answer))
-        body = result_of(say(client, own_home.actor, "What does the small meeting room cost a day?"))
-    note = '"Prices 2025" says otherwise: "The small meeting room costs 45 euros a day."'
-    assert body["response"] == f"{answer}\n\n{note}"
-    metadata = body["metadata"]
-    assert metadata["confidence_detail"]["level"] == "medium"
-    assert messages_of(services, own_home.actor, metadata["session_id"])[-1] == (
-        "assistant",
-        body["response"],
-    )
 
 
 def test_both_request_forms_stream_by_default(extractive: TestClient, home: Workspace):
@@ -259,28 +239,6 @@ def test_is_follow_up_marks_a_question_that_looks_independent(extractive: TestCl
     assert second["usage"]["retrieval_tokens"] == first["usage"]["retrieval_tokens"]
 
 
-def test_200_messages_of_history_fit_the_budget(
-    client: TestClient, home: Workspace, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
-):
-    earlier = [
-        {"role": role, "content": f"{role} number {number} " + "word " * 50}
-        for number in range(100)
-        for role in ("user", "assistant")
-    ]
-    messages = [*earlier, {"role": "user", "content": QUESTION}]
-    monkeypatch.setattr(history_trimming, "HISTORY_TOKENS", 500)
-    answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
-    prompt = request_of(gateway)["messages"]
-    session = answer["metadata"]["session_id"]
-    result_of(say(client, home.actor, session_id=session))
-    assert 2 < len(prompt) < 12
-    assert prompt[1]["role"] == "user"
-    assert prompt[-2]["content"].startswith("assistant number 99 ")
-    second = request_of(gateway)["messages"]
-    assert second[-2] == {"role": "assistant", "content": ANSWER}
-    assert sum(len(message["content"]) for message in second[1:-1]) < 2_500
-
-
 def test_graph_context_reaches_only_the_model(client: TestClient, own_home: Workspace, gateway: StandIn):
     own_home.put("Ledger", "The Ledger service is owned by Team Heron.")
     question = "Who owns the Ledger service?"
@@ -371,29 +329,6 @@ def test_a_missing_resource_is_404(client: TestClient, shared_people: People, ga
     assert gateway.requests == []
 
 
-@pytest.mark.parametrize(
-    ("reply", "status", "code"),
-    [
-        (Reply(status=429, headers={"Retry-After": "7"}), 503, "generation_busy"),
-        (Reply(status=400), 400, "generation_refused"),
-        (Reply(status=500, json={"error": "sk-model"}), 500, "generation_failed"),
-        (reply_of(" "), 500, "generation_empty"),
-    ],
-    ids=["busy", "refused", "broken", "silent"],
-)
-def test_a_failed_model_call_is_an_error_and_stores_nothing(
-    settings: Settings, services: Services, home: Workspace, reply: Reply, status: int, code: str
-):
-    with StandIn() as gateway, chat_client(settings, gateway) as client:
-        gateway.replies(reply)
-        response = say(client, home.actor)
-    error = platform_error(response, status)
-    assert error["code"] == code
-    assert "sk-model" not in response.text
-    assert response.headers.get("Retry-After") == ("7" if status == 503 else None)
-    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
-
-
 def plan_of(*queries: str) -> list[Reply]:
     """A model's replies that divide a question, and find the parts complete."""
     plan = json.dumps({"steps": [{"description": query, "query": query} for query in queries]})
@@ -482,3 +417,10 @@ def test_an_answer_without_a_session_has_the_nil_uuid(
         begun = result_of(say(client, home.actor, session_id=NIL))["metadata"]
         assert begun["kept"] is True
         assert begun["session_id"] != NIL
+
+
+def test_a_failed_model_call_stores_nothing(settings: Settings, services: Services, home: Workspace):
+    with StandIn() as gateway, chat_client(settings, gateway) as client:
+        gateway.replies(Reply(status=500))
+        platform_error(say(client, home.actor), 500)
+    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []

@@ -20,12 +20,10 @@ from tests.functions.chat_completions_client import (
     KETTLE,
     MODEL_ANSWER,
     QUESTION,
-    STREAM,
     ask,
     chat_client,
     events_of,
     index,
-    streams,
     user,
     words,
 )
@@ -124,10 +122,3 @@ def test_a_title_over_documents_is_withheld(
     answer = ask(local, people.ann, [user(prompt)], model="rag/kettles", stream=False).json()
     assert answer["confidence_detail"]["level"] == "low"
     assert "{" not in answer["choices"][0]["message"]["content"]
-
-
-def test_streams_of_the_gateway_s_models_pass(people: People, settings: Settings, gateway: StandIn):
-    gateway.replies(streams(STREAM))
-    with chat_client(settings, gateway) as client:
-        response = ask(client, people.ann, CONVERSATION, model="vendor/model-1", stream=True)
-    assert_stream(response.text, "At 100 degrees.")

@@ -126,11 +126,6 @@ def test_an_embedding_error_is_reported(
             assert_failed_well(ended, 500, code, "embed", people.ann, is_cause_logged=True)
 
 
-def test_an_embedding_outage_is_reported(ask: Ask, people: People, settings: Settings):
-    ended = ask(rag_answer, "/api/rag/answer", with_embeddings(settings, "http://127.0.0.1:9/v1"), people.ann)
-    assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
-
-
 def test_an_embedding_of_another_number_than_the_database_s_is_reported(
     gateway: StandIn, ask: Ask, people: People, settings: Settings
 ):
@@ -141,13 +136,6 @@ def test_an_embedding_of_another_number_than_the_database_s_is_reported(
     ended = ask(rag_search, "/api/rag/search", nomic, people.ann)
     assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
     assert ended.lines[0]["because"] == "wrong_dimensions"
-
-
-def test_a_busy_embedding_service_is_retried(gateway: StandIn, ask: Ask, people: People, settings: Settings):
-    gateway.replies(Reply(status=429, headers={"Retry-After": "0"}), vectors([0.1] * 1536))
-    remote = with_embeddings(settings, f"{gateway.url}/v1")
-    assert ask(rag_search, "/api/rag/search", remote, people.ann).answer.status_code == 200
-    assert len(gateway.requests) == 2
 
 
 def with_embeddings(settings: Settings, url: str, timeout: float = LONG) -> Settings:

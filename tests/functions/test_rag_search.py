@@ -104,16 +104,6 @@ def test_filters_by_kind_language_and_inclusive_dates(people: People, services: 
     assert titles(unknown_filter="ignored", source_type="email") == ["Mail"]
 
 
-def test_a_user_without_documents_gets_an_empty_list(people: People):
-    body = people.ann.search("anything").json()
-    assert (body["results"], body["total_found"], body["status"]) == ([], 0, "success")
-
-
-def test_an_org_with_one_chunk_returns_one(people: People, services: Services):
-    tell(services, people.ann, "Only", "The only sentence.")
-    assert people.ann.search("something else altogether", top_k=50).json()["total_found"] == 1
-
-
 BAD_FILTERS: list[tuple[str, Any]] = [
     ("source_type", "blog"), ("lang", 5), ("org_id", "acme"), ("org_id", 1), ("date_from", "yesterday"),
     ("date_from", 1700000000), ("date_to", "2026-02-30"),
@@ -238,17 +228,3 @@ def test_an_invalid_request_is_counted_and_has_rate_limit_headers(people: People
     response = people.ann.search("")
     assert response.status_code == 400
     assert response.headers["x-ratelimit-remaining"] == "59"
-
-
-def test_an_unknown_path_is_404(people: People):
-    response = people.ann.post("/api/rag/other", {})
-    assert response.status_code == 404
-
-
-def test_an_unknown_filter_is_named(people: People):
-    """Ignored as before, by both endpoints of the contract, but not without a word."""
-    filters = {"orgid": people.bolt.id, "lang": "en", "\u00e9": None}
-    for post in (people.ann.search, people.ann.answer):
-        body = post("kiln", filters=filters).json()
-        assert body["ignored_filters"] == ["orgid", "\u00e9"]
-        assert "ignored_filters" not in post("kiln", filters={"lang": "en"}).json()

@@ -15,7 +15,6 @@ from tests import graph_documents, metadata_filters
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.functions.app_server import (
-    NO_METADATA,
     app_with,
     json_of,
     platform_error,
@@ -153,13 +152,6 @@ def by_reranker(client: TestClient, home: Workspace, **body: Any) -> tuple[str |
     return answer["retrieval_metadata"]["reranked_by"], answer["results"][0]["document"]["title"]
 
 
-def test_without_a_reranker_the_order_is_kept_and_reported(home: Workspace):
-    plain, requested = (retrieve(home.actor, mode="hybrid", rerank=rerank) for rerank in (False, True))
-    assert requested["results"] == plain["results"]
-    how = requested["retrieval_metadata"]
-    assert (how["reranked_by"], how["rerank_failed"]) == (None, True)
-
-
 def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, services: Services, people: People):
     graph_documents.put_all(services, people.ann)
     for mode in MODES:
@@ -228,9 +220,6 @@ def test_an_invalid_operator_is_400_and_names_the_filter(subtests: pytest.Subtes
             assert refused["code"] == "invalid_field_value"
             assert refused["details"]["field"] == "metadata_filter"
             assert message in refused["message"]
-    for text in NO_METADATA:
-        with subtests.test(metadata=text):
-            platform_error(ann.raw("POST", PATH, f'{{"query": "x", "metadata_filter": {text}}}'), 400)
 
 
 def test_the_limits_of_valid_values_are_accepted(people: People):
@@ -260,14 +249,3 @@ def test_rate_limit_and_method_follow_the_platform_contract(settings: Settings, 
         response: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
     assert platform_error(response, response.status_code)["type"] == "server_error"
     assert response.status_code in (500, 503)
-
-
-def test_decomposed_letters_are_found_in_composed_form(subtests: pytest.Subtests, home: Workspace):
-    home.put("Pru\u0308fbericht", "Der Pru\u0308fer des Fo\u0308rderbands hei\u00dft Jo\u0308rg Mu\u0308nz.")
-    for query in ("J\u00f6rg M\u00fcnz", "Jo\u0308rg Mu\u0308nz"):
-        for mode in ("keyword", "hybrid"):
-            with subtests.test(query=query, mode=mode):
-                body = retrieve(home.actor, query, mode=mode, collection_id=collection_of(home))
-                assert body["query"] == "J\u00f6rg M\u00fcnz"
-                assert body["results"][0]["document"]["title"] == "Pr\u00fcfbericht"
-                assert "J\u00f6rg M\u00fcnz" in body["results"][0]["content"]

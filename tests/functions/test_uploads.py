@@ -17,7 +17,7 @@ from shared.documents.documents import MAX_BYTES as IN_A_REQUEST
 from shared.ingestion.job_queue import BatchResult
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, json_of
+from tests.functions.app_server import json_of
 from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import FIELDS, collection, upload
 from tests.upload_client import PATH, Uploads, digest, page
@@ -170,14 +170,6 @@ def test_invalid_upload_fields_are_refused_by_name(
         with subtests.test(changed=changed):
             body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1, **changed}
             assert error(uploading.post(people.ann, "upload", body), 400)["details"] == {"field": field}
-    # As text, since no client writes it.
-    fields = f'"collection_id": "{home}", "filename": "a.pdf", "size_bytes": 1'
-    headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    for metadata in NO_METADATA:
-        with subtests.test(metadata=metadata):
-            content = f'{{{fields}, "metadata": {metadata}}}'.encode()
-            answer: Any = uploading.app.post(f"{PATH}/upload", content=content, headers=headers)
-            assert error(answer, 400)["details"] == {"field": "metadata"}
     assert uploading.server.asked == []
 
 

@@ -84,11 +84,6 @@ def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
     assert body["usage"]["stages"]["rerank"] > 0
 
 
-def test_without_a_reranker_a_request_for_one_has_no_effect(home: Workspace):
-    plain, requested = (home.similar(TEXT, quality={"rerank": rerank}) for rerank in (False, True))
-    assert requested["matches"] == plain["matches"]
-
-
 def test_an_unknown_subject_is_404(home: Workspace):
     for subject in (
         {"kind": "document", "documentId": f"doc_{NOBODYS}"},
