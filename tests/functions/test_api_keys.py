@@ -139,27 +139,17 @@ def test_a_key_is_bound_to_an_org_and_a_collection_by_name(people: People):
 
 
 BAD_FIELDS: list[tuple[Any, str]] = [
-    ({}, "name"), ([], "body"), ("x", "body"), (None, "body"),
-    (body_of(name=None), "name"), (body_of(name=""), "name"), (body_of(name="  \n"), "name"),
-    (body_of(name="x" * 101), "name"), (body_of(name=7), "name"), (body_of(name=["x"]), "name"),
-    ({"name": "CI"}, "scopes"), (body_of(scopes=None), "scopes"), (body_of(scopes=[]), "scopes"),
-    (body_of(scopes="admin"), "scopes"), (body_of(scopes={"admin": True}), "scopes"),
-    (body_of(scopes=["everything"]), "scopes.0"), (body_of(scopes=["chat:read", 7]), "scopes.1"),
-    (body_of(scopes=[["chat:read"]]), "scopes.0"), (body_of(scopes=[None]), "scopes.0"),
-    (body_of(scopes=["chat:read"] * 7), "scopes"),
-    (body_of(kind="root"), "kind"), (body_of(kind=None), "kind"), (body_of(kind=7), "kind"),
-    (body_of(org_id="acme"), "org_id"), (body_of(org_id=7), "org_id"),
-    (body_of(org_id=[]), "org_id"),
+    ({}, "name"), ([], "body"), (None, "body"), (body_of(name="  \n"), "name"),
+    (body_of(name="x" * 101), "name"),
+    (body_of(name=7), "name"), ({"name": "CI"}, "scopes"), (body_of(scopes=[]), "scopes"),
+    (body_of(scopes="admin"), "scopes"), (body_of(scopes=["chat:read", 7]), "scopes.1"),
+    (body_of(scopes=["chat:read"] * 7), "scopes"), (body_of(kind="root"), "kind"),
+    (body_of(org_id="acme"), "org_id"),
     (body_of(collection=""), "collection"), (body_of(collection="x" * 201), "collection"),
-    (body_of(collection=7), "collection"),
-    # Unknown fields: a misspelled restriction, and columns of the key.
-    (body_of(collection_id="manuals"), "collection_id"), (body_of(id=NOBODYS), "id"),
-    (body_of(owner_id=NOBODYS), "owner_id"), (body_of(hash="0" * 64), "hash"),
-    (body_of(requests_per_minute=10**6), "requests_per_minute"), (body_of(prefix="sk_ab"), "prefix"),
-    (body_of(expires_at="tomorrow"), "expires_at"), (body_of(expires_at="2999-01-01"), "expires_at"),
+    # Unknown fields: a misspelled restriction, and a column of the key.
+    (body_of(collection_id="manuals"), "collection_id"), (body_of(owner_id=NOBODYS), "owner_id"),
+    (body_of(expires_at="2999-01-01"), "expires_at"),
     (body_of(expires_at="2999-01-01T00:00:00"), "expires_at"),
-    (body_of(expires_at="2999-02-30T00:00:00Z"), "expires_at"),
-    (body_of(expires_at=[]), "expires_at"),
 ]  # fmt: skip
 
 
@@ -226,7 +216,7 @@ def test_with_an_overlap_both_keys_work_until_it_ends(people: People, world: Wor
     assert end == (True,)
 
 
-NO_OVERLAPS: list[Any] = [-1, 604_801, "60", 1.5, True, None, [], 10**30]
+NO_OVERLAPS: list[Any] = [-1, 604_801, "60", None]
 OVERLAPS: list[tuple[Any, int]] = [
     (None, 201), ({}, 201), ({"overlap_seconds": 0}, 201), ({"overlap_seconds": 604_800}, 201),
     # A misspelled overlap would end the old key at once.
@@ -289,7 +279,7 @@ def test_keys_of_others_missing_keys_and_ended_keys_are_404(people: People, worl
 
 def test_a_malformed_id_is_400_and_counted(people: People):
     left = 600
-    for key_id in ["x", "1", "'; drop table rag.api_keys; --", "%00", "null", "0" * 300]:
+    for key_id in ["x", "%00", "0" * 300]:
         for method, path in (("POST", f"/{key_id}/rotate"), ("DELETE", f"/{key_id}")):
             answer = people.ann.request(method, PATH + path)
             assert_refused(answer, 400, "invalid_request")
@@ -365,9 +355,7 @@ def test_a_key_is_accepted_as_a_bearer_only(people: People):
 def test_an_altered_key_is_401_without_a_reason(subtests: pytest.Subtests, people: People):
     key = create(people.ada, scopes=["admin"])["key"]
     for text in (
-        key[:-1], key + "A", key[:-1] + ("A" if key[-1] != "A" else "B"),
-        key.replace("mn_live_", "sk_"), key.replace("mn_live_", ""), key.swapcase(),
-        f"{key} {key}", f"{key},{key}", f"mn_live_{hash_of(key)[:43]}", UNKNOWN, "mn_live_" + "'" * 43,
+        key[:-1], key + "A", key.replace("mn_live_", "sk_"), f"{key} {key}", UNKNOWN,
     ):  # fmt: skip
         with subtests.test(key=text.replace(key, "KEY")):
             answer = people.ada.request("GET", PATH, token=text)

@@ -81,23 +81,6 @@ def test_open_webui_lists_models_and_streams_answers(local: TestClient, people: 
     assert_stream(ask(local, people.ann, parts, **body).text, "100 degrees")
 
 
-def test_continuing_an_answer_over_documents_is_refused(
-    local: TestClient, people: People, services: Services
-):
-    index(services, people.ann, "kettles", KETTLE)
-    response = ask(local, people.ann, CONVERSATION[:3], model="rag/kettles", stream=True)
-    assert response.status_code == 400
-    assert "user prompt since the latest assistant message" in response.json()["error"]["message"]
-
-
-def test_librechat_s_parameters_are_accepted(local: TestClient, people: People, services: Services):
-    index(services, people.ann, "kettles", KETTLE)
-    body = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "n": 1}
-    more: dict[str, Any] = {"stream_options": {"include_usage": True}, "user": "6741f0", **body}
-    response = ask(local, people.ann, CONVERSATION, model="rag/kettles", stream=True, **more)
-    assert_stream(response.text, "100 degrees")
-
-
 @pytest.mark.parametrize("prompt", [OPEN_WEBUI_TITLE, LIBRECHAT_TITLE])
 def test_a_title_comes_from_the_gateway_s_model_without_a_search(
     people: People, settings: Settings, gateway: StandIn, prompt: str

@@ -103,11 +103,11 @@ def test_a_blank_question_is_refused(subtests: pytest.Subtests, people: People):
 
 
 BAD_FIELDS: list[tuple[str, str, Any]] = [
-    ("/query", "top_k", 0), ("/query", "top_k", -1), ("/query", "top_k", 101), ("/query", "top_k", "5"),
-    ("/query", "query", None), ("/query", "query", "x" * 10_001), ("/query", "index_name", ""),
-    ("/query", "llm_params", []), ("/retrieve", "max_node_count", 0), ("/retrieve", "max_node_count", 301),
-    ("/retrieve", "query", 7), ("/retrieve", "metadata_filter", "author"),
-    ("/retrieve", "metadata_filter", ["author"]),
+    ("/query", "top_k", 0), ("/query", "top_k", 101), ("/query", "top_k", "5"),
+    ("/query", "query", "x" * 10_001),
+    ("/query", "index_name", ""), ("/query", "llm_params", []), ("/retrieve", "max_node_count", 0),
+    ("/retrieve", "max_node_count", 301), ("/retrieve", "query", 7),
+    ("/retrieve", "metadata_filter", "author"),
 ]  # fmt: skip
 
 

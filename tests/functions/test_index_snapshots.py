@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -140,7 +139,7 @@ def test_documents_with_equal_timestamps_keep_their_order(local: Snapshots, peop
     assert local.documents(people.ann, "copy") == local.documents(people.ann, "i")
 
 
-NAMES = ["manifest.json", "a/b", "a b", "größe 検索", "x~y", "漢" * 255, f"{'漢' * 254}字", "a:b?c#d"]
+NAMES = ["manifest.json", "a/b", "größe 検索", "漢" * 255, f"{'漢' * 254}字", "a:b?c#d"]
 
 
 def test_every_index_name_has_its_own_folder(subtests: pytest.Subtests, local: Snapshots, world: World):
@@ -437,19 +436,3 @@ def test_concurrent_persist_and_load_leave_valid_snapshots(local: Snapshots, peo
     local.load(people.ann, "copy", path="storage/i")
     for index in local.collections(people.ann) - {"i"}:
         assert local.chunks(people.ann, index) == local.chunks(people.ann, "i")
-
-
-@pytest.mark.long
-def test_memory_is_independent_of_the_index_size(local: Snapshots, people: People):
-    """Measured at 4,500 chunks and at 13,500, which are read in two and in five responses."""
-    peaks = []
-    for name, documents in (("warm", 2), ("small", 90), ("large", 270)):
-        for number in range(documents):
-            put(people.ann, name, range(50), external_id=str(number))
-        tracemalloc.start()
-        local.persist(people.ann, name)
-        local.load(people.ann, f"{name} copy", path=f"storage/{name}")
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        assert len(local.chunks(people.ann, f"{name} copy")) == 50 * documents
-    assert peaks[2] < 1.4 * peaks[1] + (1 << 20), peaks

@@ -15,10 +15,7 @@ from tests.functions.app_server import json_of
 
 KETTLE = "The kettle switches off at 100 degrees. It holds 1.7 litres."
 TOASTER = "The toaster browns bread in two minutes. It has two slots."
-NAMES = [
-    "rag_index", "my index", "team/docs/v2", "Überblick 索引 📚", "documents", "a/documents", "%2F",
-    "x" * 255,
-]  # fmt: skip
+NAMES = ["team/docs/v2", "Überblick 索引 📚", "documents", "a/documents", "%2F", "x" * 255]
 Row = dict[str, Any]
 
 

@@ -26,10 +26,7 @@ from tests.functions.knowledge_client import (
 )
 from tests.stand_in_server import StandIn
 
-NAMES = [
-    "support-corpus", "with spaces", "line\nend\n", "a/b/documents", "documents", "namespaces",
-    "größe ✓ 日本", "50%+?#&", "a:b:c", "é" * 255,
-]  # fmt: skip
+NAMES = ["support-corpus", "line\nend\n", "a/b/documents", "größe ✓ 日本", "50%+?#&", "é" * 255]
 
 
 def test_texts_are_searchable_when_the_request_returns(people: People):
@@ -124,7 +121,7 @@ def test_an_invalid_namespace_name_is_422(subtests: pytest.Subtests, people: Peo
                 assert_named(people.ann.request(method, at(namespace, rest), body), "path", "namespace")
 
 
-DOCUMENT_IDS = ["faq", "docs/faq.md", "/a//b/", "documents", "a b ✓ %2F?#", "a\nb", "x" * 500, "a.b"]
+DOCUMENT_IDS = ["/a//b/", "documents", "a b ✓ %2F?#", "a\nb", "x" * 500]
 
 
 def test_a_document_s_own_id_makes_the_round_trip_and_replaces(subtests: pytest.Subtests, world: World):
@@ -144,7 +141,7 @@ def test_a_document_s_own_id_makes_the_round_trip_and_replaces(subtests: pytest.
             assert list_page(ann)["total"] == 1
 
 
-BAD_IDS: list[Any] = ["a/documents/b", "documents/b", "..", "a/../b", "./a", "", "x" * 501, "\0", 7]
+BAD_IDS: list[Any] = ["a/documents/b", "..", "a/../b", "", "x" * 501, "\0", 7]
 
 
 def test_an_id_that_no_url_can_contain_is_422(subtests: pytest.Subtests, people: People):
@@ -242,9 +239,9 @@ def test_filters_are_typed_equalities_that_must_all_match(people: People):
 
 
 BAD_FIELDS: list[tuple[str, Any]] = [
-    ("top_k", 0), ("top_k", 101), ("top_k", -1), ("top_k", "3"), ("top_k", 2.5), ("top_k", True),
-    ("filters", []), ("filters", "x"), ("include_citations", "yes"), ("text", ""), ("text", " \n"),
-    ("text", 7), ("text", None), ("text", "x" * 10_001), ("text", "\0"),
+    ("top_k", 0), ("top_k", 101), ("top_k", "3"), ("top_k", True), ("filters", []),
+    ("include_citations", "yes"),
+    ("text", " \n"), ("text", None), ("text", "x" * 10_001), ("text", "\0"),
 ]  # fmt: skip
 
 

@@ -185,9 +185,9 @@ def test_the_graph_is_not_used_without_names_or_without_a_request(home: Workspac
 
 BAD_FIELDS: list[tuple[str, Any]] = [
     ("query", " \n "), ("query", "x" * 1001), ("query", "a\0b"), ("query", 7), ("mode", "vector"),
-    ("top_k", 0), ("top_k", 101), ("top_k", "5"), ("rerank", "yes"), ("enable_graph", 1),
-    ("document_type", " "), ("metadata_filter", []), ("metadata_filter", {"a": "x" * 11_000}),
-    ("collection_id", 7),
+    ("top_k", 0),
+    ("top_k", 101), ("top_k", "5"), ("rerank", "yes"), ("document_type", " "), ("metadata_filter", []),
+    ("metadata_filter", {"a": "x" * 11_000}), ("collection_id", 7),
 ]  # fmt: skip
 
 

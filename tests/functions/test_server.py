@@ -196,12 +196,6 @@ def test_the_reference_page_covers_only_the_selected_functions(environment: pyte
     assert set(paths) == {SEARCH, "/functions/v1/rag-search", "/health"}
 
 
-def test_a_function_handles_wrong_methods_itself(environment: pytest.MonkeyPatch):
-    with TestClient(create()) as client:
-        response = client.get(SEARCH)
-    assert (response.status_code, response.json()["error"]["code"]) == (405, "method_not_allowed")
-
-
 def test_functions_share_services_that_are_closed_and_recreated(
     environment: pytest.MonkeyPatch, people: People
 ):

@@ -222,33 +222,6 @@ def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, graph_
             assert body["usage"]["stages"]["graph"] > 0
 
 
-def test_new_documents_are_queued_for_extraction(own_home: Workspace):
-    """Nothing says what the pager is for, but that its team owns the gateway stands elsewhere."""
-    owner = "The Northwind Gateway is owned by the Kestrel team. It depends on Harbor."
-    own_home.put("Northwind Gateway", owner)
-    pager = own_home.put("Kestrel team", "Eleven people in two rooms. Dial 4411 when it is urgent.")
-    body = own_home.search("Whom do I call about the Northwind Gateway, and who owns it?", **EXPLAINED)
-    assert pager in {result["documentId"] for result in body["results"][:2]}
-    edges = {(edge["from"], edge["type"], edge["to"]) for edge in body["rationale"]["graph"]["edges"]}
-    assert ("northwind_gateway", "OWNED_BY", "kestrel_team") in edges
-
-
-def test_auto_uses_the_graph_for_questions_with_names(graph_workspace: Workspace):
-    for question in ["who owns the billing service?", "Who owns Billing Service?"]:
-        body = graph_workspace.search(question, **EXPLAINED)
-        assert "graph" in rules(body)
-        assert {edge["type"] for edge in body["rationale"]["graph"]["edges"]} >= {"OWNED_BY"}
-    other = graph_workspace.search("how do teams set goals?", **EXPLAINED)
-    assert other["rationale"]["graph"] == NO_GRAPH
-
-
-def test_graph_mode_reports_a_question_without_known_names(graph_workspace: Workspace):
-    body = graph_workspace.search("what is read in the evening?", mode="graph", **EXPLAINED)
-    assert body["results"]
-    assert "graph_knows_none" in rules(body)
-    assert body["rationale"]["graph"] == NO_GRAPH
-
-
 def test_the_graph_stays_in_the_scope_of_the_search(own_home: Workspace, services: Services, people: People):
     graph_documents.put_all(services, people.ann, own_home.name)
     other = put(services, people.ann, "other", "Empty", "Nothing to see.")
@@ -293,9 +266,8 @@ BAD_FIELDS: list[tuple[str, Any]] = [
     ("topK", 51), ("topK", 0), ("topK", "10"), ("mode", "magic"), ("scope", "world"), ("autoprompt", "yes"),
     ("include.document", {"document": 1}), ("filters.after", {"after": "soon"}),
     ("filters.after", {"after": "0001-01-01T00:00:00+23:59"}),
-    ("filters", {"after": "2026-01-02", "before": "2026-01-01"}), ("filters.labels", {"labels": "incident"}),
-    ("filters.types.0", {"types": ["a b"]}), ("filters.sources", {"sources": ["x"] * 101}),
-    ("moderation", True), ("quality.rerank", {"rerank": "no"}),
+    ("filters", {"after": "2026-01-02", "before": "2026-01-01"}), ("filters.types.0", {"types": ["a b"]}),
+    ("filters.sources", {"sources": ["x"] * 101}), ("moderation", True),
 ]  # fmt: skip
 
 

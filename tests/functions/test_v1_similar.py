@@ -66,16 +66,6 @@ def test_filters_and_top_k_apply(home: Workspace):
     assert body["usage"]["routerScope"] in ("workspace", "org")
 
 
-def test_a_subject_in_another_workspace_has_similar_results_in_this_one(
-    own_home: Workspace, people: People, services: Services
-):
-    home = with_similar_document(own_home)
-    elsewhere = put(services, people.alf, "sales", "Copy", LIKE)
-    subject = {"kind": "document", "documentId": elsewhere}
-    body = home.similar(subject, scope="workspace")
-    assert body["matches"][0]["documentId"] == home.documents["Again"]
-
-
 def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
     with hosted_reranker("lentil soup") as reranker, app_with(v1_similar.app, settings, **reranker) as client:
         request = {"workspaceId": home.id, "subject": TEXT, "quality": {"rerank": True}}

@@ -25,8 +25,6 @@ EVENTS = (
 WRITE = Request("POST", "/documents/text", json={}, repeatable=False)
 KEYED = creation("/documents/text", None, json={})
 READ = Request("GET", "/documents")
-GONE = httpx.ReadError("gone")
-REFUSED = httpx.ConnectError("refused")
 
 
 def test_events_do_not_depend_on_chunk_boundaries():
@@ -69,20 +67,6 @@ def test_a_possibly_executed_write_is_not_retried_and_a_rejected_one_is(subtests
             assert (wait is not None) is again
             if wait is not None:
                 assert (retry_after or 0) <= wait <= (retry_after or 0) + 0.5
-
-
-def test_only_unsent_and_idempotent_requests_are_retried_after_a_fault(subtests: pytest.Subtests):
-    for request_, fault, again in [
-        (READ, GONE, True),
-        (READ, httpx.ReadTimeout("slow"), True),
-        (READ, httpx.LocalProtocolError("x"), False),
-        (KEYED, GONE, True),
-        (WRITE, GONE, False),
-        (WRITE, httpx.ReadTimeout("slow"), False),
-        (WRITE, REFUSED, True),
-    ]:
-        with subtests.test(request_=request_, fault=fault, again=again):
-            assert (retries.wait_after_fault(request_, fault, 0) is not None) is again
 
 
 def test_the_retry_delay_doubles_up_to_a_limit():

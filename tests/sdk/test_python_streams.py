@@ -152,17 +152,6 @@ def test_a_model_error_during_a_stream_is_raised(settings: Settings, home: Works
     assert (raised.value.code, raised.value.status_code) == ("generation_failed", 500)
 
 
-def test_an_expired_token_raises_an_authentication_error_at_once(
-    settings: Settings, home: Workspace, gateway: StandIn
-):
-    with services_with(settings) as services, live(chat.app, services) as url:
-        expired = Mnemosyne(home.actor.token(exp=1_700_000_000), f"{url}/api/v1")
-        with expired, pytest.raises(AuthenticationError) as raised:
-            expired.chat.completions.create(collection_of(home), MESSAGES, stream=True)
-    assert (raised.value.status_code, raised.value.code) == (401, "invalid_api_key")
-    assert raised.value.request_id
-
-
 def test_a_token_that_expires_during_a_stream_raises_the_same_error(gateway: StandIn, client: Mnemosyne):
     """In the server's own words."""
     expired = encode_error(Unauthorized("The token is not valid or has expired."))
