@@ -60,8 +60,7 @@ def test_without_a_configured_token_there_are_no_metrics(settings: Settings, peo
 
 
 BAD_AUTHORIZATIONS: list[str | None] = [
-    None, "", "Bearer", "Bearer ", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}",
-    f"Bearer {TOKEN.upper()}", f"Bearer  {TOKEN}", "Bearer ü", "Bearer mn_live_" + "A" * 43,
+    None, "Bearer ", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN.upper()}", "Bearer ü",
 ]  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -118,17 +117,6 @@ def test_a_fitted_reranker_s_score_counts_and_its_failure_does_not(
         assert level({**reranker, "rag_rerank_url": gateway.url}) == ("high", built_in)
     finally:
         world.sql("update rag.settings set calibrations = '{}'")
-
-
-def test_a_time_whose_documents_do_not_answer_is_dropped(own_home: Workspace):
-    """The report on a year is from the next year."""
-    text = "In 2024 the dairy in Charleville used 310 megawatt hours of electricity."
-    report = own_home.put("Energy report", text, occurred_at=datetime(2025, 2, 1, tzinfo=UTC))
-    own_home.put("Menu", "Pancakes on Fridays.", occurred_at=datetime(2024, 5, 1, tzinfo=UTC))
-    body = own_home.answer("How much electricity did Charleville use in 2024?", include={"rationale": True})
-    assert "310 megawatt hours" in body["answer"]
-    assert body["citations"][0]["documentId"] == report
-    assert "time_range_dropped" in [reason["rule"] for reason in body["rationale"]["rules"]]
 
 
 def test_supported_sentences_are_kept_and_unsupported_ones_dropped(

@@ -75,12 +75,6 @@ def rows_of(world: World, actor: Actor) -> int:
     return int(count)
 
 
-def test_a_forged_hash_recalls_nothing_through_postgrest(people: People, cached_hash: str):
-    """Her id, the model and the text give the hash; it opens nothing."""
-    assert recalled(people.ann, cached_hash) == close_to(TRUE)
-    assert [recalled(attacker, cached_hash) for attacker in others(people)] == [None] * 4
-
-
 def test_a_wrong_vector_cannot_replace_another_user_s(
     services: Services, people: People, service: StandIn, world: World, cached_hash: str
 ):

@@ -136,19 +136,12 @@ def test_a_bound_key_searches_only_its_collection(library: Library, world: World
 POISON: dict[str, dict[str, Any]] = {
     "labels": {"labels": [f"{number:03}" * 33 for number in range(100)]},
     "metadata": {"metadata": {f"key {number}": number for number in range(2500)}},
-    "nested": {"metadata": json.loads('{"a":' * 30 + "[1.0]" + "}" * 30)},
     "number": {"metadata": {"n": 1e200, "m": -0.0}},
-    "a long word": {"text": "x" * 100_000},
     "a long identifier": {"text": "a-" * 50_000},
-    "many words": {"text": " ".join(map(str, range(17_000)))},
     "many identifiers": {"text": " ".join(f"a-{number}" for number in range(11_000))},
     "repeated": {"text": "vault " * 16_000},
-    "punctuation": {"text": "-/.:@&+<>~#_" * 8_000},
-    "ideographs": {"text": "金庫" * 50_000},
     "stop words": {"text": "the of and", "title": "The and of"},
-    "an emoji": {"text": "🙂", "title": "🙂"},
     "query syntax": {"text": "vault & | ! ' \" \\ :* <-> ( ) %s {} $1 $query$ --", "title": "'; select 1 --"},
-    "another language": {"lang": "tlh-Latn", "text": "vault"},
     "facets": {"author": "metadata.plan", "origin": "label:x", "state": "'"},
 }
 
