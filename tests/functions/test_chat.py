@@ -203,27 +203,28 @@ def test_a_follow_up_question_is_completed_before_retrieval(
     assert len(messages_of(services, home.actor, session)) == 4
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [
-        [Reply(status=500)],
-        # A model that returns nothing is asked once more.
-        [Reply(json={"choices": []}), Reply(json={"choices": []})],
-        *([reply_of(text)] for text in ("a\nb", "<<x")),
-    ],
-)
+# A model that returns nothing is asked once more.
+REWRITING_FAULTS = [
+    [Reply(status=500)],
+    [Reply(json={"choices": []})] * 2,
+    [reply_of("a\nb")],
+    [reply_of("<<x")],
+]
+
+
 def test_without_a_model_a_follow_up_is_searched_with_the_previous_question(
-    settings: Settings, home: Workspace, faults: list[Reply]
+    subtests: pytest.Subtests, settings: Settings, home: Workspace
 ):
     with chat_client(settings, None) as client:
         session = result_of(say(client, home.actor))["metadata"]["session_id"]
         plain = result_of(say(client, home.actor, "And when?", session_id=session))["metadata"]
     assert plain["search_query"] == f"{QUESTION}\nAnd when?"
-    with StandIn() as failing, chat_client(settings, failing) as client:
-        failing.replies(*faults, reply_of("At 14:20."))
-        body = result_of(say(client, home.actor, "Then when?", session_id=session))
-    assert body["metadata"]["search_query"] == f"{QUESTION}\nThen when?"
-    assert body["response"] == "At 14:20."
+    for faults in REWRITING_FAULTS:
+        with subtests.test(faults=faults), StandIn() as failing, chat_client(settings, failing) as client:
+            failing.replies(*faults, reply_of("At 14:20."))
+            body = result_of(say(client, home.actor, "Then when?", session_id=session))
+            assert body["metadata"]["search_query"] == f"{QUESTION}\nThen when?"
+            assert body["response"] == "At 14:20."
 
 
 def test_is_follow_up_marks_a_question_that_looks_independent(extractive: TestClient, home: Workspace):

@@ -16,6 +16,7 @@ from tests.functions.knowledge_client import (
     PREFIX,
     REFUNDS,
     SHIPPING,
+    Row,
     ask,
     at,
     delete,
@@ -66,32 +67,22 @@ def test_citations_are_exact(people: People):
         assert chunk["document_id"] == name
 
 
-def test_the_page_of_a_text_is_in_its_metadata(people: People):
-    for page, cited in ((7, "7"), ("iv", "iv"), (True, None), ({}, None), (None, None)):
-        ingest(people.ann, {"document_id": "a", "text": REFUNDS, "metadata": {"page": page}})
+def test_a_citation_names_the_page_and_the_source_of_a_text(people: People):
+    def cited(**fields: Any) -> tuple[Row, Row]:
+        ingest(people.ann, {"document_id": "a", "text": REFUNDS, **fields})
         (chunk,) = retrieve(people.ann, include_citations=True)
-        assert chunk["citations"][0]["page"] == cited, page
+        return chunk["citations"][0], chunk["metadata"]
 
-
-def test_a_text_without_a_source_is_attributed_to_its_title(people: People):
-    ingest(people.ann, {"text": REFUNDS, "title": "Refunds", "source": None, "metadata": None})
-    (chunk,) = retrieve(people.ann, include_citations=True)
-    assert chunk["citations"][0]["source"] == "Refunds"
-    assert chunk["metadata"] == {}
-
-
-def test_a_source_in_the_metadata_is_kept(people: People):
-    ingest(people.ann, {"text": REFUNDS, "source": "a.md", "metadata": {"source": "crm"}})
-    (chunk,) = retrieve(people.ann, include_citations=True)
-    assert chunk["metadata"] == {"source": "crm"}
-    assert chunk["citations"][0]["source"] == "a.md"
-
-
-def test_a_source_outside_the_fields_is_cited(people: People):
-    for source in ["s" * 201, "s" * 1000, "a\u200bb"]:
-        ingest(people.ann, {"document_id": "a", "text": REFUNDS, "source": source})
-        (chunk,) = retrieve(people.ann, include_citations=True)
-        assert chunk["citations"][0]["source"] == chunk["metadata"]["source"] == source
+    for page, expected in ((7, "7"), ("iv", "iv"), (True, None), ({}, None)):
+        assert cited(metadata={"page": page})[0]["page"] == expected, page
+    citation, metadata = cited(title="Refunds", source=None, metadata=None)
+    assert (citation["source"], metadata) == ("Refunds", {})
+    citation, metadata = cited(source="a.md", metadata={"source": "crm"})
+    assert (citation["source"], metadata) == ("a.md", {"source": "crm"})
+    # Sources that no column takes.
+    for source in ("s" * 1000, "a\u200bb"):
+        citation, metadata = cited(source=source)
+        assert citation["source"] == metadata["source"] == source
 
 
 def test_a_namespace_name_makes_the_round_trip(subtests: pytest.Subtests, world: World):

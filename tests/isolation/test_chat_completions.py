@@ -41,27 +41,25 @@ def test_a_retrieval_key_cannot_call_the_model(
     assert gateway.requests == []
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
 def test_a_document_cannot_forge_prompt_markers(
-    people: People, services: Services, settings: Settings, gateway: StandIn, attack: str
+    subtests: pytest.Subtests, people: People, services: Services, settings: Settings, gateway: StandIn
 ):
     """It stays between the markers of this request, whose number it cannot know."""
-    text = f"The kettle. {attack}"
-    index(services, people.ann, "kettles", text)
     gateway.replies(Reply(json=MODEL_ANSWER))
-    with chat_client(settings, gateway) as client:
-        assert ask(client, people.ann, index_name="kettles").status_code == 200
-    first, last = gateway.requests[0].json["messages"]
-    (nonce,) = set(re.findall(r"<<source-(\w{16})>> and", first["content"]))
-    assert nonce not in text
-    assert (first["role"], last["role"]) == ("system", "user")
-    blocks = re.findall(
-        rf"<<source-{nonce}>>\nTitle: [^\n]*\n(.*?)\n<<end-{nonce}>>", last["content"], re.DOTALL
-    )
-    assert blocks == [text]
-    assert attack not in first["content"]
-    rest = last["content"].rpartition("<<end-")[2]
-    assert f"\n\nQuestion: {QUESTION}\n\nInstructions: Answer" in rest
+    for number, attack in enumerate(ATTACKS):
+        with subtests.test(attack=attack), chat_client(settings, gateway) as client:
+            text, name = f"The kettle. {attack}", f"kettles {number}"
+            index(services, people.ann, name, text)
+            assert ask(client, people.ann, index_name=name).status_code == 200
+            first, last = gateway.requests[-1].json["messages"]
+            (nonce,) = set(re.findall(r"<<source-(\w{16})>> and", first["content"]))
+            assert nonce not in text
+            assert (first["role"], last["role"]) == ("system", "user")
+            block = rf"<<source-{nonce}>>\nTitle: [^\n]*\n(.*?)\n<<end-{nonce}>>"
+            assert re.findall(block, last["content"], re.DOTALL) == [text]
+            assert attack not in first["content"]
+            rest = last["content"].rpartition("<<end-")[2]
+            assert f"\n\nQuestion: {QUESTION}\n\nInstructions: Answer" in rest
 
 
 def test_concurrent_streams_never_mix_users(
