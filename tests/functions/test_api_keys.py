@@ -461,13 +461,6 @@ def test_a_token_never_outlives_its_key(people: People, process: Process, world:
     assert claims["exp"] - claims["iat"] <= 20
 
 
-def test_a_cached_key_needs_no_look_up(people: People, process: Process):
-    keys = [create(people.ann)["key"] for _ in range(2)]
-    for key in keys * 3:
-        process.ring.principal(key)
-    assert process.requests == ["/rest/v1/rpc/rag_open_key"] * 2
-
-
 def test_an_unknown_key_needs_a_look_up_each_time_and_is_not_cached(
     people: People, world: World, process: Process
 ):

@@ -2,14 +2,12 @@
 ends."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import httpx
 import pytest
 
 from functions import chat
-from shared.answering.platform_chat import turn
 from shared.config import Settings
 from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
@@ -134,18 +132,6 @@ def test_an_abstention_in_a_stream_is_a_refusal(
     assert (metadata["withheld"], metadata["confidence_detail"]["level"]) == (True, "low")
 
 
-def test_a_model_that_loops_in_deep_reasoning_is_stopped(
-    settings: Settings, home: Workspace, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(turn, "MULTI_STEP_QUERIES", 3)
-    gateway.replies(*(planned(f"billing {each}", f"outage {each}") for each in range(2)), streams(*PIECES))
-    with chat_client(settings, gateway) as client:
-        chunks = chunks_of(say(client, home.actor, stream=True, reasoning_mode="deep"))
-    assert types_of(chunks).count("sub_query") == 3
-    assert (text_of(chunks), chunks[-1]["type"]) == (ANSWER, "done")
-    assert len(gateway.requests) == 3
-
-
 FAULTS = {
     "busy": Reply(status=429), "broken": Reply(status=500), "silent": streams(),
     "broken off": Reply(chunks=[*encode(piece("Stripe "))], drop=True),
@@ -189,20 +175,3 @@ def test_a_disconnected_client_ends_the_model_call_and_stores_nothing(
         assert gateway.left.wait(60)
     # The app is gone by now, and with it whatever it still had to do.
     assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
-
-
-def test_concurrent_turns_of_a_session_are_both_stored(
-    settings: Settings, services: Services, home: Workspace
-):
-    with chat_client(settings, None) as client:
-        session = chunks_of(say(client, home.actor, stream=True))[-1]["metadata"]["session_id"]
-        with ThreadPoolExecutor(4) as pool:
-            questions = [f"{QUESTION} {number}" for number in range(4)]
-            answers = list(
-                pool.map(lambda text: say(client, home.actor, text, session_id=session), questions)
-            )
-    assert all(response.status_code == 200 for response in answers)
-    text = messages_of(services, home.actor, session)
-    assert len(text) == 10
-    # Each question with its answer behind it.
-    assert [role for role, _ in text] == ["user", "assistant"] * 5

@@ -166,17 +166,6 @@ def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, services:
             assert any(entity["seed"] for entity in body["graph"]["entities"])
 
 
-def test_a_result_from_the_graph_alone_is_marked(services: Services, people: People):
-    graph_documents.put_all(services, people.ann)
-    without, enhanced = (
-        retrieve(people.ann, graph_documents.QUESTION, mode="keyword", top_k=2, enable_graph=graph)["results"]
-        for graph in (False, True)
-    )
-    ids = {result["chunk_id"] for result in enhanced if result["metadata"]["graph_sourced"]}
-    assert ids
-    assert ids.isdisjoint({result["chunk_id"] for result in without})
-
-
 def test_the_graph_is_not_used_without_names_or_without_a_request(home: Workspace):
     for body in (retrieve(home.actor), retrieve(home.actor, "why?", enable_graph=True)):
         assert (body["graph_enhanced"], body["graph_context"], body["graph"]) == (False, None, None)
@@ -233,19 +222,3 @@ def test_a_missing_collection_is_404(shared_people: People):
         refused = platform_error(shared_people.ann.post(PATH, body), 404)
         assert (refused["type"], refused["code"]) == ("not_found_error", "collection_not_found")
         assert refused["details"]["collection_id"] == collection.removeprefix("col_")
-
-
-def test_rate_limit_and_method_follow_the_platform_contract(settings: Settings, people: People):
-    assert people.ann.request("GET", PATH).status_code == 405
-    with app_with(retrievals.app, settings, rag_rate_limit_api="1/minute") as client:
-        answers: list[Any] = [
-            client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)
-        ]
-    assert answers[0].headers["x-ratelimit-remaining"] == "0"
-    assert platform_error(answers[1], 429)["code"] == "rate_limit_exceeded"
-    assert int(answers[1].headers["retry-after"]) > 0
-    gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
-    with app_with(retrievals.app, settings, **gone) as client:
-        response: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
-    assert platform_error(response, response.status_code)["type"] == "server_error"
-    assert response.status_code in (500, 503)

@@ -180,13 +180,6 @@ def test_one_reference_page_covers_all_functions(environment: pytest.MonkeyPatch
     assert all(f'id="{name}"' in page.text for name in references)
 
 
-def test_the_reference_page_covers_only_the_selected_functions(environment: pytest.MonkeyPatch):
-    environment.setenv("RAG_FUNCTIONS", "rag-search")
-    with TestClient(create()) as client:
-        paths = client.get("/openapi.json").json()["paths"]
-    assert set(paths) == {SEARCH, "/functions/v1/rag-search", "/health"}
-
-
 def test_functions_share_services_that_are_closed_and_recreated(
     environment: pytest.MonkeyPatch, people: People
 ):

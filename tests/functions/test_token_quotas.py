@@ -279,24 +279,6 @@ def test_without_embedding_tokens_cached_and_keyword_searches_continue(
         assert len(embedding_server.requests) == calls
 
 
-def test_nothing_is_embedded_for_an_org_whose_quota_is_exceeded_nor_above_the_rate_limit(
-    people: People, world: World, paid: Services, embedding_server: StandIn
-):
-    with clients(paid, knowledge, rag_search) as (knowing, searching):
-        ingest(knowing, people.ann)
-        calls = len(embedding_server.requests)
-        limit(world, people.acme, embedding_tokens_per_day=7)
-        response = ask(searching, "/api/rag/search", people.ann, "What does it hold?")
-        assert (response.status_code, response.json()["error"]["code"]) == (429, "embedding_quota_exceeded")
-        assert "litres" not in response.text
-        assert response.headers["X-RateLimit-Remaining"]
-        world.tier(people.acme, rag=1)
-        response = ask(searching, "/api/rag/search", people.ann, "How hot is it?")
-        assert (response.status_code, response.json()["error"]["code"]) == (429, "rate_limited")
-        assert len(embedding_server.requests) == calls
-    assert world.sql(USAGE, people.acme.id) == [("embedding", 7, 1)]
-
-
 def test_a_request_whose_embedding_fails_is_counted(people: People, settings: Settings):
     unreachable = {"openai_api_key": "sk-embedder", "rag_embedding_url": "http://127.0.0.1:9/v1"}
     with services_with(settings, **unreachable) as services, clients(services, rag_search) as (searching,):

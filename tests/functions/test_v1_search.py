@@ -222,20 +222,6 @@ def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, graph_
             assert body["usage"]["stages"]["graph"] > 0
 
 
-def test_the_graph_stays_in_the_scope_of_the_search(own_home: Workspace, services: Services, people: People):
-    graph_documents.put_all(services, people.ann, own_home.name)
-    other = put(services, people.ann, "other", "Empty", "Nothing to see.")
-    place = workspace_id(people.ann, "other")
-    request = {"workspaceId": place, "q": graph_documents.QUESTION, "mode": "graph", **EXPLAINED}
-    narrow = ok(people.ann.post("/v1/search", {**request, "scope": "workspace"}))
-    assert documents(narrow) == {other}
-    assert narrow["rationale"]["graph"] == NO_GRAPH
-    wide = ok(people.ann.post("/v1/search", request))
-    assert wide["usage"]["routerScope"] == "org"
-    assert graph_documents.TEAM in titles(wide)
-    assert "OWNED_BY" in {edge["type"] for edge in wide["rationale"]["graph"]["edges"]}
-
-
 def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
     with hosted_reranker("lentil soup") as reranker, app_with(v1_search.app, settings, **reranker) as client:
         request = {"workspaceId": home.id, "q": QUESTION, **EXPLAINED}

@@ -13,7 +13,7 @@ from shared.access.token_signer import Signer
 from shared.documents.direct_uploads import PURPOSE
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.isolation.test_documents import add_text, assert_not_found, collection, link_of
+from tests.isolation.test_documents import add_text, assert_not_found, collection
 from tests.isolation.victim_documents import INTERNALS
 from tests.storage_server import BUCKET
 from tests.upload_client import Uploads, page
@@ -90,17 +90,6 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploads, people: Peopl
             assert answer.json()["error"]["code"] == "invalid_upload"
             assert not INTERNALS.search(answer.text)
     assert_nothing_brought(world, people)
-
-
-def test_a_ticket_is_not_a_link_or_a_token(uploading: Uploads, people: People):
-    home = collection(people.ann)
-    ticket = uploading.put(people.ann, home, SECRET)
-    document = add_text(people.ann, home)
-    answer = uploading.app.get(f"/v1/documents/{document}/original?token={ticket}")
-    assert answer.status_code == 401
-    assert people.sam.request("GET", f"/api/v1/documents/{document}", token=ticket).status_code == 401
-    carried = link_of(people.ann, document).partition("token=")[2]
-    assert uploading.finish(people.ann, carried).status_code == 400
 
 
 # -- paths --------------------------------------------------------------------------------------------
