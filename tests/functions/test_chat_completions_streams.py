@@ -75,20 +75,6 @@ def test_the_model_s_stream_passes_unchanged(client: TestClient, people: People,
     assert gateway.requests[0].json == {**request, "stream_options": {"include_usage": True}}
 
 
-def test_the_last_chunk_over_an_index_has_the_source_nodes(
-    client: TestClient, people: People, services: Services, gateway: StandIn
-):
-    index(services, people.ann, "kettles", KETTLE)
-    gateway.replies(streams())
-    events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
-    assert words(events) == "At 100 degrees."
-    assert [node["text"] for node in events[-2]["source_nodes"]] == [KETTLE]
-    assert events[-2]["choices"][0]["finish_reason"] == "stop"
-    assert not [part for part in events[:-2] if "source_nodes" in part]
-    assert events[-1] == "[DONE]"
-    assert KETTLE in gateway.requests[0].json["messages"][-1]["content"]
-
-
 @pytest.mark.parametrize("counts", [True, False])
 def test_usage_comes_last_on_request(client: TestClient, people: People, gateway: StandIn, counts: bool):
     usage = encode({**piece(), "choices": [], "usage": USAGE}) if counts else []

@@ -212,14 +212,6 @@ def test_changes_without_an_id_are_not_found_and_the_others_are_applied(people: 
     assert [row["text"] for row in listed(people.ann)["documents"]] == [TOASTER]
 
 
-def test_documents_are_deleted_by_id_and_not_found_afterwards(people: People):
-    index(people.ann, KETTLE, TOASTER)
-    request = {"doc_ids": [digest(KETTLE), "nobody", digest(KETTLE)]}
-    answer = people.ann.post(path("rag_index", "/documents/delete"), request)
-    assert answer.json() == {"deleted_doc_ids": [digest(KETTLE)], "not_found_doc_ids": ["nobody"]}
-    assert [row["text"] for row in retrieve(people.ann, KETTLE)] == [TOASTER]
-
-
 def test_an_unknown_index_is_404_with_upstream_s_message(shared_people: People):
     for method, rest, body in (
         ("GET", "/documents", None),

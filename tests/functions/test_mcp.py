@@ -108,10 +108,10 @@ def send(actor: Actor, message: Any, token: str | None = None, **headers: str) -
     return actor.request("POST", "/mcp", message, token=token, Accept="application/json", **headers)
 
 
-@BOTH_ERAS
-def test_an_agent_searches_answers_and_reads(people: People, mode: str):
+def test_an_agent_searches_answers_and_reads(people: People):
+    """tests/clients has clients of both eras of the protocol."""
     collection = ingest(people.ann)
-    agent = Agent(people.ann, mode=mode)
+    agent = Agent(people.ann)
     (passage,) = agent.call("search", query=QUESTION)["passages"]
     assert (passage["title"], passage["text"], passage["offset"]) == ("Kettle 7", KETTLE, 0)
     assert not passage["truncated"]
