@@ -84,6 +84,8 @@ def test_an_identical_text_is_the_same_document(people: People):
     (second,) = index(people.ann, KETTLE, author="second")
     assert (second["doc_id"], second["metadata"]) == (digest(KETTLE), {"author": "first"})
     assert listed(people.ann)["total_items"] == 1
+    (spaced,) = index(people.ann, f"{KETTLE} ")
+    assert spaced["doc_id"] == digest(f"{KETTLE} ")
 
 
 def test_a_text_is_indexed_again_after_its_document_changed(people: People):

@@ -276,3 +276,12 @@ def test_a_deleted_graph_source_ends_the_replay(services: Services, people: Peop
     third = once()
     assert "idempotency-replayed" not in third.headers
     assert "OWNED_BY" not in third.text
+
+
+def test_the_answer_is_stored_for_a_day(client: TestClient, home: Workspace, gateway: StandIn, world: World):
+    gateway.replies(says(HOLDS))
+    for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
+        post(client, home, KEY)
+        world.sql(f"update rag.stored_responses set created_at = created_at - interval '{age}'")
+        post(client, home, KEY)
+        assert len(gateway.requests) == calls
