@@ -407,11 +407,21 @@ def test_rate_limited_requests_are_not_counted_as_calls(settings: Settings, peop
     assert get(people.ada)["api_calls_today"] == 3
 
 
-def test_a_refusal_says_whether_an_admin_or_a_scope_is_required(people: People):
+# verify/permissions.json states all of them, with the scopes that a key needs.
+ADMIN_ROUTES = (
+    STATS, "/v1/events", "/v1/usage", "/api/v1/usage", "/v1/members", "/v1/jobs", "/v1/records",
+    "/v1/records/summary",
+)  # fmt: skip
+
+
+def test_a_refusal_says_whether_an_admin_or_a_scope_is_required(people: People, subtests: pytest.Subtests):
     reader = key(people.ada, scopes=["documents:read", "collections:manage"])
-    for actor, token, code in ((people.ann, None, "admin_required"), (people.ada, reader, "missing_scope")):
-        error = platform_error(actor.request("GET", STATS, token=token), 403)
-        assert (error["type"], error["code"]) == ("permission_error", code)
+    cases = ((people.ann, None, "admin_required"), (people.ada, reader, "missing_scope"))
+    for path in ADMIN_ROUTES:
+        for actor, token, code in cases:
+            with subtests.test(path=path, code=code):
+                error = platform_error(actor.request("GET", path, token=token), 403)
+                assert (error["type"], error["code"]) == ("permission_error", code)
     assert get(people.ada, token=key(people.ada, scopes=["admin"]))["total_users"] >= 1
 
 

@@ -149,3 +149,18 @@ def test_an_org_has_at_most_fifty_sources(people: People, world: World):
     )
     answer = people.ada.request("POST", PATH, body_of(people.ada))
     assert answer.json()["error"]["code"] == "too_many_sources"
+
+
+def test_only_admins_manage_sources(people: People, world: World):
+    source = make(people.ada)
+    bea = world.user(people.bolt, role="admin")
+    for thief in (people.ann, people.bob, bea):
+        assert thief.request("GET", PATH).json() == {"data": []}
+        for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", "?documents=true"), ("POST", "/run")):
+            body: Row | None = {} if method == "PATCH" else None
+            response = thief.request(method, f"{PATH}/{source['id']}{path}", body)
+            assert response.status_code == 404, response.text
+    refused = people.ann.request("POST", PATH, body_of(people.ann))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "admin_required")
+    bound = people.ada.key_token(collection=source["collection_id"])
+    assert people.ada.request("GET", PATH, token=bound).json() == {"data": []}
