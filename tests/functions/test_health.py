@@ -1,6 +1,7 @@
 """health: reports the effective parts, to all callers, and no secret."""
 
 import httpx
+from pydantic import SecretStr
 
 from functions import health
 from local.stack import Stack
@@ -49,3 +50,8 @@ def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Setti
     assert (body["status"], body["detail"]) == ("Unhealthy", "The database does not answer.")
     assert body["embedder"] == {"model": "text-embedding-3-small", "source": "api.openai.com"}
     assert "sk-" not in response.text
+
+
+def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings):
+    with app_with(health.app, settings, supabase_anon_key=SecretStr("wrong")) as client:
+        assert client.get("/health").status_code == 503

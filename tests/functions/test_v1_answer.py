@@ -285,3 +285,8 @@ def test_the_answer_is_stored_for_a_day(client: TestClient, home: Workspace, gat
         world.sql(f"update rag.stored_responses set created_at = created_at - interval '{age}'")
         post(client, home, KEY)
         assert len(gateway.requests) == calls
+
+
+def test_a_failed_answer_is_not_stored(client: TestClient, home: Workspace, gateway: StandIn):
+    gateway.replies(Reply(status=500), says(HOLDS))
+    assert [post(client, home, KEY).status_code for _ in range(2)] == [500, 200]

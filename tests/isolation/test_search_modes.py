@@ -165,3 +165,15 @@ def test_a_poisoned_document_affects_no_search(library: Library, world: World, s
                 assert similar.status_code == 200, similar.text
             finally:
                 passages.delete(world, people.ann, document_id)
+
+
+def test_similar_accepts_no_subject_of_others(shared_library: Library, world: World):
+    """Another org's, another owner's and a missing chunk or document are the same 404."""
+    alf, subjects = shared_library.people.alf, list[dict[str, str]]()
+    for document_id in (shared_library.bolt_document, shared_library.ann_document, str(uuid4())):
+        rows = world.sql("select id::text from rag.chunks where document_id = %s limit 1", document_id)
+        subjects += [{"document_id": document_id}, {"chunk_id": rows[0][0] if rows else str(uuid4())}]
+    for how in HOW:
+        answers = [alf.rpc("rag_similar", subject | how) for subject in subjects]
+        assert {answer.status_code for answer in answers} == {404}, how
+        assert len({answer.text for answer in answers}) == 1, how
