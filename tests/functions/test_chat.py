@@ -394,6 +394,13 @@ def test_an_answer_survives_the_deletion_of_its_session(
     assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
+def test_a_failed_model_call_stores_nothing(settings: Settings, services: Services, home: Workspace):
+    with StandIn() as gateway, chat_client(settings, gateway) as client:
+        gateway.replies(Reply(status=500))
+        platform_error(say(client, home.actor), 500)
+    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+
+
 def test_an_answer_without_a_session_has_the_nil_uuid(
     settings: Settings, services: Services, home: Workspace
 ):
@@ -413,10 +420,3 @@ def test_an_answer_without_a_session_has_the_nil_uuid(
         begun = result_of(say(client, home.actor, session_id=NIL))["metadata"]
         assert begun["kept"] is True
         assert begun["session_id"] != NIL
-
-
-def test_a_failed_model_call_stores_nothing(settings: Settings, services: Services, home: Workspace):
-    with StandIn() as gateway, chat_client(settings, gateway) as client:
-        gateway.replies(Reply(status=500))
-        platform_error(say(client, home.actor), 500)
-    assert services.database.call(home.actor.principal, "rag_list_sessions", {}) == []
