@@ -36,11 +36,3 @@ def test_a_route_streams_an_answer_with_its_passages(url: str, people: People, s
     assert "100 degrees" in answer["text"]
     assert [node["text"] for node in answer["metadata"]["source_nodes"]] == [KETTLE]
     assert answer["metadata"]["confidence_detail"]["level"] == "high"
-
-
-def test_a_user_of_another_org_gets_an_error_and_no_text(url: str, people: People, services: Services):
-    index(services, people.ann, "kettles", KETTLE)
-    token = people.bob.headers()["Authorization"].removeprefix("Bearer ")
-    answer = run_node(SCRIPT, {"url": url, "token": token, "question": QUESTION})
-    assert answer["text"] == ""
-    assert answer["errors"] == ["No such index: 'kettles' exists."]

@@ -83,17 +83,6 @@ def test_the_client_creates_reads_and_deletes_documents(kaito: Any):
     assert list_indexes.sync(client=kaito) == []
 
 
-@pytest.mark.parametrize("name", ["my index", "team/docs/v2", "Überblick 索引 📚", "x" * 255])
-def test_names_make_the_round_trip(kaito: Any, name: str):
-    kettle, _ = indexed(kaito, name)
-    page = list_documents_in_index.sync(name, client=kaito)
-    assert page.documents[0].doc_id == kettle.doc_id
-    persist_index.sync(name, client=kaito)
-    delete_index.sync(name, client=kaito)
-    load_index.sync(name, client=kaito)
-    assert list_documents_in_index.sync(name, client=kaito).total_items == 2
-
-
 def test_a_snapshot_restores_the_documents(kaito: Any):
     kettle, _ = indexed(kaito)
     persist_index.sync("rag_index", client=kaito, path="./monday")

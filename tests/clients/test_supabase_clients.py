@@ -64,14 +64,6 @@ def test_the_documented_fetch_reaches_functions_outside_the_project(
     assert result["data"]["status"] in ("success", "insufficient_context")
 
 
-def test_supabase_js_of_another_org_finds_nothing(people: People, services: Services):
-    tell(services, people.ann, "Kettle manual", KETTLE)
-    result = run_node(HERE / "supabase_js.mjs", given_for(people.bob, vector=vector(1)))
-    assert result["search"]["results"] == []
-    assert result["match"] == []
-    assert result["answer"]["status"] == "insufficient_context"
-
-
 def test_supabase_js_uploads_with_a_signed_url(uploading: Uploads, people: People):
     home = collection(people.ann)
     begun = uploading.begin(people.ann, home).json()

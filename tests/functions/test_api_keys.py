@@ -139,27 +139,17 @@ def test_a_key_is_bound_to_an_org_and_a_collection_by_name(people: People):
 
 
 BAD_FIELDS: list[tuple[Any, str]] = [
-    ({}, "name"), ([], "body"), ("x", "body"), (None, "body"),
-    (body_of(name=None), "name"), (body_of(name=""), "name"), (body_of(name="  \n"), "name"),
-    (body_of(name="x" * 101), "name"), (body_of(name=7), "name"), (body_of(name=["x"]), "name"),
-    ({"name": "CI"}, "scopes"), (body_of(scopes=None), "scopes"), (body_of(scopes=[]), "scopes"),
-    (body_of(scopes="admin"), "scopes"), (body_of(scopes={"admin": True}), "scopes"),
-    (body_of(scopes=["everything"]), "scopes.0"), (body_of(scopes=["chat:read", 7]), "scopes.1"),
-    (body_of(scopes=[["chat:read"]]), "scopes.0"), (body_of(scopes=[None]), "scopes.0"),
-    (body_of(scopes=["chat:read"] * 7), "scopes"),
-    (body_of(kind="root"), "kind"), (body_of(kind=None), "kind"), (body_of(kind=7), "kind"),
-    (body_of(org_id="acme"), "org_id"), (body_of(org_id=7), "org_id"),
-    (body_of(org_id=[]), "org_id"),
+    ({}, "name"), ([], "body"), (None, "body"), (body_of(name="  \n"), "name"),
+    (body_of(name="x" * 101), "name"),
+    (body_of(name=7), "name"), ({"name": "CI"}, "scopes"), (body_of(scopes=[]), "scopes"),
+    (body_of(scopes="admin"), "scopes"), (body_of(scopes=["chat:read", 7]), "scopes.1"),
+    (body_of(scopes=["chat:read"] * 7), "scopes"), (body_of(kind="root"), "kind"),
+    (body_of(org_id="acme"), "org_id"),
     (body_of(collection=""), "collection"), (body_of(collection="x" * 201), "collection"),
-    (body_of(collection=7), "collection"),
-    # Unknown fields: a misspelled restriction, and columns of the key.
-    (body_of(collection_id="manuals"), "collection_id"), (body_of(id=NOBODYS), "id"),
-    (body_of(owner_id=NOBODYS), "owner_id"), (body_of(hash="0" * 64), "hash"),
-    (body_of(requests_per_minute=10**6), "requests_per_minute"), (body_of(prefix="sk_ab"), "prefix"),
-    (body_of(expires_at="tomorrow"), "expires_at"), (body_of(expires_at="2999-01-01"), "expires_at"),
+    # Unknown fields: a misspelled restriction, and a column of the key.
+    (body_of(collection_id="manuals"), "collection_id"), (body_of(owner_id=NOBODYS), "owner_id"),
+    (body_of(expires_at="2999-01-01"), "expires_at"),
     (body_of(expires_at="2999-01-01T00:00:00"), "expires_at"),
-    (body_of(expires_at="2999-02-30T00:00:00Z"), "expires_at"),
-    (body_of(expires_at=[]), "expires_at"),
 ]  # fmt: skip
 
 
@@ -191,15 +181,6 @@ def test_a_value_that_the_database_rejects_is_400_without_its_message(
     assert list_keys(people.ann) == []
 
 
-def test_a_body_that_is_not_a_json_object_is_400(subtests: pytest.Subtests, people: People):
-    headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    for content in [b"{", b"", b"\xff", b"[" * 5000]:
-        with subtests.test(content=content[:2]):
-            answer = httpx.post(f"{people.ann.stack.url}{PATH}", content=content, headers=headers)
-            assert_refused(answer, 400, "invalid_request")
-    assert list_keys(people.ann) == []
-
-
 def test_another_org_and_another_user_s_collection_are_404_like_missing_ones(people: People, world: World):
     people.bob.put([vector(1)], collection="of Bolt")
     own = "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'alf''s own')"
@@ -225,22 +206,6 @@ def test_users_list_their_own_keys_and_admins_all_keys_of_the_org(people: People
     assert {key["id"] for key in list_keys(people.ada)} == {ann["id"], alf["id"]}
 
 
-def test_a_rotated_key_has_the_same_rights_and_the_old_key_stops_working(people: People):
-    old = create(people.ada, scopes=["admin"], kind="test", expires_at="2999-01-01T00:00:00Z")
-    answer = people.ada.request("POST", f"{PATH}/{old['id']}/rotate")
-    assert answer.status_code == 201
-    new = answer.json()
-    assert set(new) == {*KEY_FIELDS, "key"}
-    assert re.fullmatch(r"mn_test_[A-Za-z0-9_-]{43}", new["key"])
-    assert (new["id"] != old["id"], new["key"] != old["key"]) == (True, True)
-    for field in KEY_FIELDS - {"id", "prefix", "created_at", "expires_at", "last_used_at", "revoked_at"}:
-        assert new[field] == old[field]
-    assert_refused(people.ada.request("GET", PATH, token=old["key"]), 401, "unauthorized")
-    rows = {key["id"]: key for key in list_keys(people.ada, new["key"])}
-    assert rows[old["id"]]["revoked_at"]
-    assert rows[new["id"]]["revoked_at"] is None
-
-
 def test_with_an_overlap_both_keys_work_until_it_ends(people: People, world: World):
     old = create(people.ada, scopes=["admin"])
     body = {"overlap_seconds": 3600}
@@ -251,7 +216,7 @@ def test_with_an_overlap_both_keys_work_until_it_ends(people: People, world: Wor
     assert end == (True,)
 
 
-NO_OVERLAPS: list[Any] = [-1, 604_801, "60", 1.5, True, None, [], 10**30]
+NO_OVERLAPS: list[Any] = [-1, 604_801, "60", None]
 OVERLAPS: list[tuple[Any, int]] = [
     (None, 201), ({}, 201), ({"overlap_seconds": 0}, 201), ({"overlap_seconds": 604_800}, 201),
     # A misspelled overlap would end the old key at once.
@@ -314,7 +279,7 @@ def test_keys_of_others_missing_keys_and_ended_keys_are_404(people: People, worl
 
 def test_a_malformed_id_is_400_and_counted(people: People):
     left = 600
-    for key_id in ["x", "1", "'; drop table rag.api_keys; --", "%00", "null", "0" * 300]:
+    for key_id in ["x", "%00", "0" * 300]:
         for method, path in (("POST", f"/{key_id}/rotate"), ("DELETE", f"/{key_id}")):
             answer = people.ann.request(method, PATH + path)
             assert_refused(answer, 400, "invalid_request")
@@ -350,21 +315,6 @@ def test_a_request_over_the_limit_is_429_and_changes_nothing(people: People, wor
         assert 1 <= int(answer.headers["retry-after"]) <= 61
     assert key_row(world, key, "revoked_at") == (None,)
     assert people.alf.request("GET", PATH).status_code == 200
-
-
-def test_an_options_request_is_answered_without_a_token_and_other_methods_are_405(people: People):
-    preflight = {"Origin": "https://app.example", "Access-Control-Request-Method": "DELETE"}
-    for path, others in (
-        (PATH, ("PUT", "PATCH", "DELETE")),
-        (f"{PATH}/x", ("GET", "POST", "PATCH")),
-        (f"{PATH}/x/rotate", ("GET", "DELETE")),
-    ):
-        answer = httpx.options(f"{people.ann.stack.url}{path}", headers=preflight)
-        assert answer.headers["access-control-allow-origin"] == "*"
-        for method in ("GET", "POST", "DELETE"):
-            assert method in answer.headers["access-control-allow-methods"]
-        for method in others:
-            assert_refused(people.ann.request(method, path), 405, "method_not_allowed")
 
 
 # -- a key as a bearer --------------------------------------------------------------------------------
@@ -405,9 +355,7 @@ def test_a_key_is_accepted_as_a_bearer_only(people: People):
 def test_an_altered_key_is_401_without_a_reason(subtests: pytest.Subtests, people: People):
     key = create(people.ada, scopes=["admin"])["key"]
     for text in (
-        key[:-1], key + "A", key[:-1] + ("A" if key[-1] != "A" else "B"),
-        key.replace("mn_live_", "sk_"), key.replace("mn_live_", ""), key.swapcase(),
-        f"{key} {key}", f"{key},{key}", f"mn_live_{hash_of(key)[:43]}", UNKNOWN, "mn_live_" + "'" * 43,
+        key[:-1], key + "A", key.replace("mn_live_", "sk_"), f"{key} {key}", UNKNOWN,
     ):  # fmt: skip
         with subtests.test(key=text.replace(key, "KEY")):
             answer = people.ada.request("GET", PATH, token=text)
@@ -511,13 +459,6 @@ def test_a_token_never_outlives_its_key(people: People, process: Process, world:
     expire(world, key, 20)
     claims = jwt.get_unverified_claims(process.ring.principal(key["key"]).token)
     assert claims["exp"] - claims["iat"] <= 20
-
-
-def test_a_cached_key_needs_no_look_up(people: People, process: Process):
-    keys = [create(people.ann)["key"] for _ in range(2)]
-    for key in keys * 3:
-        process.ring.principal(key)
-    assert process.requests == ["/rest/v1/rpc/rag_open_key"] * 2
 
 
 def test_an_unknown_key_needs_a_look_up_each_time_and_is_not_cached(
@@ -652,17 +593,6 @@ def test_a_signing_key_that_the_project_rejects_is_a_server_error(people: People
         with pytest.raises(DatabaseFailed) as refused:
             ApiKeyAuthenticator(services.database, stranger).principal(key)
         assert refused.value.log_reason == UNTRUSTED
-
-
-def test_a_refused_credential_names_what_the_route_takes(people: People):
-    key = create(people.ada, scopes=["admin"])["key"]
-    valid = "A valid user token or API key is required: Authorization: Bearer <JWT or API key>."
-    for method, path, token, message in (
-        ("GET", PATH, "mn_live_wrong", valid),
-        ("POST", "/api/rag/search", key, "This route takes no API keys. Send a signed-in user's token."),
-    ):
-        answer = people.ada.request(method, path, {"query_text": "kettle"}, token=token)
-        assert (answer.status_code, answer.json()["error"]["message"]) == (401, message)
 
 
 def test_an_invalid_row_of_a_new_key_raises_an_error_without_its_text():

@@ -3,13 +3,11 @@
 tests/isolation/test_bad_tokens.py has the faults of tokens, the attack sweep (verify/) has every route."""
 
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
 
-from local import access_tokens
-from tests.actors import Actor, World
+from tests.actors import World
 from tests.conftest import People
 
 SEARCH = "/api/rag/search"
@@ -23,7 +21,7 @@ CONTRACTS: list[tuple[str, str, Any]] = [
     ("GET", "/indexes", None),
     ("DELETE", "/indexes/a", None),
     ("GET", "/v1/models", None),
-    ("GET", "/api/v1/knowledge/namespaces", None),
+    ("GET", "/api/v1/knowledge/namespaces", "Invalid or missing credentials"),
     ("GET", "/v1/collections", {"type": "authentication_error", "code": "invalid_api_key"}),
     ("GET", "/v1/stats", {"type": "authentication_error", "code": "invalid_api_key"}),
     ("GET", "/v1/orgs", {"type": "authentication_error", "code": "invalid_api_key"}),
@@ -34,11 +32,10 @@ CONTRACTS: list[tuple[str, str, Any]] = [
 
 def test_every_contract_refuses_a_bad_credential_in_its_envelope(subtests: pytest.Subtests, people: People):
     stack = people.ann.stack
-    another = access_tokens.user_token("another-secret-of-at-least-32-characters", stack.url, people.ann.id)
-    secrets = (stack.anon_key, people.ann.token(exp=1_700_000_000), another, "mn_live_" + "A" * 43, "a.b.c")
+    secrets = (people.ann.token(exp=1_700_000_000), "mn_live_" + "A" * 43)
     for method, path, expected in CONTRACTS:
         for authorization in (
-            None, "", "Bearer", "Basic dXNlcjpwYXNz", *(f"Bearer {one}" for one in secrets),
+            None, "Basic dXNlcjpwYXNz", *(f"Bearer {one}" for one in secrets),
         ):  # fmt: skip
             with subtests.test(path=path, authorization=authorization):
                 headers = {"apikey": stack.anon_key}
@@ -49,21 +46,10 @@ def test_every_contract_refuses_a_bad_credential_in_its_envelope(subtests: pytes
                 assert [secret for secret in secrets if secret in response.text] == []
                 if expected is None:
                     assert isinstance(response.json()["detail"], str)
+                elif isinstance(expected, str):
+                    assert response.json() == {"detail": expected}
                 else:
                     assert response.json()["error"].items() >= expected.items()
-
-
-def test_the_scheme_is_case_insensitive_and_only_the_token_counts(people: People):
-    address, body = f"{people.ann.stack.url}{SEARCH}", {"query_text": "x"}
-    for scheme in ("Bearer", "bearer"):
-        headers = {"Authorization": f"{scheme} {people.ann.token()}"}
-        response = httpx.post(address, json=body, headers=headers)
-        assert response.status_code == 200, "no apikey needed"
-
-
-def test_a_user_without_an_org_or_a_row_is_refused(people: People):
-    for user in (people.sam, Actor(people.ann.stack, str(uuid4()), "new@test.example")):
-        assert user.search("x").json()["error"]["code"] == "no_org"
 
 
 # Requests that write to the caller's org.

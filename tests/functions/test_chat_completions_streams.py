@@ -36,7 +36,7 @@ from tests.functions.chat_completions_client import (
     with_model,
     words,
 )
-from tests.stand_in_server import Reply, StandIn
+from tests.stand_in_server import StandIn
 
 COUNTED = "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
 USAGE = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
@@ -73,20 +73,6 @@ def test_the_model_s_stream_passes_unchanged(client: TestClient, people: People,
     request = {"messages": ASKING, "stream": True, "model": "vendor/model-1", "seed": 7}
     # The usage is requested for the quotas.
     assert gateway.requests[0].json == {**request, "stream_options": {"include_usage": True}}
-
-
-def test_the_last_chunk_over_an_index_has_the_source_nodes(
-    client: TestClient, people: People, services: Services, gateway: StandIn
-):
-    index(services, people.ann, "kettles", KETTLE)
-    gateway.replies(streams())
-    events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
-    assert words(events) == "At 100 degrees."
-    assert [node["text"] for node in events[-2]["source_nodes"]] == [KETTLE]
-    assert events[-2]["choices"][0]["finish_reason"] == "stop"
-    assert not [part for part in events[:-2] if "source_nodes" in part]
-    assert events[-1] == "[DONE]"
-    assert KETTLE in gateway.requests[0].json["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize("counts", [True, False])
@@ -157,16 +143,6 @@ def test_a_disconnected_client_ends_the_generation(
         assert rows == [("failure",)]
 
 
-def test_a_client_that_disconnects_before_the_first_chunk_ends_the_generation(
-    people: People, settings: Settings, gateway: StandIn
-):
-    gateway.replies(streams([Event(), *STREAM]))
-    with with_model(settings, gateway) as services, live(chat_completions.app, services) as url:
-        with opened(url, people.ann) as response:
-            assert response.status_code == 200
-        assert gateway.left.wait(60)
-
-
 GIANT = b'data: {"choices": [], "secret": "' + b"x" * 1_100_000
 GIANT_LINE, LARGE = b"data: " + b"x" * 70_000 + b"\n", {"choices": [], "x": "x" * 900_000}
 DRIPS: list[bytes | float] = [b": hm\n", 0.1] * 3000
@@ -209,26 +185,6 @@ def test_a_broken_stream_ends_with_an_error_and_without_done(
             assert "[DONE]" not in events
             assert "secret" not in response.text
             assert world.sql(COUNTED, actor.id) == [("failure",)]
-
-
-def test_the_log_has_the_reason_of_a_broken_stream(
-    people: People, settings: Settings, gateway: StandIn, caplog: pytest.LogCaptureFixture
-):
-    gateway.replies(streams(STREAM[:2]))
-    with chat_client(settings, gateway) as client, caplog.at_level("INFO", logger="rag"):
-        ask(client, people.ann, stream=True)
-    (record,) = [record for record in caplog.records if record.getMessage() == "request"]
-    line = vars(record)
-    assert "generation_failed" in str(line)
-    assert "the stream ended early" in str(line)
-
-
-def test_a_response_that_is_not_a_stream_is_an_error_with_a_status(
-    people: People, client: TestClient, gateway: StandIn
-):
-    gateway.replies(Reply(body=b"<html>secret</html>", headers={"Content-Type": "text/html"}))
-    response = ask(client, people.ann, stream=True)
-    assert (response.status_code, response.json()["error"]["code"]) == (500, "generation_failed")
 
 
 def test_forty_idle_streams_do_not_block_other_requests(people: People, settings: Settings, gateway: StandIn):

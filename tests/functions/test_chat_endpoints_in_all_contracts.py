@@ -38,7 +38,7 @@ def _fits(way: Way) -> bool:
 
 # Each is asked eight times: the long tests have all, test_chat_endpoints.py as well, without the contracts.
 CHOSEN = [
-    pytest.param(way, id=way["name"], marks=[pytest.mark.long] if number % 10 else [])
+    pytest.param(way, id=way["name"], marks=[pytest.mark.long] if number % 20 else [])
     for number, way in enumerate(filter(_fits, WAYS))
 ]
 
@@ -96,3 +96,35 @@ def written(stream: str) -> str:
         text += (event.get("content") or "") if event.get("type") == "delta" else ""
         text += event.get("text") or ""
     return text
+
+
+HIDDEN = {"error": "secret upstream"}
+FAULTS = [
+    (Reply(HIDDEN, 429, {"Retry-After": "7"}), 503, "generation_busy"),
+    (Reply(HIDDEN, 404), 400, "generation_refused"),
+    (Reply(HIDDEN, 500), 500, "generation_failed"),
+    (Reply(json={"choices": []}), 500, "generation_empty"),
+    (Reply(drop=True), 500, "generation_failed"),
+]
+# The search contract has a code for each status, and the cause among the details.
+SEARCH_CODES = {400: "INVALID_ARGUMENT", 500: "INTERNAL", 503: "UNAVAILABLE"}
+
+
+def test_every_contract_reports_a_model_s_failure_without_its_message(
+    subtests: pytest.Subtests, people: People, settings: Settings
+):
+    for reply, status, code in FAULTS:
+        with StandIn() as gateway, with_model(settings, gateway) as deployment:
+            gateway.replies(reply)
+            for contract in CONTRACTS:
+                with (
+                    subtests.test(contract=contract, code=code),
+                    client_of(APPS[contract], deployment) as client,
+                ):
+                    response = ask(people, client, contract, stream=False)
+                    check(response, {"outcome": code}, contract, stream=False)
+                    is_ours = contract in ("rag", "index") and status == 400
+                    assert response.status_code == (500 if is_ours else status)
+                    assert contract != "search" or response.json()["error"]["code"] == SEARCH_CODES[status]
+                    assert "secret" not in response.text
+                    assert response.headers.get("Retry-After") == ("7" if status == 503 else None)

@@ -8,7 +8,7 @@ import pytest
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.types import Message, Session
 from shared.services import Services
-from tests.actors import NOBODYS, Actor, World
+from tests.actors import NOBODYS, Actor
 from tests.conftest import People
 from tests.functions.app_server import json_of
 from tests.functions.app_server import platform_error as error
@@ -141,31 +141,12 @@ def test_a_session_is_deleted(services: Services, people: People):
     assert get_rows(people.ann) == []
 
 
-def test_a_malformed_session_id_is_404(shared_people: People):
-    for session in [NOBODYS, "none", "msg_1", f"{NOBODYS}x", "%00"]:
-        for method, path in (("GET", f"{PATH}/{session}/messages"), ("DELETE", f"{PATH}/{session}")):
-            results = error(shared_people.ann.request(method, path), 404)
-            assert (results["type"], results["code"]) == ("not_found_error", "session_not_found")
-
-
 def test_an_invalid_page_is_refused(shared_people: People):
     messages, pages = f"{PATH}/{NOBODYS}/messages", ["limit=0", "limit=x", "offset=-1", f"offset={2**31}"]
     for path, last in ((PATH, "limit=101"), (messages, "limit=1001")):
         for page in (*pages, last):
             results = error(shared_people.ann.request("GET", f"{path}?{page}"), 400)
             assert (results["type"], results["code"]) == ("invalid_request_error", "invalid_field_value")
-
-
-def test_a_deleted_collection_leaves_its_conversations(services: Services, people: People, world: World):
-    (body,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
-    place = sessions.open_session(services.database, people.ann.principal, None, body["id"])
-    assert (place.session_id, place.collection_id, place.messages) == (None, body["id"], ())
-    turn = (USER_MESSAGE, ANSWER_MESSAGE)
-    session = sessions.save_turn(services.database, people.ann.principal, place, turn)
-    assert get_rows(people.ann)[0]["collection_id"] == body["id"]
-    assert people.ann.request("DELETE", f"/v1/collections/{body['id']}").status_code == 204
-    assert get_rows(people.ann)[0]["collection_id"] is None
-    assert len(get_rows(people.ann, f"{PATH}/{session}/messages")) == 2
 
 
 def test_a_repeated_request_with_the_same_key_stores_messages_once(people: People):

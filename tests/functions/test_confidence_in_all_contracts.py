@@ -1,6 +1,5 @@
 """One judgement in all contracts: the same level and reasons, and the same notes in the answers."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -8,11 +7,8 @@ from typing import Any
 import pytest
 
 from functions import chat, chat_completions, index_query, knowledge, rag_answer, v1_answer
-from shared.calibration.first_calibration import SHIPPED
 from shared.config import Settings
-from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
-from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.app_server import client_of
 from tests.functions.chat_completions_client import MODEL_ANSWER, with_model
@@ -71,54 +67,6 @@ def test_every_contract_has_the_same_level_and_note(
         in reasons["rag"]
     )
     assert refuses_words == (question == "Which medics cure ill kids?")
-
-
-HANDBOOK = SHIPPED / "cargo_bikes"
-FIVE = ("rag", "index", "knowledge", "platform", "search")
-
-
-def lines(name: str) -> list[Row]:
-    return [json.loads(line) for line in (HANDBOOK / name).read_text().splitlines()]
-
-
-@pytest.fixture(scope="module")
-def handbook(services: Services, shared_people: People) -> Actor:
-    """A member of an org whose only documents are the handbook's."""
-    documents = [
-        NewDocument(
-            None,
-            line["title"],
-            line["text"],
-            external_id=line["id"],
-            source_type=line["meta"].get("source_type"),
-            lang=line["meta"].get("lang"),
-            occurred_at=datetime.fromisoformat(f"{date}T00:00+00:00")
-            if (date := line["meta"].get("date"))
-            else None,
-        )
-        for line in lines("corpus.jsonl")
-    ]
-    ingest_many(services.database, services.embedder, shared_people.ann.principal, HOME, documents)
-    return shared_people.ann
-
-
-@pytest.mark.long
-def test_all_five_contracts_agree_on_questions_about_a_handbook(handbook: Actor):
-    """On a third of the questions; bench/eval_answers.py asks all."""
-    questions = {line["id"]: line["text"] for line in lines("queries.jsonl") if int(line["id"][1:]) % 3 == 0}
-    levels = {
-        number: {
-            contract: detail["level"]
-            for contract, _, body in answers(handbook, question, FIVE)
-            for detail in details_in(body)
-            # The contract's own rule may lower the rag pair's level, and says so.
-            if not any(reason.startswith("The mean similarity") for reason in detail["because"])
-        }
-        for number, question in questions.items()
-    }
-    assert len(levels) > 20
-    assert {number: each for number, each in levels.items() if len({*each.values()}) != 1} == {}
-    assert {level for each in levels.values() for level in each.values()} == {"high", "medium", "low"}
 
 
 APPS = {

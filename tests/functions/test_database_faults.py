@@ -13,14 +13,12 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
-from limits import parse
 
 from local.stack import Stack
 from shared import pipeline
-from shared.access.rate_limit import RateLimitCheck
 from shared.clients.postgrest import DatabaseStatus
 from shared.config import Settings
-from shared.errors import DatabaseBusy, DatabaseTimedOut
+from shared.errors import DatabaseTimedOut
 from shared.services import Services
 from shared.types import Query
 from tests.actors import Actor, World
@@ -199,12 +197,3 @@ def test_an_exhausted_connection_pool_is_an_error_within_the_time_out(
         assert_told_nothing(ann.search("x"), 500, "database_timeout")
         assert not any(task.done() for task in holding)
     assert ann.search("x").status_code == 200
-
-
-def test_a_request_that_could_not_be_counted_is_refused(services: Services, fragile: Stack, ann: Actor):
-    spending = RateLimitCheck(services.database, ann.principal, "rag-search", "rag", parse("60/minute"))
-    with psycopg.connect(fragile.database_url()) as connection:
-        connection.execute("lock table rag.rate_limits in access exclusive mode")
-        with pytest.raises(DatabaseBusy):
-            spending.count()
-        connection.rollback()

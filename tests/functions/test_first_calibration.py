@@ -142,18 +142,17 @@ def test_after_a_failure_the_claim_expires_and_the_next_worker_begins_again(
 FIT = '"slope": 1, "intercept": 1, "high": 1, "medium": 0, "ceiling_high": 0, "ceiling_medium": 0'
 
 
-@pytest.mark.parametrize(
-    "calibration",
-    [
-        "null", "{}", '{"slope": 1}', f'{{{FIT}, "medium": 2}}',
-        f'{{{FIT}, "other_languages": {{}}}}', f'{{{FIT}, "other_languages": {{{FIT}, "slope": 1e9}}}}',
-        f'{{{FIT}, "sets": "{"x" * 10_000}"}}',
-    ],
+NO_CALIBRATIONS = (
+    "null", '{"slope": 1}', f'{{{FIT}, "medium": 2}}', f'{{{FIT}, "other_languages": {{}}}}',
+    f'{{{FIT}, "other_languages": {{{FIT}, "slope": 1e9}}}}', f'{{{FIT}, "sets": "{"x" * 10_000}"}}',
 )  # fmt: skip
-def test_a_calibration_that_is_none_is_refused(world: World, calibration: str):
+
+
+def test_a_calibration_that_is_none_is_refused(world: World):
     statement = "select public.rag_store_calibration('uncalibrated', 'x', %s::jsonb)"
-    with pytest.raises(psycopg.Error, match="calibration must be that of shipped questions"):
-        world.as_role("rag_worker", statement, calibration)
+    for calibration in NO_CALIBRATIONS:
+        with pytest.raises(psycopg.Error, match="calibration must be that of shipped questions"):
+            world.as_role("rag_worker", statement, calibration)
 
 
 def test_a_model_that_is_not_the_deployment_s_is_not_calibrated(world: World):

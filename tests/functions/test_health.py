@@ -1,13 +1,10 @@
 """health: reports the effective parts, to all callers, and no secret."""
 
 import httpx
-import pytest
-from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from functions import health
 from local.stack import Stack
-from shared.api.dependencies import get_services
 from shared.api.health import check as health_of
 from shared.config import Settings
 from tests.actors import World
@@ -58,23 +55,3 @@ def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Setti
 def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings):
     with app_with(health.app, settings, supabase_anon_key=SecretStr("wrong")) as client:
         assert client.get("/health").status_code == 503
-
-
-def test_an_app_can_be_restarted_in_the_same_process(stack: Stack, monkeypatch: pytest.MonkeyPatch):
-    for name, value in stack.function_environment().items():
-        monkeypatch.setenv(name, value)
-    get_services.cache_clear()
-    for _ in range(2):
-        with TestClient(health.app) as client:
-            assert client.get("/health").status_code == 200
-
-
-def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: Settings):
-    address = "https://proxy.example/team-7f3x/rerank"
-    changes = {"rag_rerank_provider": "cohere", "rag_rerank_url": address, "rag_rerank_enabled": True}
-    with app_with(health.app, settings, **changes) as client:
-        response = client.get("/health")
-    assert response.json()["reranker"] == {
-        "provider": "cohere", "model": "rerank-v5.0-fast", "source": "proxy.example", "enabled": True,
-    }  # fmt: skip
-    assert "7f3x" not in response.text

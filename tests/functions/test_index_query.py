@@ -10,7 +10,6 @@ from fastapi.testclient import TestClient
 from functions import index_query
 from shared.api.contracts.shared_fields import LOCATION
 from shared.config import Settings
-from shared.generation.refusal_texts import INSUFFICIENT
 from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.functions.app_server import app_with
@@ -52,13 +51,6 @@ def test_an_answer_comes_from_the_retrieved_nodes(people: People):
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_a_question_without_matches_is_reported_and_not_answered(people: People):
-    index(people.ann, KETTLE)
-    body = ask(people.ann, query="Who won the football world cup?").json()
-    assert body["response"] == INSUFFICIENT
-    assert [node["doc_id"] for node in body["source_nodes"]] == [digest(KETTLE)]
-
-
 def test_the_model_gets_the_parameters_and_the_context(people: People, settings: Settings, gateway: StandIn):
     index(people.ann, KETTLE)
     gateway.replies(Reply(json=ANSWER))
@@ -72,38 +64,6 @@ def test_the_model_gets_the_parameters_and_the_context(people: People, settings:
     assert "unknown" not in query.json
     assert {name: query.json[name] for name in request} == request
     assert KETTLE in query.json["messages"][-1]["content"]
-
-
-def test_low_confidence_skips_the_model(people: People, settings: Settings, gateway: StandIn):
-    index(people.ann, KETTLE)
-    with with_model(settings, gateway) as client:
-        body = {"index_name": "rag_index", "query": "Who won the football world cup?"}
-        answer = client.post("/query", json=body, headers=people.ann.headers())
-    assert answer.json()["response"] == INSUFFICIENT
-    assert gateway.requests == []
-
-
-FAULTS: list[tuple[Reply, int]] = [
-    (Reply(status=500, json={"error": "secret upstream"}), 500),
-    (Reply(status=429, json={"error": "secret upstream"}, headers={"Retry-After": "7"}), 503),
-    (Reply(json={"choices": []}), 500),
-    (Reply(drop=True), 500),
-]
-
-
-def test_a_model_error_is_reported_without_details(
-    subtests: pytest.Subtests, people: People, settings: Settings
-):
-    index(people.ann, KETTLE)
-    for reply, status in FAULTS:
-        with subtests.test(reply=reply), StandIn() as gateway:
-            gateway.replies(reply)
-            with with_model(settings, gateway) as client:
-                body = {"index_name": "rag_index", "query": QUESTION}
-                response = client.post("/query", json=body, headers=people.ann.headers())
-            assert isinstance(detail(response, status), str)
-            assert "secret" not in response.text
-            assert status != 503 or response.headers["retry-after"] == "7"
 
 
 def test_retrieval_filters_nodes_by_metadata(people: People):
@@ -143,11 +103,11 @@ def test_a_blank_question_is_refused(subtests: pytest.Subtests, people: People):
 
 
 BAD_FIELDS: list[tuple[str, str, Any]] = [
-    ("/query", "top_k", 0), ("/query", "top_k", -1), ("/query", "top_k", 101), ("/query", "top_k", "5"),
-    ("/query", "query", None), ("/query", "query", "x" * 10_001), ("/query", "index_name", ""),
-    ("/query", "llm_params", []), ("/retrieve", "max_node_count", 0), ("/retrieve", "max_node_count", 301),
-    ("/retrieve", "query", 7), ("/retrieve", "metadata_filter", "author"),
-    ("/retrieve", "metadata_filter", ["author"]),
+    ("/query", "top_k", 0), ("/query", "top_k", 101), ("/query", "top_k", "5"),
+    ("/query", "query", "x" * 10_001),
+    ("/query", "index_name", ""), ("/query", "llm_params", []), ("/retrieve", "max_node_count", 0),
+    ("/retrieve", "max_node_count", 301), ("/retrieve", "query", 7),
+    ("/retrieve", "metadata_filter", "author"),
 ]  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,19 +15,17 @@ from functions import index_snapshots
 from shared.clients.snapshot_paths import directory_of
 from shared.config import LOCAL_MODEL, Settings
 from shared.documents.snapshots import load_session
-from tests.actors import Actor, World, vector
+from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.app_server import app_with
 from tests.snapshot_client import Snapshots, detail, put, rewrite_manifest, snapshot_client
 from tests.sql.passages import deployed_with
 
 
-@pytest.fixture(params=["file", "memory"])
-def running(
-    request: pytest.FixtureRequest, settings: Settings, world: World, tmp_path: Path
-) -> Iterator[Snapshots]:
-    url = f"file://{tmp_path}/snapshots" if request.param == "file" else f"memory://{tmp_path.name}"
-    with snapshot_client(settings, world, url) as one:
+@pytest.fixture
+def running(settings: Settings, world: World, tmp_path: Path) -> Iterator[Snapshots]:
+    """In a store without folders; the other tests are in files."""
+    with snapshot_client(settings, world, f"memory://{tmp_path.name}") as one:
         yield one
     files = fsspec.filesystem("memory")
     files.store.clear()
@@ -87,49 +84,6 @@ def test_a_loaded_index_equals_the_persisted_one_bit_for_bit(
     assert len(running.chunks(people.ann, "copy")) == 3 + chunk_count
 
 
-def test_keyword_search_finds_documents_loaded_in_parts(local: Snapshots, people: People, chunk_count: int):
-    """A long document is stored in several calls, and its words are those of all."""
-    put(people.ann, "long", range(chunk_count), external_id="long")
-    words = (
-        "select term, length, cardinality(places) from rag.postings join rag.collections "
-        "on collections.id = collection_id where collections.org_id = %s and name = %s order by term"
-    )
-    local.persist(people.ann, "long")
-    local.load(people.ann, "copy", path="storage/long")
-    counted = local.world.sql(words, people.acme.id, "copy")
-    assert counted == local.world.sql(words, people.acme.id, "long")
-    assert len(counted) > chunk_count * 2 // 3
-
-
-def test_loaded_documents_are_queued_for_extraction(local: Snapshots, people: People, chunk_count: int):
-    """Each part of a long document as it comes; without the graph none of it."""
-    put(people.ann, "named", range(chunk_count), title="Ledger Team")
-    local.persist(people.ann, "named")
-    local.load(people.ann, "copy", path="storage/named")
-    extracted = (
-        "select name, config, state from rag.jobs "
-        "join rag.collections on collections.id = collection_id "
-        "where collections.org_id = %s order by name"
-    )
-    # Documents without extracted names still wait.
-    assert local.world.sql(extracted, people.acme.id) == [("copy", {}, "done"), ("named", {}, "waiting")]
-    off = {"enable_knowledge_graph": False}
-    local.world.sql("update rag.collections set config = %s where name = 'named'", json.dumps(off))
-    local.persist(people.ann, "named")
-    local.load(people.ann, "copy", path="storage/named", overwrite=True)
-    assert local.world.sql(extracted, people.acme.id) == [("named", off, "waiting")]
-
-
-def test_a_copy_is_independent_and_searchable(local: Snapshots, people: People):
-    put(people.ann, "first", external_id="a")
-    local.persist(people.ann, "first")
-    local.load(people.ann, "second", path="storage/first")
-    put(people.ann, "first", range(5, 6), external_id="a")
-    assert len(local.chunks(people.ann, "second")) == 3
-    assert len(people.alf.match(vector(1))) == 1 + 3
-    assert people.alf.rpc("rag_list_names").json() == ["first", "second"]
-
-
 def test_documents_with_equal_timestamps_keep_their_order(local: Snapshots, people: People):
     """As those of one request are: their order is that of their ids, and a copy has other ids."""
     for number in range(20):
@@ -140,7 +94,7 @@ def test_documents_with_equal_timestamps_keep_their_order(local: Snapshots, peop
     assert local.documents(people.ann, "copy") == local.documents(people.ann, "i")
 
 
-NAMES = ["manifest.json", "a/b", "a b", "größe 検索", "x~y", "漢" * 255, f"{'漢' * 254}字", "a:b?c#d"]
+NAMES = ["manifest.json", "a/b", "größe 検索", "漢" * 255, f"{'漢' * 254}字", "a:b?c#d"]
 
 
 def test_every_index_name_has_its_own_folder(subtests: pytest.Subtests, local: Snapshots, world: World):
@@ -238,15 +192,6 @@ def test_a_function_without_an_object_store_reports_so(settings: Settings, peopl
             assert message == "This deployment has no snapshot storage. Please ask its operator for one."
 
 
-def test_the_local_stack_persists_into_its_folder(people: People):
-    put(people.ann, "i", external_id="a")
-    answer = people.ann.request("POST", "/persist/i")
-    assert answer.json() == {"message": "Successfully persisted index i to storage/i."}
-    folder = people.ann.stack.folder / "snapshots" / people.acme.id / "storage" / "i"
-    assert (folder / "manifest.json").exists()
-    assert people.ann.request("POST", "/load/copy?path=storage/i").status_code == 200
-
-
 def _without(folder: Any) -> None:
     folder.remove(next(name for name in folder.names() if name.startswith("data-")))
 
@@ -279,13 +224,9 @@ def _with_manifest(**changes: Any) -> Callable[[Any], None]:
 
 DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
     "no data": (_without, "lacks its data"),
-    "half the data": (_with_data(lambda data: data[: len(data) // 2]), "damaged"),
     "a bit of the data": (_with_data(lambda data: data[:99] + bytes([data[99] ^ 1]) + data[100:]), "damaged"),
-    "more data": (_with_data(lambda data: data + b"x"), "damaged"),
     "another title": (_with_data(_with_another_title), "its data do not match their checksum"),
     "no JSON": (lambda folder: folder.replace_manifest(b"{"), "damaged"),
-    "half the manifest": (lambda folder: folder.replace_manifest(folder.manifest()[:99]), "damaged"),
-    "another count": (_with_manifest(documents=2), "manifest was changed"),
     "another model by hand": (_with_manifest(embedding_model="other"), "manifest was changed"),
     "a newer format": (_with_manifest(version=2), "has format 2; this deployment reads up to 1"),
     "another format": (_with_manifest(format="zip"), "not a snapshot"),
@@ -437,19 +378,3 @@ def test_concurrent_persist_and_load_leave_valid_snapshots(local: Snapshots, peo
     local.load(people.ann, "copy", path="storage/i")
     for index in local.collections(people.ann) - {"i"}:
         assert local.chunks(people.ann, index) == local.chunks(people.ann, "i")
-
-
-@pytest.mark.long
-def test_memory_is_independent_of_the_index_size(local: Snapshots, people: People):
-    """Measured at 4,500 chunks and at 13,500, which are read in two and in five responses."""
-    peaks = []
-    for name, documents in (("warm", 2), ("small", 90), ("large", 270)):
-        for number in range(documents):
-            put(people.ann, name, range(50), external_id=str(number))
-        tracemalloc.start()
-        local.persist(people.ann, name)
-        local.load(people.ann, f"{name} copy", path=f"storage/{name}")
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        assert len(local.chunks(people.ann, f"{name} copy")) == 50 * documents
-    assert peaks[2] < 1.4 * peaks[1] + (1 << 20), peaks

@@ -70,7 +70,7 @@ class Client:
         return json_of(self._api.post(address, json=body, headers=self._headers))
 
 
-@pytest.mark.parametrize("operations", [20, pytest.param(250, marks=pytest.mark.long)])
+@pytest.mark.parametrize("operations", [10, pytest.param(250, marks=pytest.mark.long)])
 def test_concurrent_changes_lose_and_restore_no_document(people: People, settings: Settings, operations: int):
     unlimited = {"rag_rate_limit_api": "1000000/minute"}
     draw = random.Random("contested")  # noqa: S311  # not a secret

@@ -17,9 +17,9 @@ from shared.ingestion import graph_worker, job_queue
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import client_of, json_of, services_with
+from tests.functions.app_server import client_of, services_with
 from tests.sql.passages import put
-from tests.sql.reading import graph_rows, mentions, named, state
+from tests.sql.reading import mentions, state
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 TEXT = "Ann Lee leads the Ledger Team."
@@ -82,31 +82,3 @@ def test_documents_do_not_wait_for_a_long_extraction(
         finally:
             release.set()
         assert call.result().read == 1
-
-
-def test_a_collection_s_graph_setting_extracts_and_removes_its_documents(
-    people: People, world: World, services: Services, settings: Settings
-):
-    document = put(world, people.ann, TEXT, chunks=named({TEXT: ["Ledger Team"]}))
-    ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", document)
-    address = f"/api/v1/collections/{home}"
-
-    def turned(on: bool) -> bool:
-        changes = {"config": {"enable_knowledge_graph": on}}
-        body = json_of(people.alf.request("PATCH", address, changes))
-        return bool(body["config"]["enable_knowledge_graph"])
-
-    assert turned(False) is False
-    assert graph_rows(world, document) == 0
-    put(world, people.ann, TEXT, chunks=named({TEXT: ["Ledger Team"]}), external_id="later")
-    assert world.sql("select count(*) from rag.mentions where org_id = %s", people.acme.id) == [(0,)]
-    assert turned(True) is True
-    ingest.work(services)
-    assert "ledger team" in {entity for _, entity in mentions(world, document)}
-    counted = "select count(distinct document_id) from rag.mentions where org_id = %s"
-    assert world.sql(counted, people.acme.id) == [(2,)]
-
-
-def test_a_collection_is_in_the_graph_by_default(people: People):
-    answer = people.ann.request("POST", "/api/v1/collections", {"name": "new"})
-    assert answer.json()["config"]["enable_knowledge_graph"] is True

@@ -11,11 +11,12 @@ from shared.config import Settings
 from shared.text.normalize import clean
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, app_with, json_of
+from tests.functions.app_server import app_with, json_of
 from tests.functions.knowledge_client import (
     PREFIX,
     REFUNDS,
     SHIPPING,
+    Row,
     ask,
     at,
     delete,
@@ -26,10 +27,7 @@ from tests.functions.knowledge_client import (
 )
 from tests.stand_in_server import StandIn
 
-NAMES = [
-    "support-corpus", "with spaces", "line\nend\n", "a/b/documents", "documents", "namespaces",
-    "größe ✓ 日本", "50%+?#&", "a:b:c", "é" * 255,
-]  # fmt: skip
+NAMES = ["support-corpus", "line\nend\n", "a/b/documents", "größe ✓ 日本", "50%+?#&", "é" * 255]
 
 
 def test_texts_are_searchable_when_the_request_returns(people: People):
@@ -69,39 +67,22 @@ def test_citations_are_exact(people: People):
         assert chunk["document_id"] == name
 
 
-def test_a_page_is_a_string(people: People, world: World):
-    ingest(people.ann, {"text": REFUNDS})
-    world.sql("update rag.chunks set metadata = '{\"page_number\": 3}' where org_id = %s", people.acme.id)
-    (chunk,) = retrieve(people.ann, include_citations=True)
-    assert chunk["citations"][0]["page"] == "3"
-
-
-def test_the_page_of_a_text_is_in_its_metadata(people: People):
-    for page, cited in ((7, "7"), ("iv", "iv"), (True, None), ({}, None), (None, None)):
-        ingest(people.ann, {"document_id": "a", "text": REFUNDS, "metadata": {"page": page}})
+def test_a_citation_names_the_page_and_the_source_of_a_text(people: People):
+    def cited(**fields: Any) -> tuple[Row, Row]:
+        ingest(people.ann, {"document_id": "a", "text": REFUNDS, **fields})
         (chunk,) = retrieve(people.ann, include_citations=True)
-        assert chunk["citations"][0]["page"] == cited, page
+        return chunk["citations"][0], chunk["metadata"]
 
-
-def test_a_text_without_a_source_is_attributed_to_its_title(people: People):
-    ingest(people.ann, {"text": REFUNDS, "title": "Refunds", "source": None, "metadata": None})
-    (chunk,) = retrieve(people.ann, include_citations=True)
-    assert chunk["citations"][0]["source"] == "Refunds"
-    assert chunk["metadata"] == {}
-
-
-def test_a_source_in_the_metadata_is_kept(people: People):
-    ingest(people.ann, {"text": REFUNDS, "source": "a.md", "metadata": {"source": "crm"}})
-    (chunk,) = retrieve(people.ann, include_citations=True)
-    assert chunk["metadata"] == {"source": "crm"}
-    assert chunk["citations"][0]["source"] == "a.md"
-
-
-def test_a_source_outside_the_fields_is_cited(people: People):
-    for source in ["s" * 201, "s" * 1000, "a\u200bb"]:
-        ingest(people.ann, {"document_id": "a", "text": REFUNDS, "source": source})
-        (chunk,) = retrieve(people.ann, include_citations=True)
-        assert chunk["citations"][0]["source"] == chunk["metadata"]["source"] == source
+    for page, expected in ((7, "7"), ("iv", "iv"), (True, None), ({}, None)):
+        assert cited(metadata={"page": page})[0]["page"] == expected, page
+    citation, metadata = cited(title="Refunds", source=None, metadata=None)
+    assert (citation["source"], metadata) == ("Refunds", {})
+    citation, metadata = cited(source="a.md", metadata={"source": "crm"})
+    assert (citation["source"], metadata) == ("a.md", {"source": "crm"})
+    # Sources that no column takes.
+    for source in ("s" * 1000, "a\u200bb"):
+        citation, metadata = cited(source=source)
+        assert citation["source"] == metadata["source"] == source
 
 
 def test_a_namespace_name_makes_the_round_trip(subtests: pytest.Subtests, world: World):
@@ -131,7 +112,7 @@ def test_an_invalid_namespace_name_is_422(subtests: pytest.Subtests, people: Peo
                 assert_named(people.ann.request(method, at(namespace, rest), body), "path", "namespace")
 
 
-DOCUMENT_IDS = ["faq", "docs/faq.md", "/a//b/", "documents", "a b ✓ %2F?#", "a\nb", "x" * 500, "a.b"]
+DOCUMENT_IDS = ["/a//b/", "documents", "a b ✓ %2F?#", "a\nb", "x" * 500]
 
 
 def test_a_document_s_own_id_makes_the_round_trip_and_replaces(subtests: pytest.Subtests, world: World):
@@ -151,7 +132,7 @@ def test_a_document_s_own_id_makes_the_round_trip_and_replaces(subtests: pytest.
             assert list_page(ann)["total"] == 1
 
 
-BAD_IDS: list[Any] = ["a/documents/b", "documents/b", "..", "a/../b", "./a", "", "x" * 501, "\0", 7]
+BAD_IDS: list[Any] = ["a/documents/b", "..", "a/../b", "", "x" * 501, "\0", 7]
 
 
 def test_an_id_that_no_url_can_contain_is_422(subtests: pytest.Subtests, people: People):
@@ -249,9 +230,9 @@ def test_filters_are_typed_equalities_that_must_all_match(people: People):
 
 
 BAD_FIELDS: list[tuple[str, Any]] = [
-    ("top_k", 0), ("top_k", 101), ("top_k", -1), ("top_k", "3"), ("top_k", 2.5), ("top_k", True),
-    ("filters", []), ("filters", "x"), ("include_citations", "yes"), ("text", ""), ("text", " \n"),
-    ("text", 7), ("text", None), ("text", "x" * 10_001), ("text", "\0"),
+    ("top_k", 0), ("top_k", 101), ("top_k", "3"), ("top_k", True), ("filters", []),
+    ("include_citations", "yes"),
+    ("text", " \n"), ("text", None), ("text", "x" * 10_001), ("text", "\0"),
 ]  # fmt: skip
 
 
@@ -273,12 +254,6 @@ def test_a_query_returns_the_requested_number_of_chunks(people: People):
         assert scores == sorted(scores, reverse=True)
     assert len(retrieve(people.ann, "refunds")) == 10
     assert len(ask(people.ann, "refunds")["chunks"]) == 5
-
-
-def test_metadata_that_cannot_be_stored_is_422(people: People):
-    for metadata in NO_METADATA:
-        body = f'{{"documents": [{{"text": "x", "metadata": {metadata}}}]}}'
-        assert people.ann.raw("POST", at("support", "documents"), body).status_code == 422, metadata
 
 
 def test_an_empty_text_is_400_and_named(people: People):

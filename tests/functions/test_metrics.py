@@ -60,8 +60,7 @@ def test_without_a_configured_token_there_are_no_metrics(settings: Settings, peo
 
 
 BAD_AUTHORIZATIONS: list[str | None] = [
-    None, "", "Bearer", "Bearer ", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}",
-    f"Bearer {TOKEN.upper()}", f"Bearer  {TOKEN}", "Bearer ü", "Bearer mn_live_" + "A" * 43,
+    None, "Bearer ", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN.upper()}", "Bearer ü",
 ]  # fmt: skip
 
 
@@ -118,24 +117,11 @@ def test_counters_are_complete_on_every_instance(operated: TestClient, people: P
     }
 
 
-def test_every_instance_reports_the_same(operated: TestClient, settings: Settings, people: People):
-    people.ann.rpc("rag_check_rate_limit", hit_arguments())
-    with services_with(settings, rag_metrics_token=TOKEN) as other:
-        first = read(operated)
-        with client_of(metrics.app, other) as client:
-            assert read(client) == first
-
-
 def test_unauthenticated_requests_are_not_counted(operated: TestClient, people: People):
     before = counters(read(operated))
     assert people.ann.request("GET", "/api/keys", token="mn_live_" + "A" * 43).status_code == 401
     assert people.ann.post("/api/rag/search", {"query_text": "x"}, token="a.b.c").status_code == 401
     assert grown(operated, before) == {}
-
-
-def test_reading_the_metrics_is_not_counted(operated: TestClient, people: People):
-    people.ann.rpc("rag_check_rate_limit", hit_arguments())
-    assert read(operated) == read(operated)
 
 
 def test_metrics_contain_no_user_org_or_key(operated: TestClient, people: People, world: World):
@@ -156,12 +142,6 @@ def test_deleted_users_stay_in_the_totals(operated: TestClient, people: People, 
     before = counters(read(operated))
     world.sql("delete from auth.users where id = %s", people.ann.id)
     assert grown(operated, before) == {}
-
-
-def test_unsupported_methods_are_405(operated: TestClient):
-    for method in ["POST", "PUT", "DELETE"]:
-        response = operated.request(method, "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-        assert response.status_code == 405, method
 
 
 @pytest.mark.usefixtures("short_pauses")

@@ -7,7 +7,6 @@ import pytest
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.generation.prompt import ABSTENTION
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -132,11 +131,6 @@ def ask_model(members: People, settings: Settings, text: str, question: str, **m
             response = client.post("/v1/chat/completions", json=body, headers=members.ann.headers())
     assert response.status_code == 200, response.text
     return str(response.headers["x-request-id"])
-
-
-def test_an_abstention_among_several_choices_is_no_answer(members: People, settings: Settings):
-    record = record_of(members.ann, ask_model(members, settings, ABSTENTION, QUESTION, n=2))
-    assert (record["answered"], record["answer"]) == (False, None)
 
 
 def test_reasons_quote_nothing_of_a_deleted_document(

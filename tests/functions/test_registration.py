@@ -181,30 +181,27 @@ def of_auth(status: int, code: str, message: str = "", **more: Any) -> Answer:
 # The forms of errors, with and without codes, and each group of codes.
 FAULTS: list[tuple[Answer, int, str]] = [
     (of_auth(422, "weak_password", weak_password={"reasons": ["length"]}), 400, "weak_password"),
-    (in_json({"code": "weak_password", "message": PASSWORD}, 422), 400, "weak_password"),
     (of_auth(400, "email_address_invalid"), 400, "registration_refused"),
     (of_auth(422, "signup_disabled"), 403, "registration_off"),
     (of_auth(429, "over_email_send_rate_limit"), 429, "rate_limit_exceeded"),
     (in_json({"code": 500, "error_code": "unexpected_failure", "msg": PASSWORD}, 500), 500, "auth_failed"),
     (in_json({"message": "no Route matched with those values"}, 404), 500, "auth_failed"),
-    (in_json([PASSWORD], 400), 500, "auth_failed"),
     (in_json({"access_token": PASSWORD, "user": {"email": "a@b.example"}}), 500, "registered_without_key"),
-    (in_json({"access_token": 1}), 500, "auth_failed"),
     ((200, PASSWORD.encode(), {"Content-Type": "text/html"}), 500, "auth_failed"),
     ((302, b"", {"Location": "https://other.example/"}), 500, "auth_failed"),
 ]
 
 
-@pytest.mark.parametrize(("fault", "status", "code"), FAULTS)
 def test_errors_of_auth_are_told_without_the_password(
-    app: TestClient, auth: AuthServer, caplog: pytest.LogCaptureFixture, fault: Answer, status: int, code: str
+    subtests: pytest.Subtests, app: TestClient, auth: AuthServer, caplog: pytest.LogCaptureFixture
 ):
-    auth.fault = fault
-    with caplog.at_level(logging.DEBUG):
-        refused = register(app)
-    assert error(refused, status)["code"] == code
-    assert ("retry-after" in refused.headers) == (status == 429)
-    assert_hidden(refused, caplog)
+    for fault, status, code in FAULTS:
+        with subtests.test(fault=fault), caplog.at_level(logging.DEBUG):
+            auth.fault = fault
+            refused = register(app)
+            assert error(refused, status)["code"] == code
+            assert ("retry-after" in refused.headers) == (status == 429)
+            assert_hidden(refused, caplog)
 
 
 def test_no_log_and_no_error_has_the_password(

@@ -61,9 +61,10 @@ def test_documents_go_with_their_source_on_request(people: People, world: World,
 
 
 BAD_ADDRESSES = (
-    "http://10.0.0.1/", "http://localhost/", "https://user:s3cret@docs.example/", "file:///etc",
+    "http://10.0.0.1/",
+    "https://user:s3cret@docs.example/",
     "simplecache::https://docs.example/",
-)  # fmt: skip
+)
 BAD: list[tuple[str, Row]] = [
     *(("url_not_allowed", {"address": address}) for address in BAD_ADDRESSES),
     ("invalid_field_value", {"kind": "folder"}),
@@ -89,11 +90,9 @@ def test_an_invalid_source_is_refused(subtests: pytest.Subtests, people: People)
 
 
 NO_CREDENTIALS: list[Any] = [
-    {}, {"access_key_id": "a"}, {"access_key_id": "a", "secret_access_key": ""},
-    {"access_key_id": "a", "secret_access_key": None}, {"access_key_id": "a", "secret_access_key": 1},
-    {"access_key_id": "a", "secret_access_key": "b", "session_token": ""},
-    {"access_key_id": "a", "secret_access_key": "b", "profile": "own"},
-    {"access_key_id": "a", "secret_access_key": "b" * 4001}, [], "a",
+    {"access_key_id": "a"}, {"access_key_id": "a", "secret_access_key": ""},
+    {"access_key_id": "a", "secret_access_key": 1}, {**CREDENTIALS, "profile": "own"},
+    {"access_key_id": "a", "secret_access_key": "b" * 4001}, [],
 ]  # fmt: skip
 
 
@@ -139,6 +138,19 @@ def test_credentials_are_never_readable(people: People, world: World):
     assert refused.json()["details"] == "invalid_credentials"
 
 
+def test_an_org_has_at_most_fifty_sources(people: People, world: World):
+    source = make(people.ada)
+    world.sql(
+        "insert into rag.sources (org_id, collection_id, user_id, kind, address, interval_seconds, "
+        "max_items, due_at) "
+        "select org_id, collection_id, user_id, kind, address, 300, 1, now() + interval '1 day' "
+        "from rag.sources, generate_series(1, 49) where id = %s",
+        source["id"],
+    )
+    answer = people.ada.request("POST", PATH, body_of(people.ada))
+    assert answer.json()["error"]["code"] == "too_many_sources"
+
+
 def test_only_admins_manage_sources(people: People, world: World):
     source = make(people.ada)
     bea = world.user(people.bolt, role="admin")
@@ -152,16 +164,3 @@ def test_only_admins_manage_sources(people: People, world: World):
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "admin_required")
     bound = people.ada.key_token(collection=source["collection_id"])
     assert people.ada.request("GET", PATH, token=bound).json() == {"data": []}
-
-
-def test_an_org_has_at_most_fifty_sources(people: People, world: World):
-    source = make(people.ada)
-    world.sql(
-        "insert into rag.sources (org_id, collection_id, user_id, kind, address, interval_seconds, "
-        "max_items, due_at) "
-        "select org_id, collection_id, user_id, kind, address, 300, 1, now() + interval '1 day' "
-        "from rag.sources, generate_series(1, 49) where id = %s",
-        source["id"],
-    )
-    answer = people.ada.request("POST", PATH, body_of(people.ada))
-    assert answer.json()["error"]["code"] == "too_many_sources"

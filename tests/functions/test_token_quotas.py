@@ -234,17 +234,17 @@ SEARCHES: dict[str, tuple[Any, str, str, dict[str, Any], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SEARCHES)
 def test_without_embedding_tokens_each_contract_refuses_a_new_question(
-    people: People, world: World, paid: Services, embedding_server: StandIn, gateway: StandIn, name: str
-):
-    module, path, question, fields, place = SEARCHES[name]
-    with clients(paid, knowledge, module) as (knowing, client):
+    subtests: pytest.Subtests, people: People, world: World, paid: Services, embedding_server: StandIn,
+    gateway: StandIn,
+):  # fmt: skip
+    with clients(paid, knowledge) as (knowing,):
         ingest(knowing, people.ann)
-        limit(world, people.acme, embedding_tokens_per_day=7)
-        calls = len(embedding_server.requests)
-        for number in range(3):
-            body = {question: f"{QUESTION} {number}", "organizationId": people.acme.id, **fields}
+    limit(world, people.acme, embedding_tokens_per_day=7)
+    calls = len(embedding_server.requests)
+    for name, (module, path, question, fields, place) in SEARCHES.items():
+        with subtests.test(name), clients(paid, module) as (client,):
+            body = {question: f"{QUESTION} {name}", "organizationId": people.acme.id, **fields}
             refused = client.post(path, json=body, headers=people.ann.headers())
             assert refused.status_code == 429, refused.text
             assert_wait_until_midnight(refused)
@@ -254,7 +254,7 @@ def test_without_embedding_tokens_each_contract_refuses_a_new_question(
             error = EmbeddingQuotaExceeded
             assert value == (error.__doc__ if place == ("detail",) else error.code)
             assert "litres" not in refused.text
-        assert len(embedding_server.requests) == calls
+    assert len(embedding_server.requests) == calls
     assert not gateway.requests
 
 
@@ -277,24 +277,6 @@ def test_without_embedding_tokens_cached_and_keyword_searches_continue(
             response = client.post("/v1/search", json=body, headers=people.ann.headers())
         assert response.status_code == 200, response.text
         assert len(embedding_server.requests) == calls
-
-
-def test_nothing_is_embedded_for_an_org_whose_quota_is_exceeded_nor_above_the_rate_limit(
-    people: People, world: World, paid: Services, embedding_server: StandIn
-):
-    with clients(paid, knowledge, rag_search) as (knowing, searching):
-        ingest(knowing, people.ann)
-        calls = len(embedding_server.requests)
-        limit(world, people.acme, embedding_tokens_per_day=7)
-        response = ask(searching, "/api/rag/search", people.ann, "What does it hold?")
-        assert (response.status_code, response.json()["error"]["code"]) == (429, "embedding_quota_exceeded")
-        assert "litres" not in response.text
-        assert response.headers["X-RateLimit-Remaining"]
-        world.tier(people.acme, rag=1)
-        response = ask(searching, "/api/rag/search", people.ann, "How hot is it?")
-        assert (response.status_code, response.json()["error"]["code"]) == (429, "rate_limited")
-        assert len(embedding_server.requests) == calls
-    assert world.sql(USAGE, people.acme.id) == [("embedding", 7, 1)]
 
 
 def test_a_request_whose_embedding_fails_is_counted(people: People, settings: Settings):

@@ -17,7 +17,7 @@ from shared.documents.documents import MAX_BYTES as IN_A_REQUEST
 from shared.ingestion.job_queue import BatchResult
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, json_of
+from tests.functions.app_server import json_of
 from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import FIELDS, collection, upload
 from tests.upload_client import PATH, Uploads, digest, page
@@ -60,19 +60,6 @@ def test_a_large_file_is_uploaded_processed_found_and_downloaded(
     original = httpx.get(led.headers["Location"])
     assert original.content == data
     assert original.headers["Content-Disposition"] == "attachment; filename*=UTF-8''kiln%20%C3%A9.html;"
-
-
-def test_storage_requests_use_the_caller_s_token_and_never_a_service_role(
-    uploading: Uploads, people: People, home: str
-):
-    row = uploading.bring(people.ann, home, page("The kiln is hot."))
-    uploading.work()
-    uploading.app.get(uploading.get(people.alf, f"{row['id']}/url").json()["url"], follow_redirects=False)
-    people.ann.request("DELETE", f"/api/v1/documents/{row['id']}")
-    assert uploading.remove() == 1
-    requests = [(claims["role"], claims.get("sub")) for _, _, claims in uploading.server.asked]
-    ann, alf = ("authenticated", people.ann.id), ("authenticated", people.alf.id)
-    assert requests == [ann, ann, ann, alf, ("authenticated", None)]
 
 
 def test_an_api_key_can_upload(uploading: Uploads, people: People, home: str):
@@ -170,14 +157,6 @@ def test_invalid_upload_fields_are_refused_by_name(
         with subtests.test(changed=changed):
             body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1, **changed}
             assert error(uploading.post(people.ann, "upload", body), 400)["details"] == {"field": field}
-    # As text, since no client writes it.
-    fields = f'"collection_id": "{home}", "filename": "a.pdf", "size_bytes": 1'
-    headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    for metadata in NO_METADATA:
-        with subtests.test(metadata=metadata):
-            content = f'{{{fields}, "metadata": {metadata}}}'.encode()
-            answer: Any = uploading.app.post(f"{PATH}/upload", content=content, headers=headers)
-            assert error(answer, 400)["details"] == {"field": "metadata"}
     assert uploading.server.asked == []
 
 
@@ -271,24 +250,6 @@ def test_a_storage_outage_postpones_documents(uploading: Uploads, people: People
         uploading.server.fault = None
         uploading.world.sql(due, row["id"])
         assert uploading.work() == BatchResult(claimed=1, completed=1)
-
-
-def test_a_missing_bucket_postpones_documents(
-    uploading: Uploads, people: People, home: str, monkeypatch: pytest.MonkeyPatch
-):
-    uploading.bring(people.ann, home, page("The kiln is hot."))
-    monkeypatch.setattr(uploading.services.require_storage(), "_bucket", "none")
-    assert uploading.work() == BatchResult(claimed=1, postponed=1)
-
-
-def test_an_object_counts_and_goes_if_it_is_never_read(uploading: Uploads, people: People, home: str):
-    row = uploading.bring(people.ann, home, b"\x1f\x8b" + b"\0" * 98)
-    bytes_of = "select sum(bytes)::integer from rag.stored_bytes where org_id = %s"
-    assert uploading.world.sql(bytes_of, people.acme.id) == [(100,)]
-    assert uploading.work() == BatchResult(claimed=1, failed=1)
-    assert uploading.state_of(people.ann, row)["error"]["code"] == "unsupported_file_type"
-    assert uploading.world.sql(bytes_of, people.acme.id) == [(0,)]
-    assert uploading.remove() == 1
 
 
 def test_the_worker_reads_no_more_than_the_tier_allows(uploading: Uploads, people: People, home: str):

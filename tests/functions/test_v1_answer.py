@@ -2,9 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from datetime import UTC, datetime
-from threading import Event
 from typing import Any
 
 import httpx
@@ -19,7 +16,7 @@ from shared.services import Services
 from tests import graph_documents
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import app_with, live, services_with
+from tests.functions.app_server import app_with
 from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, workspace_id
 from tests.hosted_reranker import MODEL, hosted_reranker
 from tests.stand_in_server import Reply, StandIn
@@ -122,17 +119,6 @@ def test_a_fitted_reranker_s_score_counts_and_its_failure_does_not(
         world.sql("update rag.settings set calibrations = '{}'")
 
 
-def test_a_time_whose_documents_do_not_answer_is_dropped(own_home: Workspace):
-    """The report on a year is from the next year."""
-    text = "In 2024 the dairy in Charleville used 310 megawatt hours of electricity."
-    report = own_home.put("Energy report", text, occurred_at=datetime(2025, 2, 1, tzinfo=UTC))
-    own_home.put("Menu", "Pancakes on Fridays.", occurred_at=datetime(2024, 5, 1, tzinfo=UTC))
-    body = own_home.answer("How much electricity did Charleville use in 2024?", include={"rationale": True})
-    assert "310 megawatt hours" in body["answer"]
-    assert body["citations"][0]["documentId"] == report
-    assert "time_range_dropped" in [reason["rule"] for reason in body["rationale"]["rules"]]
-
-
 def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
     client: TestClient, home: Workspace, gateway: StandIn
 ):
@@ -150,18 +136,6 @@ def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
     assert OUTAGE in request.json["messages"][-1]["content"]
 
 
-def test_an_answer_names_the_document_that_contradicts_it(
-    client: TestClient, own_home: Workspace, gateway: StandIn
-):
-    for year, price in ((2025, 45), (2026, 55)):
-        own_home.put(f"Prices {year}", f"The small meeting room costs {price} euros a day.")
-    gateway.replies(says("The small meeting room costs 55 euros a day [1]."))
-    body = ask(client, own_home, question="What does the small meeting room cost a day?")
-    note = '"Prices 2025" says otherwise: "The small meeting room costs 45 euros a day."'
-    assert body["answer"] == f"The small meeting room costs 55 euros a day. [1]\n\n{note}"
-    assert (body["confidence"], body["support"]["sentences"][-1]["references"]) == ("medium", [])
-
-
 def test_an_answer_without_supported_sentences_or_an_abstention_is_withheld(
     client: TestClient, home: Workspace, gateway: StandIn
 ):
@@ -170,14 +144,6 @@ def test_an_answer_without_supported_sentences_or_an_abstention_is_withheld(
     for body in (invented, abstention):
         assert (body["answer"], body["withheld"], body["citations"]) == (INSUFFICIENT, True, [])
     assert (abstention["confidence"], abstention["confidenceDetail"]["level"]) == ("low", "low")
-
-
-def test_a_question_without_matches_does_not_reach_the_model(
-    client: TestClient, home: Workspace, gateway: StandIn
-):
-    body = ask(client, home, question="Who won the football world cup in Brazil?")
-    assert (body["answer"], body["withheld"], body["confidence"]) == (INSUFFICIENT, True, "low")
-    assert gateway.requests == []
 
 
 def test_the_caller_sets_the_model_and_the_length(client: TestClient, home: Workspace, gateway: StandIn):
@@ -224,42 +190,6 @@ def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
     assert body["usage"]["routerScope"] == "workspace"
 
 
-def test_a_graph_answer_has_its_evidence_and_edges(services: Services, people: People):
-    documents = graph_documents.put_all(services, people.ann, "graph")
-    home = Workspace(services, people.ann, workspace_id(people.ann, "graph"), "graph", documents)
-    more: Row = {"topK": 3, "include": {"rationale": True}}
-    body, without = (home.answer(graph_documents.QUESTION, mode=mode, **more) for mode in ("graph", "hybrid"))
-    assert graph_documents.TEAM in {result["title"] for result in body["retrieval"]["results"]}
-    assert body["rationale"]["routerMode"] == "graph"
-    owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
-    assert owned in body["rationale"]["graph"]["edges"]
-    assert graph_documents.TEAM not in {result["title"] for result in without["retrieval"]["results"]}
-    assert without["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
-
-
-FAULTS: list[tuple[Reply, int, str]] = [
-    (Reply(status=500, json={"error": "secret upstream"}), 500, "INTERNAL"),
-    (Reply(status=429, json={"error": "secret"}, headers={"Retry-After": "7"}), 503, "UNAVAILABLE"),
-    (Reply(status=404, json={"error": "no such model: secret"}), 400, "INVALID_ARGUMENT"),
-    (Reply(json={"choices": []}), 500, "INTERNAL"),
-    (says(""), 500, "INTERNAL"),
-    (Reply(drop=True), 500, "INTERNAL"),
-]
-
-
-def test_a_model_error_is_reported_without_its_message(
-    subtests: pytest.Subtests, home: Workspace, settings: Settings
-):
-    for reply, status, code in FAULTS:
-        with subtests.test(reply=reply), StandIn() as gateway:
-            gateway.replies(reply)
-            with app_with(v1_answer.app, settings, **model_of(gateway)) as client:
-                response = post(client, home)
-            error_of(response, status, code)
-            assert "secret" not in response.text
-            assert response.headers.get("retry-after") == ("7" if status == 503 else None)
-
-
 BAD_FIELDS: list[tuple[str, Any]] = [
     ("question", None), ("question", ""), ("maxTokens", 15), ("maxTokens", 4097), ("answerType", "poem"),
     ("mode", "magic"), ("constraints.before", {"before": "never"}),
@@ -274,11 +204,6 @@ def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspa
             body = {"workspaceId": home.id, "question": "x", field.partition(".")[0]: value}
             error_of(home.actor.post("/v1/answer", body), 400, "INVALID_ARGUMENT", field)
     error_of(home.actor.post("/v1/answer", {"workspaceId": home.id}), 400, "INVALID_ARGUMENT", "question")
-
-
-def test_a_lone_surrogate_from_a_model_is_replaced(client: TestClient, home: Workspace, gateway: StandIn):
-    gateway.replies(says(f"{HOLDS} Priya Nair \ud83d paused the queue at 14:20 [1]."))
-    assert HOLDS.removesuffix(" [1].") in ask(client, home)["answer"]
 
 
 # --- Idempotency keys ---
@@ -310,15 +235,6 @@ def test_the_same_key_and_question_in_another_workspace_are_a_conflict(home: Wor
     ok(once(home.id))
     for answer in (once(f"ws_{other}"), once("", **{"X-Workspace-Id": f"ws_{other}"})):
         assert error_of(answer, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
-
-
-def test_the_answer_is_stored_for_a_day(client: TestClient, home: Workspace, gateway: StandIn, world: World):
-    gateway.replies(says(HOLDS))
-    for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
-        post(client, home, KEY)
-        world.sql(f"update rag.stored_responses set created_at = created_at - interval '{age}'")
-        post(client, home, KEY)
-        assert len(gateway.requests) == calls
 
 
 def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_replays(
@@ -362,46 +278,15 @@ def test_a_deleted_graph_source_ends_the_replay(services: Services, people: Peop
     assert "OWNED_BY" not in third.text
 
 
+def test_the_answer_is_stored_for_a_day(client: TestClient, home: Workspace, gateway: StandIn, world: World):
+    gateway.replies(says(HOLDS))
+    for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
+        post(client, home, KEY)
+        world.sql(f"update rag.stored_responses set created_at = created_at - interval '{age}'")
+        post(client, home, KEY)
+        assert len(gateway.requests) == calls
+
+
 def test_a_failed_answer_is_not_stored(client: TestClient, home: Workspace, gateway: StandIn):
     gateway.replies(Reply(status=500), says(HOLDS))
     assert [post(client, home, KEY).status_code for _ in range(2)] == [500, 200]
-
-
-def test_twenty_concurrent_equal_requests_call_the_model_once(
-    home: Workspace, settings: Settings, gateway: StandIn
-):
-    release = Event()
-    gateway.replies(Reply(json=says(HOLDS).json, after=release))
-    request = {"workspaceId": home.id, "question": QUESTION}
-    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
-
-    def once(url: str) -> httpx.Response:
-        return httpx.post(f"{url}/v1/answer", json=request, headers=headers)
-
-    with (
-        services_with(settings, **model_of(gateway)) as services,
-        live(v1_answer.app, services) as url,
-        ThreadPoolExecutor(20) as threads,
-    ):
-        calls = [threads.submit(once, url) for _ in range(20)]
-        # All but the one that waits for the model.
-        for number, _ in enumerate(as_completed(calls), start=1):
-            if number == 19:
-                release.set()
-        second = once(url)
-    answers = [call.result() for call in calls]
-    answered = [response for response in answers if response.status_code == 200]
-    waiting = [response for response in answers if response.status_code == 409]
-    assert (len(answered), len(waiting)) == (1, 19)
-    for response in waiting:
-        assert response.json()["error"]["details"]["reason"] == "request_in_progress"
-        assert int(response.headers["retry-after"]) >= 1
-    assert answered[0].text == second.text
-    assert len(gateway.requests) == 1
-
-
-def test_a_malformed_key_is_refused(home: Workspace):
-    body = {"workspaceId": home.id, "question": QUESTION}
-    for key in ["x" * 256, "a\tb"]:
-        answer = home.actor.request("POST", "/v1/answer", body, **{"Idempotency-Key": key})
-        error_of(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")

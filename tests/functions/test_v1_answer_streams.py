@@ -12,7 +12,6 @@ import pytest
 
 from functions import v1_answer
 from shared.config import Settings
-from shared.generation.refusal_texts import INSUFFICIENT
 from shared.services import Services
 from tests.functions.app_server import client_of, live, services_with
 from tests.functions.chat_completions_client import DONE, encode, piece, streams
@@ -84,11 +83,6 @@ def test_sentences_are_checked_as_they_are_streamed(
 def test_without_a_model_extracted_sentences_are_streamed(home: Workspace, services: Services):
     final = assert_whole(events_of(ask(services, home).text))
     assert final["generation"]["model"] == "extractive"
-
-
-def test_insufficient_context_is_reported_in_a_stream(home: Workspace, services: Services):
-    events = events_of(ask(services, home, question="Who won the football world cup in Brazil?").text)
-    assert assert_whole(events)["answer"] == INSUFFICIENT
 
 
 def test_a_sentence_is_sent_as_soon_as_it_is_complete(home: Workspace, settings: Settings, gateway: StandIn):

@@ -80,45 +80,10 @@ def test_a_document_has_its_entities_and_relations(subtests: pytest.Subtests, gr
             assert chunk["documentId"] == graph_workspace.documents["Billing Service"]
 
 
-def test_a_second_hop_adds_relations_of_other_documents(graph_workspace: Workspace):
-    own = graph_of(graph_workspace, graph_documents.TEAM, hops=0)
-    assert set(own["entities"]) == {"kestrel", "oslo", "priya_nair"}
-    assert (own["relationships"], own["evidence"]) == ([], [])
-    around = graph_of(graph_workspace, graph_documents.TEAM)
-    assert around["relationships"] == [OWNED]
-    assert set(around["entities"]) == {"kestrel", "oslo", "priya_nair", "billing_service"}
-    assert len(around["evidence"]) == 1
-    further = graph_of(graph_workspace, "About goals", hops=2)
-    assert (further["relationships"], further["evidence"]) == ([], [])
-
-
 def test_only_the_requested_parts_of_the_graph_are_returned(graph_workspace: Workspace):
     for include in [["relationships"], ["entities", "evidence"], []]:
         graph = graph_of(graph_workspace, "Billing Service", include=include)
         assert {name for name, part in graph.items() if part} == set(include)
-
-
-def test_the_graph_around_a_document_stays_in_the_workspace(services: Services, people: People):
-    graph_workspace = store_graph_workspace(services, people.ann)
-    owned = graph_documents.NamedText(
-        "Kestrel is a part of Birds.", {"Kestrel": "team", "Birds": "team"}, [("Kestrel", "PART_OF", "Birds")]
-    )
-    graph_documents.put(services, people.ann, "Birds", owned, collection="another")
-    request = {"expand": {"graph": {"hops": 2}}}
-    team = graph_workspace.documents[graph_documents.TEAM]
-    wide = graph_workspace.contents(team, **request)["documents"][0]["graph"]
-    narrow = graph_workspace.contents(team, scope="workspace", **request)["documents"][0]["graph"]
-    assert {edge["type"] for edge in wide["relationships"]} == {"OWNED_BY", "PART_OF"}
-    assert {edge["type"] for edge in narrow["relationships"]} == {"OWNED_BY"}
-    assert "birds" not in narrow["entities"]
-
-
-def test_missing_ids_are_returned_as_requested(home: Workspace, people: People, services: Services):
-    foreign = put(services, people.bob, "theirs", "Secret", "Nobody of Acme may read this sentence at all.")
-    requests = [home.documents["Canteen"], foreign, f"chnk_{NOBODYS}", "doc_garbage"]
-    body = home.contents(*requests)
-    assert [document["id"] for document in body["documents"]] == [home.documents["Canteen"]]
-    assert body["missing"] == requests[1:]
 
 
 def test_ids_work_with_and_without_a_prefix_and_are_deduplicated(home: Workspace):

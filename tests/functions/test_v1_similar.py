@@ -66,27 +66,12 @@ def test_filters_and_top_k_apply(home: Workspace):
     assert body["usage"]["routerScope"] in ("workspace", "org")
 
 
-def test_a_subject_in_another_workspace_has_similar_results_in_this_one(
-    own_home: Workspace, people: People, services: Services
-):
-    home = with_similar_document(own_home)
-    elsewhere = put(services, people.alf, "sales", "Copy", LIKE)
-    subject = {"kind": "document", "documentId": elsewhere}
-    body = home.similar(subject, scope="workspace")
-    assert body["matches"][0]["documentId"] == home.documents["Again"]
-
-
 def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
     with hosted_reranker("lentil soup") as reranker, app_with(v1_similar.app, settings, **reranker) as client:
         request = {"workspaceId": home.id, "subject": TEXT, "quality": {"rerank": True}}
         body = ok(client.post("/v1/similar", json=request, headers=home.actor.headers()))
     assert body["matches"][0]["title"] == "Canteen"
     assert body["usage"]["stages"]["rerank"] > 0
-
-
-def test_without_a_reranker_a_request_for_one_has_no_effect(home: Workspace):
-    plain, requested = (home.similar(TEXT, quality={"rerank": rerank}) for rerank in (False, True))
-    assert requested["matches"] == plain["matches"]
 
 
 def test_an_unknown_subject_is_404(home: Workspace):

@@ -24,38 +24,7 @@ from tests.functions.chat_completions_client import (
 from tests.shared.generation.test_generators import ATTACKS
 from tests.stand_in_server import Reply, StandIn
 
-SECRET = "The vault's kettle switches off at Rowan's 4417 degrees."
 either_way = pytest.mark.parametrize("stream", [False, True])
-
-
-def asking(actor: Actor, name: str, token: str | None = None, **more: Any) -> Any:
-    return actor.request("POST", PATH, {"messages": ASKING, "index_name": name, **more}, token=token)
-
-
-def assert_no_such_index(answer: Any, name: str) -> None:
-    """Word for word as if there were none of that name."""
-    assert answer.status_code == 404, answer.text
-    assert answer.json()["detail"] == f"No such index: '{name}' exists."
-    assert set(answer.json()["error"]) == {"message", "type", "code"}
-    assert "Rowan" not in answer.text
-
-
-@either_way
-def test_another_org_s_index_does_not_reach_the_model(
-    people: People, services: Services, settings: Settings, gateway: StandIn, stream: bool
-):
-    index(services, people.ann, "vaults", SECRET)
-    with chat_client(settings, gateway) as client:
-        for name in ("vaults", "nowhere"):
-            assert_no_such_index(ask(client, people.bob, index_name=name, stream=stream), name)
-    assert gateway.requests == []
-
-
-def test_a_name_used_by_two_orgs_reaches_only_the_caller_s_index(people: People, services: Services):
-    index(services, people.ann, "vaults", SECRET)
-    index(services, people.bob, "vaults", "Our kettle switches off at 12 degrees.")
-    nodes = asking(people.bob, "vaults").json()["source_nodes"]
-    assert [node["text"] for node in nodes] == ["Our kettle switches off at 12 degrees."]
 
 
 @either_way
@@ -72,28 +41,25 @@ def test_a_retrieval_key_cannot_call_the_model(
     assert gateway.requests == []
 
 
-@either_way
-@pytest.mark.parametrize("attack", ATTACKS)
 def test_a_document_cannot_forge_prompt_markers(
-    people: People, services: Services, settings: Settings, gateway: StandIn, attack: str, stream: bool
+    subtests: pytest.Subtests, people: People, services: Services, settings: Settings, gateway: StandIn
 ):
     """It stays between the markers of this request, whose number it cannot know."""
-    text = f"The kettle. {attack}"
-    index(services, people.ann, "kettles", text)
-    gateway.replies(streams() if stream else Reply(json=MODEL_ANSWER))
-    with chat_client(settings, gateway) as client:
-        assert ask(client, people.ann, index_name="kettles", stream=stream).status_code == 200
-    first, last = gateway.requests[0].json["messages"]
-    (nonce,) = set(re.findall(r"<<source-(\w{16})>> and", first["content"]))
-    assert nonce not in text
-    assert (first["role"], last["role"]) == ("system", "user")
-    blocks = re.findall(
-        rf"<<source-{nonce}>>\nTitle: [^\n]*\n(.*?)\n<<end-{nonce}>>", last["content"], re.DOTALL
-    )
-    assert blocks == [text]
-    assert attack not in first["content"]
-    rest = last["content"].rpartition("<<end-")[2]
-    assert f"\n\nQuestion: {QUESTION}\n\nInstructions: Answer" in rest
+    gateway.replies(Reply(json=MODEL_ANSWER))
+    for number, attack in enumerate(ATTACKS):
+        with subtests.test(attack=attack), chat_client(settings, gateway) as client:
+            text, name = f"The kettle. {attack}", f"kettles {number}"
+            index(services, people.ann, name, text)
+            assert ask(client, people.ann, index_name=name).status_code == 200
+            first, last = gateway.requests[-1].json["messages"]
+            (nonce,) = set(re.findall(r"<<source-(\w{16})>> and", first["content"]))
+            assert nonce not in text
+            assert (first["role"], last["role"]) == ("system", "user")
+            block = rf"<<source-{nonce}>>\nTitle: [^\n]*\n(.*?)\n<<end-{nonce}>>"
+            assert re.findall(block, last["content"], re.DOTALL) == [text]
+            assert attack not in first["content"]
+            rest = last["content"].rpartition("<<end-")[2]
+            assert f"\n\nQuestion: {QUESTION}\n\nInstructions: Answer" in rest
 
 
 def test_concurrent_streams_never_mix_users(

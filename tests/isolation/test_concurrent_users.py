@@ -6,13 +6,11 @@ from typing import Any
 
 import httpx
 
-from shared import pipeline
 from shared.models.embedding_roles import Role
 from shared.models.embeddings import embed
 from shared.services import Services
-from shared.types import Query
 from tests.actors import Actor, World
-from tests.isolation.victim_documents import MATCH, QUESTION, SECRETS, Library, store
+from tests.isolation.victim_documents import MATCH, QUESTION, SECRETS, store
 
 
 def tool_call(name: str, **arguments: str) -> dict[str, Any]:
@@ -57,19 +55,3 @@ def test_two_hundred_concurrent_calls_of_two_orgs_never_mix_rows(
         assert SECRETS[other[name]] not in answer.text
         assert orgs[other[name]].id not in answer.text
     assert len(answers) == 200
-
-
-def test_services_shared_by_threads_of_two_users_never_mix_rows(shared_library: Library):
-    """One process, one pool of connections, two principals: what a function instance is."""
-    people = shared_library.people
-
-    def ask(actor: Actor) -> tuple[Actor, set[str]]:
-        result = pipeline.search(shared_library.services, actor.principal, Query(QUESTION))
-        return actor, {match.org_id for match in result.matches}
-
-    with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(ask, [people.alf, people.bob] * 30))
-    assert {(actor.id, frozenset(orgs)) for actor, orgs in answers} == {
-        (people.alf.id, frozenset({people.acme.id})),
-        (people.bob.id, frozenset({people.bolt.id})),
-    }

@@ -16,11 +16,17 @@ from shared.services import Services
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
 from tests.functions import knowledge_client
-from tests.isolation.test_collections import PATH, make
 from tests.snapshot_client import put
 
+PATH = "/api/v1/collections"
 Homes = dict[str, str]
 TWINS = ("held", "free")
+
+
+def make(actor: Actor, name: str = "plans", **more: Any) -> str:
+    answer = actor.request("POST", PATH, {"name": name, "description": "the merger", **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
 
 
 @pytest.fixture
@@ -227,3 +233,15 @@ def test_a_deleted_collection_does_not_count_towards_the_tier(people: People, ho
     for actor in (people.ann, people.alf, people.ada):
         full = actor.request("POST", PATH, {"name": "c"})
         assert full.json()["error"]["code"] == "rate_limit_exceeded", full.text
+
+
+def test_a_key_without_a_documents_scope_deletes_no_documents_silently(people: People, world: World):
+    collection = make(people.ann)
+    people.ann.put([vector(1)], collection="plans")
+    token = people.ann.key_token(scopes=["collections:manage"])
+    refused = people.ann.request("DELETE", f"{PATH}/{collection}", token=token)
+    assert refused.status_code == 409, refused.text
+    assert refused.json()["error"]["code"] == "collection_not_empty"
+    assert len(people.ann.match(vector(1), 1)) == 1
+    assert people.ann.request("DELETE", f"{PATH}/{collection}?cascade=true", token=token).status_code == 204
+    assert world.sql("select count(*) from rag.documents where collection_id = %s", collection) == [(0,)]

@@ -37,16 +37,6 @@ def assert_not_found(answer: Any, code: str = "document_not_found") -> None:
     assert not INTERNALS.search(answer.text)
 
 
-def test_another_user_s_equal_content_is_not_revealed(people: People):
-    """Uploading a file does not reveal whether another user has it."""
-    add_text(people.ann, collection(people.ann))
-    home = collection(people.bob)
-    add_text(people.bob, home)
-    shared = collection(people.alf, name="shared")
-    add_text(people.alf, shared, private=True)
-    add_text(people.ann, shared, private=True)
-
-
 def test_another_user_s_external_id_is_not_revealed(people: People):
     home = collection(people.ann)
     mine = {"title": "x", "external_id": "plan", "private": True, "bytes": "eA=="}
@@ -94,19 +84,6 @@ def link_of(actor: Actor, document_id: str) -> str:
     answer = actor.request("GET", f"{PATH}/{document_id}/url")
     assert answer.status_code == 200, answer.text
     return str(answer.json()["url"])
-
-
-def test_a_link_to_another_user_s_document_cannot_be_created(people: People):
-    """Only who reads a document gets a link, and it leads to no other."""
-    private = add_text(people.ann, collection(people.ann, private=True))
-    for thief in (people.alf, people.bob):
-        assert_not_found(thief.request("GET", f"{PATH}/{private}/url"))
-    own = add_text(people.alf, collection(people.alf, name="alf"))
-    stolen = link_of(people.alf, own).replace(own, private)
-    assert client().get(stolen).status_code == 401
-    assert client().get(stolen.partition("?")[0]).status_code == 400
-    by_admin, by_owner = (client().get(link_of(actor, private)) for actor in (people.ada, people.ann))
-    assert by_admin.content == by_owner.content == SECRET.encode()
 
 
 def test_a_link_s_token_works_nowhere_else(people: People):

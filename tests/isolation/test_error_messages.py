@@ -10,12 +10,9 @@ from tests.actors import World
 from tests.isolation.victim_documents import HTTP_ROUTES, Library, assert_refused, every_http_route
 
 BODIES: list[Any] = [
-    b"", b"{", b"null", b"[]", b'"text"', b"\xff\xfe", b'{"query_text": NaN}', b'{"query_text": "\\ud800"}',
-    b'{"query_text": "x", "filters": {"lang": "\\ud800"}}', {}, {"query_text": None}, {"query_text": ""},
-    {"query_text": "   "}, {"query_text": "x" * 501}, {"query_text": ["x"]},
-    {"query_text": "x", "top_k": 0}, {"query_text": "x", "top_k": 51}, {"query_text": "x", "top_k": "many"},
-    {"query_text": "x", "filters": "all"}, {"query_text": "x", "filters": {"org_id": "x"}},
-    {"query_text": "x", "filters": {"lang": "\u0000"}},
+    b"{", b'"text"', b"\xff\xfe", b'{"query_text": NaN}', b'{"query_text": "\\ud800"}',
+    b'{"query_text": "x", "filters": {"lang": "\\ud800"}}', {}, {"query_text": "x" * 501},
+    {"query_text": "x", "filters": {"org_id": "x"}}, {"query_text": "x", "filters": {"lang": "\u0000"}},
     {"query_text": "x", "filters": {"date_from": "9999999-01-01"}},
 ]  # fmt: skip
 
@@ -41,15 +38,6 @@ def test_an_error_never_echoes_the_request(shared_library: Library, route: str):
         assert "marker" not in answer.text
     answer = shared_library.ask(route, people.ann.headers("marker-3141"))
     assert "marker" not in answer.text
-
-
-@every_http_route
-def test_a_too_large_body_and_a_wrong_method_reveal_nothing(shared_library: Library, route: str):
-    library, people = shared_library, shared_library.people
-    too_large = library.client.post(route, json={"query_text": "x" * 300_000}, headers=people.ann.headers())
-    assert_refused(too_large, 413, library)
-    for method in ("GET", "PUT", "PATCH", "DELETE"):
-        assert_refused(library.client.request(method, route, headers=people.ann.headers()), 405, library)
 
 
 @pytest.fixture

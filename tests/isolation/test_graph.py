@@ -1,7 +1,6 @@
 """Attacks on the graph: names that two orgs share, names of private documents, deleted names; over
 HTTP and straight through PostgREST."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -162,34 +161,17 @@ def test_a_name_shared_with_another_org_reveals_nothing(shared_web: Web):
         assert results == dict.fromkeys(results, visible), (actor, results)
 
 
-def test_a_name_in_two_orgs_connects_nothing_for_a_member_of_both(shared_web: Web):
-    people = shared_web.people
-    body = searched(shared_web, people.kim, None, QUESTION)
-    chunks = {match["chunk_id"]: match["org_id"] for match in body["matches"]}
-    assert {entity["org_id"] for entity in body["entities"]} == {people.acme.id, people.bolt.id}
-    ends = {(entity["org_id"], entity["id"]) for entity in body["entities"]}
-    assert len(ends) == len(body["entities"])
-    for edge in body["edges"]:
-        assert {(edge["org_id"], edge["from"]), (edge["org_id"], edge["to"])} <= ends
-        assert {chunks[chunk] for chunk in edge["evidence"]} == {edge["org_id"]}
-    assert not {(people.acme.id, "osprey"), (people.bolt.id, "teal")} & ends
-    by_org = {edge["org_id"]: edge["to"] for edge in body["edges"] if edge["type"] == "OWNED_BY"}
-    assert by_org == {people.acme.id: "kestrel", people.bolt.id: "osprey"}
-
-
-@pytest.mark.parametrize("who", ["alf", "bob"])
-def test_hidden_documents_do_not_change_visible_scores(web: Web, who: str):
+def test_hidden_documents_do_not_change_visible_scores(web: Web):
     """However much hidden documents say of the same names, and however often: no name, alias, kind, weight,
     confidence, evidence, score or order changes by it."""
     people = web.people
-    actor, other = (people.alf, people.bob) if who == "alf" else (people.bob, people.alf)
-    before = web.ways(actor)
+    before = web.ways(people.alf)
     assert before["rag_graph_search"]["edges"]
     for number in range(6):
         messages = (PRIVATE, BOLT, PRIVATE) if number % 2 else (ACME, PRIVATE)
         put(web.services, people.ann, f"Kestrel: Billing Service {number}", *messages, private=True)
-        put(web.services, other, f"Billing Service ({number})", *messages)
-    assert web.ways(actor) == before
+        put(web.services, people.bob, f"Billing Service ({number})", *messages)
+    assert web.ways(people.alf) == before
 
 
 GUESSES = [
@@ -238,117 +220,3 @@ def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
     assert ways() == before
     outside = {"workspaceId": workspace_of(ann), "q": QUESTION, "mode": "graph"}
     error_of(ann.post("/v1/search", outside, token=token), 404, "NOT_FOUND")
-
-
-ADVERSARIAL = [
-    "Kestrel " * 1_250, "K" * 10_000, "(" * 10_000, "« Kestrel » ' \" \\ % _ $1 {} --", "%' or true --",
-    " ".join(f"Name{number} Of{number}" for number in range(700))[:10_000], "\u202eKestrel\u0301\u200b",
-    "金庫" * 5_000, " ", "🙂",
-]  # fmt: skip
-
-
-def test_adversarial_questions_reveal_nothing(subtests: pytest.Subtests, shared_web: Web):
-    """Answered, in time, and of nothing that is another's."""
-    for text in ADVERSARIAL:
-        with subtests.test(text=text):
-            body = searched(shared_web, shared_web.people.alf, None, text)
-            assert whose(body) <= {"acme"}
-            assert body["complete"] in (True, False)
-
-
-def is_absent(web: Web, actor: Actor, *words: str) -> bool:
-    text = str(web.ways(actor)).lower()
-    return not any(word in text for word in words)
-
-
-def test_a_deleted_document_leaves_the_graph(web: Web):
-    people = web.people
-    assert not is_absent(web, people.ada, "wren", "albatross")
-    assert people.ann.rpc("rag_delete_document", {"document_id": web.ann}).json()
-    assert is_absent(web, people.ada, "wren", "albatross", "secretive")
-    assert is_absent(web, people.ann, "wren", "albatross", "secretive")
-    assert people.ann.rpc("rag_delete_document", {"document_id": web.acme}).json()
-    body = searched(web, people.ann, None, QUESTION)
-    assert (body["matches"], body["entities"], body["edges"], body["evidence"]) == ([], [], [], [])
-    assert whose(web.ways(people.bob)) == {"bolt"}, "what is another's stays"
-
-
-def test_a_replaced_document_and_an_old_title_leave_the_graph(web: Web, services: Services):
-    people = web.people
-
-    def shown(question: str) -> str:
-        return str(searched(web, people.alf, None, question)).lower()
-
-    teal, heron = {"Teal": "place"}, {"Heron": "person"}
-    led = NamedText("Teal is led by Heron.", teal | heron, [("Teal", "LED_BY", "Heron")])
-    put(services, people.ann, "Teal", led, external_id="teal")
-    assert "led_by" in shown("Who leads Teal?")
-    put(services, people.ann, "Teal", NamedText("Teal is a colour.", teal), external_id="teal")
-    assert not {"heron", "led_by"} & set(re.findall(r"\w+", shown("Who leads Teal?")))
-
-    telling = NamedText("It is led by Heron.", heron, [("Project Nightjar", "LED_BY", "Heron")])
-    document = put(services, people.ann, "Project Nightjar", telling)
-    assert "led_by" in shown("Who leads Project Nightjar?")
-    changed = people.ann.rpc("rag_update_document", {"document_id": document, "changes": {"title": "Plans"}})
-    assert changed.status_code == 200, changed.text
-    assert not {"nightjar", "led_by"} & set(re.findall(r"\w+", shown("Who leads Project Nightjar?")))
-
-
-def named(**fields: Any) -> Row:
-    return {"name": "Kestrel", "kind": "team", "surfaces": ["Kestrel"], "weight": 0.5, **fields}
-
-
-def stated(subject: str, object_: str, kind: str = "PART_OF", confidence: float = 1) -> Row:
-    return {"subject": subject, "type": kind, "object": object_, "confidence": confidence}
-
-
-BOTH = [named(), named(name="Teal")]
-POISON: dict[str, Row] = {
-    "ten thousand names": {"names": [named(name=f"Kestrel {number}") for number in range(10_000)]},
-    "one name a thousand times": {"names": [named()] * 1_000},
-    "no list": {"names": "Kestrel", "relations": {"subject": "Kestrel"}},
-    "no objects": {"names": [7, None, "Kestrel", []], "relations": [7, None]},
-    "a long name": {"names": [named(name="K" * 100_000)]},
-    "an empty name": {"names": [named(name=""), named(name="..."), {"name": None}]},
-    "control characters": {"names": [named(name="Kes\u202etrel\u0007")]},
-    "another name of control characters": {"names": [named(surfaces=["Kes\u202etrel\u0007"])]},
-    "a kind": {"names": [named(kind="'; select 1 --")]},
-    "weights": {"names": [named(weight=1e30), {"name": "Teal", "weight": -5}]},
-    "no number": {"names": [named(weight="NaN")]},
-    "a relation to itself": {"names": [named()], "relations": [stated("Kestrel", "the Kestrel")]},
-    "a cycle": {"names": BOTH, "relations": [stated("Kestrel", "Teal"), stated("Teal", "Kestrel")]},
-    "what nobody names": {"names": [], "relations": [stated("Osprey", "Wren")]},
-    "a type": {"names": BOTH, "relations": [stated("Kestrel", "Teal", "part of'")]},
-    "a confidence": {"names": BOTH, "relations": [stated("Kestrel", "Teal", confidence=99)]},
-}
-
-
-def test_a_poisoned_chunk_reveals_nothing(web: Web, subtests: pytest.Subtests):
-    """Stored or refused: no graph breaks by it, and nothing in it is more than it may be."""
-    people = web.people
-    assert people.ann.org
-    document = {"org_id": people.ann.org.id, "title": "Poison", "content": ACME.text}
-    document["embedding_model"] = web.services.embedder.model
-    chunk = ACME.row(0, embed(web.services.embedder, ["x"], Role.QUESTION)[0])
-    for poison, fields in POISON.items():
-        with subtests.test(poison):
-            answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [chunk | fields]})
-            assert answer.status_code in (200, 400), answer.text
-            try:
-                assert set(web.seen(people.alf)) == set(WAYS)
-                assert_bounded(searched(web, people.alf, None, QUESTION))
-            finally:
-                if answer.status_code == 200:
-                    document_id = answer.json()[0]["document_id"]
-                    assert people.ann.rpc("rag_delete_document", {"document_id": document_id}).json()
-
-
-def assert_bounded(body: Row) -> None:
-    assert whose(body) == {"acme"}
-    assert len(body["entities"]) <= 48
-    for edge in body["edges"]:
-        assert edge["from"] != edge["to"]
-        assert 0 < edge["confidence"] <= 1
-    for entity in body["entities"]:
-        assert 0 <= entity["weight"] <= 1
-        assert all(name.isprintable() and len(name) <= 200 for name in (entity["name"], *entity["aliases"]))

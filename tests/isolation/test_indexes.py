@@ -4,8 +4,6 @@ is bound or too small, without a credential, and straight through PostgREST."""
 from typing import Any
 from uuid import uuid4
 
-import pytest
-
 from functions import index_query, indexes
 from shared.config import Settings
 from shared.text.prefixed_ids import NIL
@@ -15,7 +13,6 @@ from tests.functions.app_server import client_of, services_with
 from tests.functions.test_indexes import digest, index, listed, path, retrieve
 
 SECRET = "The code of the vault door is ACME-4417."
-MODEL = "all-MiniLM-L6-v2"
 # What can be asked of an index by its name.
 ROUTES: list[tuple[str, str, Any]] = [
     ("GET", "/documents", None),
@@ -49,23 +46,6 @@ def test_an_index_of_the_same_name_in_another_org_is_separate(people: People):
     assert_untouched(people.ann)
 
 
-@pytest.mark.parametrize("who", ["alf", "bob"])
-def test_another_user_s_own_name_is_refused(people: People, who: str):
-    """It says whose it is: 403, whether or not it is there."""
-    name = f"notes:u:{people.ann.id}"
-    thief: Actor = getattr(people, who)
-    for there in (False, True):
-        if there:
-            index(people.ann, SECRET, name=name)
-        body = {"index_name": name, "documents": [{"text": "planted"}]}
-        for answer in [*attack(thief, name), thief.post("/index", body)]:
-            assert answer.status_code == 403, answer.text
-            assert "ACME" not in answer.text
-        assert name not in thief.request("GET", "/indexes").json()
-    assert_untouched(people.ann, name)
-    assert_untouched(people.ada, name)
-
-
 def test_an_index_under_a_user_s_own_name_is_private(people: People):
     """An admin's documents in it belong to the user, too."""
     name = f"notes:u:{people.ann.id}"
@@ -74,22 +54,6 @@ def test_an_index_under_a_user_s_own_name_is_private(people: People):
     assert {answer.status_code for answer in attack(people.alf, name)} == {403}
     assert "ACME" in people.ann.search("the code of the vault door").text
     assert "ACME" not in people.alf.search("the code of the vault door").text
-
-
-def test_private_documents_in_a_shared_index_are_not_listed_for_others(people: People):
-    """An admin sees it by its id; by the name of an index only its owner does."""
-    content = {"title": "x", "content": SECRET, "embedding_model": MODEL}
-    document = {**content, "external_id": "diary", "private": True, "chunks": []}
-    put = people.ann.rpc("rag_put_documents", {"collection": "plans", "documents": [document]})
-    assert put.status_code == 200, put.text
-    for other in (people.alf, people.ada):
-        assert listed(other, name="plans")["total_items"] == 0
-        deletion = other.post(path("plans", "/documents/delete"), {"doc_ids": ["diary"]})
-        assert deletion.json()["not_found_doc_ids"] == ["diary"]
-        changes = {"documents": [{"doc_id": "diary", "text": "stolen"}]}
-        answer = other.post(path("plans", "/documents"), changes)
-        assert len(answer.json()["not_found_documents"]) == 1
-    assert [row["text"] for row in listed(people.ann, name="plans")["documents"]] == [SECRET]
 
 
 def test_anonymous_access_needs_a_configured_user(people: People, settings: Settings, world: World):

@@ -66,19 +66,3 @@ def test_a_user_who_accepts_belongs_to_both_orgs(people: People, bolt_admin: Act
     assert search.status_code == 200
     assert "uranium" in search.text
     assert ann.post("/v1/collections", {"name": "x"}).json()["error"]["code"] == "org_required"
-
-
-def test_an_invited_admin_sees_nothing_of_the_org(people: People, bolt_admin: Actor):
-    ann = people.ann
-    assert bolt_admin.post("/v1/members", {"user_id": ann.id, "role": "admin"}).status_code == 204
-    for path in ("/v1/members", "/v1/stats", "/v1/usage", "/v1/jobs", "/v1/events"):
-        assert ann.request("GET", path).status_code == 403, path
-    organization = {"organizationId": f"org_{people.bolt.id}", "scope": "org"}
-    answer = ann.post("/v1/search", {"q": QUESTION, **organization})
-    assert answer.status_code in (403, 404)
-    assert "uranium" not in answer.text
-
-
-def test_an_invited_user_without_an_org_stays_without_one(people: People, bolt_admin: Actor):
-    assert bolt_admin.post("/v1/members", {"user_id": people.sam.id}).status_code == 204
-    assert {status for status, _ in replies(people.sam).values()} == {403}

@@ -1,7 +1,6 @@
 """Attacks on namespaces and on their audit events: by name, by id, by filter, by key."""
 
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import psycopg
@@ -9,8 +8,7 @@ import pytest
 
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.knowledge_client import PREFIX, at, delete, ids, ingest, retrieve
-from tests.isolation.victim_documents import INTERNALS
+from tests.functions.knowledge_client import PREFIX, at, delete, ids, ingest
 
 SECRET = "The vault door opens with ACME-4417."
 QUESTION = "What opens the vault door?"
@@ -21,7 +19,6 @@ ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "retrieve", {"query": QUESTION, "include_citations": True}),
     ("POST", "query", {"question": QUESTION}),
 ]
-READING = ROUTES[1:]
 
 
 def ingest_plan(actor: Actor, namespace: str = "vault", **more: Any) -> None:
@@ -35,23 +32,6 @@ def call(
     return actor.request(method, at(namespace, rest), body, token=token, **headers)
 
 
-def assert_tells_nothing(answer: httpx.Response) -> None:
-    assert "ACME" not in answer.text
-    assert "plan" not in answer.text
-    assert not INTERNALS.search(answer.text), answer.text
-
-
-def assert_empty(actor: Actor, namespace: str, *, token: str | None = None) -> None:
-    """As a namespace that does not exist."""
-    nobodys = f"nobodys-{uuid4()}"
-    for route in READING:
-        answer = call(actor, namespace, route, token=token)
-        assert_tells_nothing(answer)
-        same = call(actor, nobodys, route, token=token)
-        assert (answer.status_code, answer.json()) == (same.status_code, same.json())
-        assert answer.status_code == (404 if route[0] == "DELETE" else 200)
-
-
 def events(actor: Actor, token: str | None = None, **more: Any) -> list[dict[str, Any]]:
     answer = actor.rpc("rag_list_events", more, token=token)
     assert answer.status_code == 200, answer.text
@@ -63,11 +43,6 @@ def key(actor: Actor, *scopes: str, **more: Any) -> str:
     answer = actor.request("POST", "/api/keys", {"name": "k", "scopes": list(scopes), **more})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["key"])
-
-
-def record_event(actor: Actor, token: str | None = None, **more: Any) -> httpx.Response:
-    arguments = {"event": "knowledge.retrieve", "namespace": "vault", **more}
-    return actor.rpc("rag_record_event", arguments, token=token)
 
 
 # Names that say, or seem to say, that they are a user's.
@@ -102,13 +77,6 @@ def test_a_namespace_with_another_user_s_name_is_out_of_reach(people: People, su
     assert ids(people.ann, own) == ["plan"]
 
 
-def test_a_lookalike_of_another_user_s_name_grants_no_access(people: People):
-    """None of these is that namespace: there is nothing in them."""
-    ingest_plan(people.ann, f"notes:u:{people.ann.id}")
-    for spelling in ("notes:U:{id}", "NOTES:u:{id}:", "notes:u:{id}:x", "notes", "notes:u"):
-        assert_empty(people.alf, spelling.format(id=people.ann.id))
-
-
 def test_private_documents_in_a_shared_namespace_are_hidden(people: People):
     ingest(people.ann, {"text": "Shared.", "document_id": "shared"}, namespace="vault")
     people.ann.put([], collection="vault", private=True, external_id="plan", content=SECRET)
@@ -121,55 +89,7 @@ def test_private_documents_in_a_shared_namespace_are_hidden(people: People):
     assert ids(people.ann, "vault") == ["shared", "plan"]
 
 
-def test_another_org_s_document_id_finds_nothing(people: People):
-    ingest(people.ann, {"text": SECRET}, namespace="vault")
-    (name,) = ids(people.ann, "vault")
-    ingest(people.bob, {"text": "Mine."}, namespace="vault")
-    uuid = people.ann.rpc("rag_list_named", {"collection": "vault", "limit": 1}).json()["documents"][0]
-    for stolen in (name, uuid["document_id"]):
-        assert delete(people.bob, stolen, "vault").json() == {"detail": "Document not found"}
-        # Brought under that id it is a document of one's own.
-        ingest(people.bob, {"text": "Mine too.", "document_id": stolen}, namespace="vault")
-    assert [chunk["text"] for chunk in retrieve(people.ann, QUESTION, "vault")] == [SECRET]
-    assert {chunk["text"] for chunk in retrieve(people.bob, QUESTION, "vault")} == {"Mine.", "Mine too."}
-
-
-def test_filters_reveal_nothing_hidden(people: People):
-    """They are equalities of metadata, and nothing else."""
-    ingest_plan(people.ann)
-    ingest(people.bob, {"text": "Mine."}, namespace="vault")
-    uuid = people.ann.rpc("rag_find_collection", {"collection": "vault"}).json()[0]["id"]
-    for field in ("org_id", "collection_id", "collection_ids", "owner_id", "document_id"):
-        for value in (people.acme.id, uuid, [uuid], people.ann.id, "plan"):
-            assert retrieve(people.bob, QUESTION, "vault", filters={field: value}) == [], (field, value)
-        assert retrieve(people.ann, QUESTION, "vault", filters={field: people.acme.id}) == [], field
-
-
 # -- the trail of events --------------------------------------------------------------------------------
-
-
-def test_an_event_cannot_be_recorded_in_another_user_s_name(people: People, world: World):
-    """For any arguments: an event is the caller's own, in the caller's org, now."""
-    for forged in ("user_id", "org_id", "owner_id", "created_at", "id", "collection_id"):
-        assert record_event(people.bob, **{forged: people.ann.id}).status_code == 404
-    assert record_event(people.bob).status_code == 204
-    assert record_event(people.alf, namespace=f"notes:u:{people.ann.id}").status_code == 403
-    assert events(people.ada) == []
-    world.sql("update rag.members set role = 'admin' where user_id = %s", people.bob.id)
-    assert [row["user_id"] for row in events(people.bob)] == [people.bob.id]
-    assert record_event(people.sam).status_code == 403
-
-
-def test_a_bound_key_cannot_read_or_record_events_outside_its_collection(people: People):
-    ingest_plan(people.ann)
-    ingest(people.ann, {"text": "Bound."}, namespace="binder")
-    home = people.ann.rpc("rag_find_collection", {"collection": "binder"}).json()[0]["id"]
-    token = people.ada.key_token(collection=home)
-    assert record_event(people.ada, token, namespace="vault").status_code == 204
-    assert record_event(people.ada, token, namespace="binder").status_code == 204
-    assert {row["namespace"] for row in events(people.ada, token)} == {"binder"}
-    # What it asked for elsewhere names no collection of the org's.
-    assert next(row["collection_id"] for row in events(people.ada, namespace="vault")) is None
 
 
 def test_recorded_events_cannot_be_changed(people: People, world: World):

@@ -12,7 +12,6 @@ from local import access_tokens
 from shared import pipeline
 from shared.access.token_signer import Signer
 from shared.config import Settings
-from shared.errors import Forbidden
 from shared.models.query_embedding_cache import question_hash
 from shared.services import Services
 from shared.types import Principal, Query
@@ -76,23 +75,6 @@ def rows_of(world: World, actor: Actor) -> int:
     return int(count)
 
 
-def test_response_times_do_not_reveal_cached_questions(
-    services: Services, people: People, service: StandIn, cached_hash: str
-):
-    """Whether it was embedded is what a clock tells: it is, for each who asks it first."""
-    for number, attacker in enumerate(others(people), 2):
-        pipeline.search(services, attacker.principal, Query(QUESTION))
-        assert len(service.requests) == number
-    pipeline.search(services, people.ann.principal, Query(QUESTION))
-    assert len(service.requests) == 5
-
-
-def test_a_forged_hash_recalls_nothing_through_postgrest(people: People, cached_hash: str):
-    """Her id, the model and the text give the hash; it opens nothing."""
-    assert recalled(people.ann, cached_hash) == close_to(TRUE)
-    assert [recalled(attacker, cached_hash) for attacker in others(people)] == [None] * 4
-
-
 def test_a_wrong_vector_cannot_replace_another_user_s(
     services: Services, people: People, service: StandIn, world: World, cached_hash: str
 ):
@@ -105,14 +87,6 @@ def test_a_wrong_vector_cannot_replace_another_user_s(
     best, *_ = pipeline.search(services, people.ann.principal, Query(QUESTION)).matches
     assert best.similarity == pytest.approx(1, abs=1e-3)
     assert (best.text, len(service.requests)) == ("0", 1)
-
-
-def test_another_user_s_rows_cannot_be_expired(people: People, world: World, cached_hash: str):
-    """A shortest of ages forgets one's own alone."""
-    world.sql("update rag.query_embeddings set created_at = now() - interval '10 seconds'")
-    arguments = {"hash": "0" * 64, "embedding": WRONG, "max_age_seconds": 1}
-    assert people.alf.rpc(REMEMBER, arguments).status_code == 204
-    assert recalled(people.ann, cached_hash) == close_to(TRUE)
 
 
 def test_a_token_without_a_user_is_refused(people: People, world: World, cached_hash: str):
@@ -153,17 +127,6 @@ def test_a_bound_key_recalls_only_its_owner_s_questions(
             assert (refused.status_code, refused.json()["details"]) == (403, "missing_scope")
     pipeline.search(services, Principal(people.ann.id, people.ann.key_token()), Query(QUESTION))
     assert len(service.requests) == 1
-
-
-def test_a_cached_question_finds_only_what_is_visible_now(
-    services: Services, people: People, world: World, cached_hash: str
-):
-    """The cache has vectors, never results."""
-    people.alf.put([TRUE], embedding_model=services.embedder.model)
-    assert len(pipeline.search(services, people.ann.principal, Query(QUESTION)).matches) == 1
-    world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    with pytest.raises(Forbidden, match="You belong to no org"):
-        pipeline.search(services, people.ann.principal, Query(QUESTION))
 
 
 def test_another_user_s_rows_are_unreachable_in_sql(people: People, world: World, cached_hash: str):

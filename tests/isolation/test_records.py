@@ -43,16 +43,6 @@ def test_no_record_is_written_in_the_name_of_another_user(members: People, world
     assert world.sql(owners, members.acme.id) == [(members.ann.id,)]
 
 
-def test_a_user_who_left_the_org_reads_no_record(members: People, world: World):
-    request_id = ask(members.ann)
-    world.sql("delete from rag.members where user_id = %s", members.ann.id)
-    for method, path in (("GET", ""), ("POST", "/replay")):
-        answer = members.ann.request(method, f"/v1/records/{request_id}{path}")
-        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "no_org")
-    rows = members.ann.rpc("rag_get_record", {"record_id": request_id})
-    assert (rows.status_code, rows.json()["details"]) == (403, "no_org")
-
-
 def test_a_record_shows_nothing_that_its_reader_may_not_see(
     members: People, services: Services, world: World
 ):

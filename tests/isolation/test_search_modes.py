@@ -82,18 +82,6 @@ def test_a_filter_that_excludes_shows_no_rows_of_others(library: Library, world:
 HOW = [{"mode": mode, "result": result} for mode in MODES[:3] for result in ("chunks", "documents")]
 
 
-def test_similar_accepts_no_subject_of_others(shared_library: Library, world: World):
-    """Another org's, another owner's and a missing chunk or document are the same 404."""
-    alf, subjects = shared_library.people.alf, list[dict[str, str]]()
-    for document_id in (shared_library.bolt_document, shared_library.ann_document, str(uuid4())):
-        rows = world.sql("select id::text from rag.chunks where document_id = %s limit 1", document_id)
-        subjects += [{"document_id": document_id}, {"chunk_id": rows[0][0] if rows else str(uuid4())}]
-    for how in HOW:
-        answers = [alf.rpc("rag_similar", subject | how) for subject in subjects]
-        assert {answer.status_code for answer in answers} == {404}, how
-        assert len({answer.text for answer in answers}) == 1, how
-
-
 def test_similar_results_never_include_hidden_chunks(library: Library):
     people = library.people
     mine = {"document_id": store(library.services, people.alf, "4417")}
@@ -148,19 +136,12 @@ def test_a_bound_key_searches_only_its_collection(library: Library, world: World
 POISON: dict[str, dict[str, Any]] = {
     "labels": {"labels": [f"{number:03}" * 33 for number in range(100)]},
     "metadata": {"metadata": {f"key {number}": number for number in range(2500)}},
-    "nested": {"metadata": json.loads('{"a":' * 30 + "[1.0]" + "}" * 30)},
     "number": {"metadata": {"n": 1e200, "m": -0.0}},
-    "a long word": {"text": "x" * 100_000},
     "a long identifier": {"text": "a-" * 50_000},
-    "many words": {"text": " ".join(map(str, range(17_000)))},
     "many identifiers": {"text": " ".join(f"a-{number}" for number in range(11_000))},
     "repeated": {"text": "vault " * 16_000},
-    "punctuation": {"text": "-/.:@&+<>~#_" * 8_000},
-    "ideographs": {"text": "金庫" * 50_000},
     "stop words": {"text": "the of and", "title": "The and of"},
-    "an emoji": {"text": "🙂", "title": "🙂"},
     "query syntax": {"text": "vault & | ! ' \" \\ :* <-> ( ) %s {} $1 $query$ --", "title": "'; select 1 --"},
-    "another language": {"lang": "tlh-Latn", "text": "vault"},
     "facets": {"author": "metadata.plan", "origin": "label:x", "state": "'"},
 }
 
@@ -186,10 +167,13 @@ def test_a_poisoned_document_affects_no_search(library: Library, world: World, s
                 passages.delete(world, people.ann, document_id)
 
 
-def test_texts_without_terms_reveal_nothing(shared_library: Library, world: World):
-    """Means over nothing divide by nothing."""
-    ann, model = world.user(world.org()), shared_library.services.embedder.model
-    for text, title in (("the", "The"), ("…", "!")):
-        passages.put(world, ann, text, title=title, embedding_model=model)
-        for mode in MODES:
-            assert search(shared_library, ann, mode=mode).status_code == 200, (text, mode)
+def test_similar_accepts_no_subject_of_others(shared_library: Library, world: World):
+    """Another org's, another owner's and a missing chunk or document are the same 404."""
+    alf, subjects = shared_library.people.alf, list[dict[str, str]]()
+    for document_id in (shared_library.bolt_document, shared_library.ann_document, str(uuid4())):
+        rows = world.sql("select id::text from rag.chunks where document_id = %s limit 1", document_id)
+        subjects += [{"document_id": document_id}, {"chunk_id": rows[0][0] if rows else str(uuid4())}]
+    for how in HOW:
+        answers = [alf.rpc("rag_similar", subject | how) for subject in subjects]
+        assert {answer.status_code for answer in answers} == {404}, how
+        assert len({answer.text for answer in answers}) == 1, how

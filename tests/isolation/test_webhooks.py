@@ -8,7 +8,6 @@ import pytest
 
 from tests.actors import NOBODYS, SECRET, Actor, World, vector
 from tests.conftest import People
-from tests.isolation.victim_documents import INTERNALS
 
 PATH = "/api/v1/webhooks"
 BODY = {"url": "https://hooks.example/s3cret-path", "events": ["document.processing_completed"]}
@@ -19,13 +18,6 @@ def make(actor: Actor, **more: Any) -> str:
     answer = actor.request("POST", PATH, {**BODY, **more})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
-
-
-def assert_not_found(answer: Any) -> None:
-    assert answer.status_code == 404, answer.text
-    assert answer.json()["error"]["code"] == "webhook_not_found"
-    assert "s3cret" not in answer.text
-    assert not INTERNALS.search(answer.text)
 
 
 def assert_untouched(people: People, webhook: str) -> None:

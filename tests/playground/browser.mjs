@@ -1,17 +1,13 @@
-// One scenario of scenarios.mjs or admin_scenarios.mjs in a new profile of a running Chromium: `node browser.mjs NAME`,
-// with what it needs as JSON on standard input. It ends with 0 where all was as it should be.
+// Scenarios of scenarios.mjs and admin_scenarios.mjs, each in a new profile of a running Chromium. A line of standard
+// input names one, with what it needs, as JSON; the line that answers has its error, which is empty for none.
 
 import assert from "node:assert/strict";
-import { json } from "node:stream/consumers";
+import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 import * as adminScenarios from "./admin_scenarios.mjs";
 import * as scenarios from "./scenarios.mjs";
 
-const scenario = { ...scenarios, ...adminScenarios }[process.argv[2]];
-const given = await json(process.stdin);
-const browser = await chromium.connect(given.browser);
-try {
-  const context = await browser.newContext({ viewport: { width: 1360, height: 860 } });
+async function run(context, given) {
   context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   const faults = [];
@@ -19,8 +15,17 @@ try {
   // The browser reports here what the policy forbids.
   page.on("console", (message) => message.type() === "error" && /Content Security Policy|TrustedHTML/.test(message.text()) && faults.push(message.text()));
   page.on("dialog", (asked) => asked.accept());
-  await scenario(page, given);
+  await { ...scenarios, ...adminScenarios }[given.scenario](page, given);
   assert.deepEqual(faults, []);
-} finally {
-  await browser.close();
 }
+
+let browser;
+for await (const line of createInterface({ input: process.stdin })) {
+  const given = JSON.parse(line);
+  browser ??= await chromium.connect(given.browser);
+  const context = await browser.newContext({ viewport: { width: 1360, height: 860 } });
+  const error = await run(context, given).then(() => "", (raised) => raised.stack);
+  await context.close();
+  console.log(JSON.stringify(error));
+}
+process.exit();

@@ -1,6 +1,8 @@
 """Fixtures of the tests of the playground: scenarios in Chromium, and documents of an org."""
 
-from collections.abc import Callable
+import json
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,6 @@ from local import ROOT
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.external_programs import run_node
 from tests.functions.search_workspace import OUTAGE, put
 
 HERE = Path(__file__).parent
@@ -18,13 +19,28 @@ AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 Browse = Callable[..., None]
 
 
+@pytest.fixture(scope="session")
+def scenarios() -> Iterator[subprocess.Popen[str]]:
+    """One process for all scenarios: Node loads Playwright longer than most of them take."""
+    command = ["node", str(HERE / "browser.mjs")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        yield process
+
+
 @pytest.fixture
-def browse(browser: str) -> Browse:
+def browse(browser: str, scenarios: subprocess.Popen[str]) -> Browse:
     """Goes through a scenario of scenarios.mjs or admin_scenarios.mjs, as an actor of the stack."""
 
     def browse(scenario: str, actor: Actor, **value: Any) -> None:
-        signed_in = {"browser": browser, "url": actor.stack.url, "token": actor.token()}
-        run_node(HERE / "browser.mjs", {**signed_in, **value}, scenario)
+        given = {"scenario": scenario, "browser": browser, "url": actor.stack.url, "token": actor.token()}
+        assert scenarios.stdin
+        assert scenarios.stdout
+        scenarios.stdin.write(json.dumps({**given, **value}) + "\n")
+        scenarios.stdin.flush()
+        error = json.loads(scenarios.stdout.readline())
+        assert not error, error
 
     return browse
 

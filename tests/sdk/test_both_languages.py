@@ -152,32 +152,33 @@ REMEDIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("status", "name", "remedy"), REMEDIES)
 def test_an_error_has_its_status_and_a_remedy_with_and_without_a_reason_of_the_server(
-    typescript: Package, gateway: StandIn, status: int, name: str, remedy: str
+    subtests: pytest.Subtests, typescript: Package
 ):
     """A proxy gives no reason. The API's own reason contains a remedy."""
     why = {"error": {"code": "some_code", "message": "The name is too long. Shorten it."}}
-    replies = [Reply(status=status, body=b"<p>proxy</p>"), Reply(status=status, json=why)]
-    gateway.replies(*replies, *replies)
-    messages = []
-    with Mnemosyne(KEY, gateway.url, max_retries=0) as client:
-        for _ in replies:
-            with pytest.raises(MnemosyneError) as raised:
-                client.collections.list()
-            assert type(raised.value).__name__ == name
-            messages.append(str(raised.value))
-    step = {"call": "collections.list"}
-    results = typescript.results({"baseUrl": gateway.url, "maxRetries": 0}, step, step)
-    assert {result["error"]["name"] for result in results} == {name}
-    messages += [result["error"]["message"] for result in results]
-    assert all(f"(status {status}" in message for message in messages)
-    proxy, own, proxy_too, own_too = messages
-    assert remedy.lower() in proxy.lower()
-    assert remedy.lower() in proxy_too.lower()
-    if status != 307:
-        expected = f"The name is too long. Shorten it. (status {status}, code some_code)"
-        assert (own, own_too) == (expected, expected)
+    for status, name, remedy in REMEDIES:
+        with subtests.test(status=status), StandIn() as gateway:
+            replies = [Reply(status=status, body=b"<p>proxy</p>"), Reply(status=status, json=why)]
+            gateway.replies(*replies, *replies)
+            messages = []
+            with Mnemosyne(KEY, gateway.url, max_retries=0) as client:
+                for _ in replies:
+                    with pytest.raises(MnemosyneError) as raised:
+                        client.collections.list()
+                    assert type(raised.value).__name__ == name
+                    messages.append(str(raised.value))
+            step = {"call": "collections.list"}
+            results = typescript.results({"baseUrl": gateway.url, "maxRetries": 0}, step, step)
+            assert {result["error"]["name"] for result in results} == {name}
+            messages += [result["error"]["message"] for result in results]
+            assert all(f"(status {status}" in message for message in messages)
+            proxy, own, proxy_too, own_too = messages
+            assert remedy.lower() in proxy.lower()
+            assert remedy.lower() in proxy_too.lower()
+            if status != 307:
+                expected = f"The name is too long. Shorten it. (status {status}, code some_code)"
+                assert (own, own_too) == (expected, expected)
 
 
 def test_an_error_without_a_response_has_a_remedy(typescript: Package, gateway: StandIn):

@@ -1,6 +1,7 @@
 """The Python SDK's key: asked for before each attempt where a function gives it, and in no error,
 also from a server that repeats it. The caller is a client with a key."""
 
+import logging
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,6 +50,9 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
     [
         ("get", Reply(status=400, json={"error": ECHO}, headers={"X-Request-Id": KEY})),
         ("get", Reply(drop=True)), ("get", Reply(json={"id": KEY})),
+        ("get", Reply(body=f"<p>{KEY}</p>".encode())),
+        ("get", Reply(status=502, body=f"<p>Authorization: Bearer {KEY}</p>".encode())),
+        ("get", Reply(status=409, json=["no", {"form": KEY}])),
         ("health", Reply(json={"status": "x", "version": "1", "services": {KEY: 1}, "timestamp": TIME})),
         ("stream", Reply(chunks=[event(type="error", error=KEY, error_detail=ECHO)])),
         ("stream", Reply(chunks=[delta("To")], drop=True)),
@@ -61,8 +65,9 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
 )  # fmt: skip
 @pytest.mark.usefixtures("quick_sleep")
 def test_no_error_shows_the_key_although_the_server_echoes_it(
-    gateway: StandIn, client: Mnemosyne, call: str, reply: Reply
+    gateway: StandIn, client: Mnemosyne, call: str, reply: Reply, caplog: pytest.LogCaptureFixture
 ):
+    caplog.set_level(logging.DEBUG)
     gateway.replies(reply)
     calls: dict[str, Callable[[], Any]] = {
         "get": lambda: client.collections.get(HOME),
@@ -73,6 +78,9 @@ def test_no_error_shows_the_key_although_the_server_echoes_it(
     with pytest.raises((APIError, APIConnectionError, DocumentFailedError)) as raised:
         calls[call]()
     assert KEY not in shown(raised.value)
+    # httpcore's log has the headers of the response; the server is the one that repeats the key there.
+    assert caplog.text
+    assert "X-Request-Id" in reply.headers or KEY not in caplog.text
     # What a fault of the network came from knows the request, and so its headers.
     assert raised.value.__context__ is None
     if isinstance(raised.value, APIError) and raised.value.status_code == 400:

@@ -15,7 +15,6 @@ from mnemosyne import (
     AsyncMnemosyne,
     ConflictError,
     Mnemosyne,
-    PermissionDeniedError,
     UploadFailedError,
 )
 from mnemosyne.uploads import MAX_REQUEST_BYTES
@@ -71,14 +70,6 @@ def test_an_open_file_and_the_asynchronous_client(uploading: Uploads, address: s
 
     assert ran(create()).size_bytes == len(LARGE)
     assert not file.closed
-
-
-def test_a_key_without_the_scope_uploads_nothing(uploading: Uploads, address: str, people: People):
-    home = collection(people.ann, "docs")
-    key = key_of(people.ann, scopes=["documents:read"])
-    with Mnemosyne(key, address) as client, pytest.raises(PermissionDeniedError):
-        client.documents.create(home, LARGE, filename="kiln.html")
-    assert uploading.world.sql("select count(*) from storage.objects") == [(0,)]
 
 
 def test_a_repeated_call_with_the_same_idempotency_key_returns_the_first_document(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mnemosyne import AsyncMnemosyne, Mnemosyne
-from tests.sdk.python_client import DOCUMENT, HOME, KEY, ran
+from mnemosyne import Mnemosyne
+from tests.sdk.python_client import DOCUMENT, HOME, KEY
 from tests.stand_in_server import Reply, StandIn
 
 TOTAL, LIMIT = 1000, 100
@@ -45,17 +45,6 @@ def test_many_documents_are_listed_page_by_page(gateway: StandIn):
     gc.collect()
     # The first page, which is held above, and the last document.
     assert sum(reference() is not None for reference in references) <= 2
-
-
-async def _seen(url: str) -> list[str]:
-    async with AsyncMnemosyne(KEY, url) as client:
-        first = await client.documents.list(HOME, limit=LIMIT)
-        return [document.id async for document in first.auto_paging_iter()]
-
-
-def test_the_async_client_pages_in_the_same_way(gateway: StandIn):
-    scripted(gateway)
-    assert ran(_seen(gateway.url)) == [f"d{number}" for number in range(TOTAL)]
 
 
 def test_rows_added_during_paging_cause_no_duplicates(gateway: StandIn):

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from local.child_processes import free_port
-from mnemosyne import APITimeoutError, AsyncMnemosyne, DocumentFailedError, Mnemosyne, NotFoundError
-from tests.sdk.python_client import DOCUMENT, KEY, ran
+from mnemosyne import APITimeoutError, DocumentFailedError, Mnemosyne, NotFoundError
+from tests.sdk.python_client import DOCUMENT, KEY
 from tests.stand_in_server import Reply, StandIn
 
 # So that a stopped server is gone from kept connections too.
@@ -78,13 +78,3 @@ def test_a_permanent_error_is_raised_at_once(gateway: StandIn):
     with Mnemosyne(KEY, gateway.url) as client, pytest.raises(NotFoundError):
         client.documents.wait_until_ready("d1")
     assert len(gateway.requests) == 1
-
-
-async def _ready(url: str) -> int:
-    async with AsyncMnemosyne(KEY, url) as client:
-        return (await client.documents.wait_until_ready("d1", timeout=60)).chunk_count
-
-
-def test_the_async_client_waits_in_the_same_way(gateway: StandIn):
-    gateway.replies(PROCESSING, Reply(drop=True), READY)
-    assert ran(_ready(gateway.url)) == 3

@@ -67,19 +67,3 @@ def test_a_deletion_of_a_missing_document_is_an_error(typescript: Package, gatew
         late, perhaps = typescript.results({"baseUrl": other.url}, DELETE, DELETE, hurried=True)
     assert late["error"]["name"] == "NotFoundError"
     assert "error" not in perhaps
-
-
-def test_a_document_s_state_and_original_are_available(typescript: Package, gateway: StandIn):
-    gateway.replies(
-        Reply(json={"document_id": "d", "status": "processing", "step": "embedding", "chunk_count": 0}),
-        Reply(json={"url": "http://x/o", "expires_in": 60, "expires_at": "2026-11-14T10:30:00Z"}),
-    )
-    far, link = typescript.results(
-        {"baseUrl": gateway.url},
-        {"call": "documents.status", "args": ["d"]},
-        {"call": "documents.url", "args": ["d", {"expiresIn": 60}]},
-    )  # fmt: skip
-    assert (far["value"]["step"], far["value"]["chunkCount"]) == ("embedding", 0)
-    assert link["value"] == {"url": "http://x/o", "expiresIn": 60, "expiresAt": "2026-11-14T10:30:00Z"}
-    paths = [request.path for request in gateway.requests]
-    assert paths == ["/documents/d/status", "/documents/d/url?expires_in=60"]

@@ -14,7 +14,7 @@ from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
 from tests.external_programs import output_of, run_node, run_worker
-from tests.functions.app_server import live, proxy_to, services_with
+from tests.functions.app_server import live, services_with
 from tests.functions.platform_chat_client import streams
 from tests.functions.search_workspace import MENU
 from tests.functions.test_documents import work
@@ -75,25 +75,6 @@ def test_a_member_manages_collections(typescript: Package, people: People):
     assert (missing["error"]["name"], missing["error"]["code"]) == ("NotFoundError", "collection_not_found")
 
 
-def test_a_creation_before_a_lost_connection_happens_once(typescript: Package, people: People):
-    """Each answer to ann gets lost once on its way."""
-    client = client_of(people.ann)
-    file = {"kind": "named", "name": "r.txt", "text": MENU}
-    with proxy_to(people.ann.stack.url, lost=(0, 2, 4)) as (address, requests):
-        far = {**client, "baseUrl": f"{address}/api/v1"}
-        home = one(typescript, far, "collections.create", {"name": "docs"})["id"]
-        wrote, results = typescript.results(
-            far,
-            step("documents.createFromText", {"collectionId": home, "content": GUIDE}),
-            step("documents.create", {"collectionId": home}, file=file),
-        )  # fmt: skip
-    assert len(requests) == 6
-    assert [row["id"] for row in one(typescript, client, "collections.list")["items"]] == [home]
-    listed = one(typescript, client, "documents.list", {"collectionId": home})["items"]
-    assert {row["id"] for row in listed} == {wrote["value"]["id"], results["value"]["id"]}
-    assert len(listed) == 2
-
-
 def test_a_member_adds_documents_and_queries_them(typescript: Package, people: People):
     client = client_of(people.ann)
     home = one(typescript, client, "collections.create", {"name": "docs"})["id"]
@@ -152,35 +133,6 @@ def test_a_member_adds_documents_and_queries_them(typescript: Package, people: P
     assert none["error"]["name"] == "NotFoundError"
 
 
-def test_a_filtered_chunk_has_every_field(typescript: Package, people: People):
-    client = client_of(people.ann)
-    home = one(typescript, client, "collections.create", {"name": "docs"})["id"]
-    text = {"collectionId": home, "content": GUIDE, "title": "Guide", "metadata": {"a_b": 1}}
-    one(typescript, client, "documents.createFromText", text)
-    work(people.ann)
-    request = {"query": "deploy", "metadataFilter": {"a_b": 1}, "rerank": True, "mode": "hybrid"}
-    (chunk,) = one(typescript, client, "retrievals.retrieve", request)["items"]
-    assert chunk["content"] == GUIDE
-    assert chunk["metadata"] == {"graphSourced": False}
-    assert chunk["documentMetadata"] == {"a_b": 1, "title": "Guide"}
-    assert (chunk["collectionId"], chunk["document"]["title"], chunk["rank"]) == (home, "Guide", 1)
-
-
-def test_a_user_of_another_org_finds_nothing(typescript: Package, people: People):
-    home = one(typescript, client_of(people.ann), "collections.create", {"name": "docs"})["id"]
-    question = {"collectionId": home, "messages": [{"role": "user", "content": "What?"}]}
-    calls = [
-        step("collections.get", home),
-        step("collections.delete", home),
-        step("documents.list", {"collectionId": home}),
-        step("retrievals.retrieve", {"collectionId": home, "query": "x"}),
-        step("chat.completions.create", question),
-        step("chat.completions.create", {**question, "stream": True}),
-    ]
-    results = typescript.results(client_of(people.bob), *calls)
-    assert [result["error"]["code"] for result in results] == ["collection_not_found"] * 6
-
-
 def test_health_is_public_stats_are_for_admins_and_orgs_are_the_caller_s(typescript: Package, people: People):
     health, refused = typescript.results(client_of(people.ann), step("health"), step("stats"))
     assert health["value"]["status"] == health["value"]["services"]["embeddingService"] == "healthy"
@@ -194,14 +146,6 @@ def test_health_is_public_stats_are_for_admins_and_orgs_are_the_caller_s(typescr
     assert people.ann.rpc("rag_record_event", event).status_code == 204
     events = one(typescript, admin, "events", {"namespace": "faq", "limit": 1})
     assert [(event["userId"], event["chunkCount"]) for event in events["items"]] == [(people.ann.id, 2)]
-
-
-def test_a_member_s_list_spans_pages(typescript: Package, people: People):
-    client = client_of(people.ann)
-    creating = [step("collections.create", {"name": f"c{number}"}) for number in range(5)]
-    listing = step("collections.list", {"limit": 2, "offset": 1, "sortBy": "name", "order": "asc"}, all=-1)
-    listed = typescript.results(client, *creating, listing)[-1]
-    assert (listed["value"]["items"], listed["asked"]) == (["c1", "c2", "c3", "c4"], 2)
 
 
 def test_a_token_that_expires_during_a_stream_is_an_error(
