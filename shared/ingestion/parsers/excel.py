@@ -12,17 +12,8 @@ from lxml import etree
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.markdown_table import MAX_CELLS, titled_table
 from shared.ingestion.parsers.number_format import BUILT_IN, shown_number, shown_text
-from shared.ingestion.parsers.office_xml import (
-    Package,
-    ScriptedText,
-    attribute,
-    child,
-    counted,
-    drawn_paragraphs,
-    graphic,
-    local,
-    value,
-)
+from shared.ingestion.parsers.office_drawings import ScriptedText, drawn_paragraphs, graphic
+from shared.ingestion.parsers.office_xml import Package, attribute, child, counted, local, value
 from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive, size_error
 from shared.text.normalize import one_line
 

@@ -9,16 +9,8 @@ from typing import Any
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.html_xml import tree
 from shared.ingestion.parsers.markdown_table import titled_table
-from shared.ingestion.parsers.office_xml import (
-    Package,
-    alternative_text,
-    attribute,
-    chart,
-    counted,
-    diagram,
-    drawn_paragraphs,
-    local,
-)
+from shared.ingestion.parsers.office_drawings import alternative_text, chart, diagram, drawn_paragraphs
+from shared.ingestion.parsers.office_xml import Package, attribute, counted, local
 from shared.ingestion.parsers.parsed_file import ParsedFile, open_archive
 from shared.library_patches.pptx import replace_missing_pillow
 from shared.text.normalize import one_line

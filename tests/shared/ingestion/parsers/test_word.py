@@ -318,7 +318,7 @@ def test_what_is_not_read_is_noted(subtests: pytest.Subtests):
         (picture * 2, ["2 pictures were not read."]),
         ("<w:r><w:object/></w:r>", ["1 embedded file was not read."]),
         (
-            '<w:r><w:sym w:font="Webdings" w:char="F061"/></w:r>',
+            '<w:r><w:sym w:font="Webdings" w:char="F04A"/></w:r>',
             ["1 symbol of a special font could not be read."],
         ),
         (run("more"), []),
