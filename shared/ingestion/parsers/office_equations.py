@@ -26,6 +26,8 @@ _BRACES = {"⏞": "overbrace", "⏟": "underbrace"}
 # Word shows neither deletions nor properties.
 _NOT_SHOWN = re.compile(r"del|moveFrom|\w+Pr")
 _SPECIAL = re.compile(r"[#$%{}_]")
+# The application of a function, multiplication, separation and addition.
+_INVISIBLE = re.compile("[\u2061-\u2064]")
 _ESCAPED = r"\\\g<0>"
 _STACKED = "\\genfrac{}{}{0pt}{}"
 
@@ -66,7 +68,8 @@ def _run(run: Any) -> str:
     )
     # PowerPoint writes italic letters as characters of their own.
     text = re.sub("[\U0001d400-\U0001d7ff]+", lambda match: unicodedata.normalize("NFKC", match[0]), text)
-    text = _SPECIAL.sub(_ESCAPED, text.replace("\\", "\\backslash "))
+    # Text with commands is LaTeX that its author typed.
+    text = _INVISIBLE.sub("", text if "\\" in text else _SPECIAL.sub(_ESCAPED, text))
     if text.strip() in _FUNCTIONS:
         return f"\\{text.strip()} "
     if any(is_on(part, "nor") for part in own) and " " in text.strip():
@@ -164,7 +167,8 @@ def _matrix(element: Any, _properties: Any) -> str:
 
 
 def _lines(element: Any, _properties: Any) -> str:
-    return _rows("aligned", _arguments(element))
+    rows = _arguments(element)
+    return _rows("aligned", rows) if len(rows) > 1 else "".join(rows).replace("&", "")
 
 
 def _rows(environment: str, rows: list[str]) -> str:

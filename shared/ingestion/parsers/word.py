@@ -121,14 +121,18 @@ class _Document:
         settings = self._related("settings")
         has_even = settings is not None and is_on(settings, "evenAndOddHeaders")
         blocks: dict[str, list[_Block]] = {"header": [], "footer": []}
+        # Of each kind and type; a section without one has that of the section before.
+        parts: dict[tuple[str, str], str] = {}
         seen = set()
         for section in body.iter("{*}sectPr"):
             for reference in section.iter("{*}headerReference", "{*}footerReference"):
                 kind, part = self._main_targets.get(attribute(reference, "id") or "", ("", ""))
-                of = attribute(reference, "type", "default")
+                if kind in blocks and self._package.has(part):
+                    parts[kind, attribute(reference, "type", "default") or ""] = part
+            for (kind, of), part in parts.items():
                 if (of == "first" and not is_on(section, "titlePg")) or (of == "even" and not has_even):
                     continue
-                if kind not in blocks or not self._package.has(part):
+                if part in seen:
                     continue
                 pictures = self._pictures
                 self._targets = self._package.targets(part)
@@ -137,7 +141,7 @@ class _Document:
                 self._targets, self._pictures = self._main_targets, pictures
                 if text not in seen and not _is_page_number(text):
                     blocks[kind].append(_Block(text))
-                seen.add(text)
+                seen |= {part, text}
         return blocks["header"], blocks["footer"]
 
     # -- blocks ------------------------------------------------------------------------------------------
@@ -252,16 +256,14 @@ class _Document:
     def _text(self, paragraph: Any) -> str:
         text = ScriptedText()
         style = self._styles.get(value(child(paragraph, "pPr"), "pStyle") or "", Style())
-        # For each open field, whether its result is still to come. Fields in its code are not shown.
-        fields: list[bool] = []
         for element in inlines(paragraph):
             if local(element) == "oMath":
                 text.add(f" {equation(element)} ")
             else:
-                self._add_run(element, style, fields, text)
+                self._add_run(element, style, text)
         return text.text()
 
-    def _add_run(self, run: Any, of_paragraph: Style, fields: list[bool], text: ScriptedText) -> None:
+    def _add_run(self, run: Any, of_paragraph: Style, text: ScriptedText) -> None:
         properties = child(run, "rPr")
         style = style_of_run(properties, self._styles, of_paragraph)
         if style.is_hidden:
@@ -269,12 +271,7 @@ class _Document:
         kind = self._raised(run, properties)
         for element in run:
             name = local(element)
-            if name == "fldChar":
-                _enter_field(fields, attribute(element, "fldCharType"))
-                text.add(form_value(element))
-            elif any(fields[:-1]):
-                continue
-            elif name == "t":
+            if name == "t":
                 text.add(symbols(element.text or "", style.font), kind)
             elif name in ("tab", "ptab"):
                 text.add("\t")
@@ -288,6 +285,8 @@ class _Document:
                 self._add_note(element, name.removesuffix("Reference"), text)
             elif name == "commentReference":
                 self._add_comment(element)
+            elif name == "fldChar":
+                text.add(form_value(element))
             elif name in ("drawing", "pict", "object"):
                 self._draw(element)
 
@@ -357,16 +356,6 @@ class _Document:
             elif any(attribute(inner, name) for name in ("embed", "link", "id", "href")):
                 self._pictures += 1
                 self._drawn.append(_Block(alternative_text(element)))
-
-
-def _enter_field(fields: list[bool], kind: str | None) -> None:
-    """Begin a field, its result, or end it."""
-    if kind == "begin":
-        fields.append(True)
-    elif fields and kind == "separate":
-        fields[-1] = False
-    elif fields:
-        fields.pop()
 
 
 def _is_page_number(text: str) -> bool:

@@ -41,19 +41,37 @@ def joins_next(properties: Any) -> bool:
     return is_initial or child(mark, "del") is not None or child(mark, "moveFrom") is not None
 
 
-def inlines(parent: Any) -> Iterator[Any]:
-    """Runs and equations of a paragraph, without deletions."""
+def inlines(paragraph: Any) -> Iterator[Any]:
+    """Runs and equations of a paragraph, without deletions and without fields in the code of a field."""
+    kinds = [attribute(mark, "fldCharType") for mark in paragraph.iter("{*}fldChar")]
+    is_complete = kinds.count("begin") == kinds.count("end")
+    # For each open field, whether its result is still to come.
+    fields: list[bool] = []
+    for element in _inlines(paragraph):
+        for mark in element.iterchildren("{*}fldChar"):
+            kind = attribute(mark, "fldCharType")
+            if kind == "begin":
+                fields.append(True)
+            elif fields and kind == "separate":
+                fields[-1] = False
+            elif fields:
+                fields.pop()
+        if not (is_complete and any(fields[:-1])):
+            yield element
+
+
+def _inlines(parent: Any) -> Iterator[Any]:
     for element in parent:
         name = local(element)
         if name in ("r", "oMath"):
             # A run within ruby text is a run of its base.
             base = element.find("{*}ruby/{*}rubyBase") if name == "r" else None
             if base is not None:
-                yield from inlines(base)
+                yield from _inlines(base)
             else:
                 yield element
         elif name in _WRAPPERS:
-            yield from inlines(element)
+            yield from _inlines(element)
 
 
 def drawn_elements(element: Any) -> Iterator[Any]:
